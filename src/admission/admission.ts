@@ -1,0 +1,160 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { newUuid } from "../base/id.ts";
+import type { Model } from "../catalog/model.ts";
+import { checkAccess } from "../keys/access.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { Endpoint, SettledEvent } from "../ledger/event.ts";
+import type { Hold, Ledger, Outcome } from "../ledger/ledger.ts";
+import type { Shortage } from "../ledger/slices.ts";
+import type { KeyLimits } from "../limits/key-limits.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { affordableUnits, formatUsd, nanoUsd } from "../money/nano-usd.ts";
+import { boundLines, boundOf, type Quantities } from "./price.ts";
+
+/** A request that wants to be admitted: what it may cost at most. */
+export interface AdmissionRequest {
+	/** UUID. */
+	readonly id: string;
+	readonly key: KeyEntry;
+	readonly model: Model;
+	readonly endpoint: Endpoint;
+	readonly streamed: boolean;
+	/** Upper bounds. */
+	readonly most: Quantities;
+	/** Choices that share the prompt; `most.completion` counts all of them. */
+	readonly choices: number;
+}
+
+/** An admitted request. `settle` ends it, exactly once. */
+export interface Admitted {
+	readonly hold: Hold;
+	readonly request: AdmissionRequest;
+}
+
+export interface Admission {
+	/**
+	 * One decision: key, account, allowlist, limits, credit and cap, all of it in one synchronous block. A promise only
+	 * where a slice has to be drawn first; the whole block then runs again.
+	 */
+	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
+	settle(admitted: Admitted, outcome: Outcome): void;
+}
+
+export interface AdmissionDeps {
+	/** The ledger to reserve from; undefined while this instance may not admit. */
+	ledger(): Ledger | undefined;
+	/** Why not, for the private part of the fault. */
+	closedReason(): string | undefined;
+	keyLimits: KeyLimits;
+	clock: Clock;
+	onSettled(event: SettledEvent): void;
+}
+
+/** Each draw that did not help lost its credit to another request, so there was progress; this many is a defect. */
+const DRAWS_MAX = 64;
+
+export function createAdmission(deps: AdmissionDeps): Admission {
+	const { keyLimits, clock } = deps;
+
+	/** No await in here: what is checked is still true when the credit is reserved. */
+	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger {
+		const { key, model } = request;
+		const ledger = deps.ledger();
+		if (!ledger) {
+			throw new Fault("service_unavailable", "The service is not ready to admit requests.", {
+				retryAfterS: 1,
+				private: deps.closedReason() ?? "no ledger",
+			});
+		}
+		const nowMs = clock.wallMs();
+		checkAccess(key, nowMs);
+		if (key.models !== null && !key.models.has(model.id)) {
+			throw new Fault("model_not_allowed", `This API key may not use the model \`${model.id}\`.`, { param: "model" });
+		}
+		keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
+		let hold: Hold | undefined;
+		try {
+			hold = ledger.reserve(
+				{
+					id: request.id,
+					account: key.accountId,
+					key: key.id,
+					model: model.id,
+					card: model.rateCard.id,
+					endpoint: request.endpoint,
+					streamed: request.streamed,
+					at: nowMs,
+				},
+				amount,
+			);
+		} finally {
+			if (!hold) keyLimits.withdraw(key.id);
+		}
+		return hold ? { hold, request } : ledger;
+	}
+
+	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger): Promise<Admitted> {
+		let ledger = first;
+		for (let draw = 0; draw < DRAWS_MAX; draw++) {
+			const shortage = await ledger.draw(request.key.accountId, request.key.id, amount);
+			const outcome = attempt(request, amount);
+			if ("hold" in outcome) return outcome;
+			if (shortage) throw shortageFault(request, amount, shortage, outcome);
+			ledger = outcome;
+		}
+		throw new Fault("overloaded", "Too many requests compete for the credit of this account.", { retryAfterS: 1 });
+	}
+
+	return {
+		admit(request) {
+			const amount = boundOf(request.model.rateCard, request.most);
+			if (amount === undefined) {
+				throw new Fault(
+					"invalid_request",
+					"The request could cost more than any account can hold. Lower `max_tokens` or `n`.",
+					{ param: "max_tokens" },
+				);
+			}
+			// A free request still draws a nano-dollar, so that a slice exists and the account has some credit.
+			const reserved = amount > 0 ? amount : nanoUsd(1);
+			const outcome = attempt(request, reserved);
+			return "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
+		},
+		settle({ hold, request }, outcome) {
+			keyLimits.leave(request.key.id);
+			deps.onSettled(hold.ledger.settle(hold, outcome));
+		},
+	};
+}
+
+/** 402 with what there is, what is held, what it takes, and what would fit. */
+function shortageFault(request: AdmissionRequest, amount: NanoUsd, shortage: Shortage, ledger: Ledger): Fault {
+	const ofKey = shortage.budget === request.key.id;
+	const held = ledger.view().slices.find((slice) => slice.budget === shortage.budget)?.held ?? nanoUsd(0);
+	const { most, choices, model } = request;
+	const card = model.rateCard;
+	const perChoice = Math.floor(
+		affordableUnits(shortage.availableNanoUsd, boundLines(card, { ...most, completion: 0 }), card.output) / choices,
+	);
+	const affordable = Math.min(perChoice, Math.floor(most.completion / choices));
+	const extra: Record<string, string | number> = {
+		available_usd: formatUsd(shortage.availableNanoUsd),
+		held_usd: formatUsd(held),
+		required_usd: formatUsd(amount),
+	};
+	if (most.completion > 0 && affordable > 0) extra.affordable_max_tokens = affordable;
+	const hint =
+		extra.affordable_max_tokens === undefined ? "" : ` A request with \`max_tokens\` of ${affordable} would fit.`;
+	const need = `The request may cost up to USD ${extra.required_usd}, available is USD ${extra.available_usd}.${hint}`;
+	return ofKey
+		? new Fault("key_cap_exceeded", `The spending cap of this API key does not cover the request. ${need}`, { extra })
+		: new Fault("insufficient_quota", `The credit of this account does not cover the request. ${need}`, { extra });
+}
+
+/** A fresh request id in the forms that leave the service. */
+export function newRequestId(): { uuid: string; requestId: string; hex: string } {
+	const uuid = newUuid();
+	const hex = uuid.replaceAll("-", "");
+	return { uuid, requestId: `req_${hex}`, hex };
+}

@@ -1,0 +1,74 @@
+import type { Model } from "../catalog/model.ts";
+
+/** Text of a request in bytes, and what is not text. From it follow an upper bound and an estimate of its tokens. */
+export interface PromptMeasure {
+	readonly textBytes: number;
+	readonly messages: number;
+	readonly images: number;
+	readonly hasTools: boolean;
+}
+
+/** Marks that a chat template sets around each message: role, separators, end of turn. */
+const MESSAGE_TOKENS = 16;
+/** What a template says about tools before it lists them. */
+const TOOLS_TOKENS = 512;
+/** The largest tiling of one image among common vision encoders (Qwen-VL's default of 16,384 patches). */
+const IMAGE_TOKENS = 16_384;
+/** An image mostly costs about this much; only for estimates. */
+const IMAGE_TOKENS_TYPICAL = 1_024;
+/** English prose is near 4 bytes a token, other text below it; only for estimates. */
+const BYTES_PER_TOKEN = 4;
+
+/** Measures a chat request: its messages, tools, and what else is rendered into the prompt. */
+export function measureChat(messages: readonly unknown[], rendered: readonly unknown[]): PromptMeasure {
+	const measure = { textBytes: 0, messages: messages.length, images: 0, hasTools: rendered.length > 0 };
+	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure);
+	for (const value of rendered) measure.textBytes += jsonBytes(value);
+	return measure;
+}
+
+function measureMessage(
+	message: Readonly<Record<string, unknown>>,
+	measure: { textBytes: number; images: number },
+): void {
+	for (const field in message) {
+		const value = message[field];
+		if (typeof value === "string") measure.textBytes += Buffer.byteLength(value);
+		else if (field === "content" && Array.isArray(value)) for (const part of value) measurePart(part, measure);
+		else if (value !== null && value !== undefined) measure.textBytes += jsonBytes(value);
+	}
+}
+
+function measurePart(part: unknown, measure: { textBytes: number; images: number }): void {
+	const { type, text } = part as { type?: unknown; text?: unknown };
+	if (type === "text" && typeof text === "string") measure.textBytes += Buffer.byteLength(text);
+	else if (type === "image_url") measure.images += 1;
+	// Anything else (audio, files) is bounded by its own size: an encoder makes fewer tokens than base64 has bytes.
+	else measure.textBytes += jsonBytes(part);
+}
+
+function jsonBytes(value: unknown): number {
+	return Buffer.byteLength(JSON.stringify(value) ?? "");
+}
+
+/**
+ * An upper bound of the prompt's tokens: every token of a byte-level vocabulary stands for at least one byte, a
+ * template adds its marks, an image has a largest tiling. Never more than the context holds: beyond it a server refuses.
+ */
+export function promptTokensMax(measure: PromptMeasure, model: Model): number {
+	const marks =
+		model.templateOverheadTokens + measure.messages * MESSAGE_TOKENS + (measure.hasTools ? TOOLS_TOKENS : 0);
+	return Math.min(model.contextLength, measure.textBytes + marks + measure.images * IMAGE_TOKENS);
+}
+
+/** A likely count, where the upstream gave none. Never above the bound. */
+export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
+	const estimate =
+		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) + measure.messages * 4 + measure.images * IMAGE_TOKENS_TYPICAL;
+	return Math.min(estimate, promptTokensMax(measure, model));
+}
+
+/** A likely count of generated tokens. */
+export function outputTokensEstimate(outputBytes: number): number {
+	return Math.ceil(outputBytes / BYTES_PER_TOKEN);
+}

@@ -1,0 +1,253 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createAdmission } from "./admission/admission.ts";
+import type { Clock } from "./base/clock.ts";
+import { systemClock } from "./base/clock.ts";
+import { Fault } from "./base/fault.ts";
+import type { Log } from "./base/log.ts";
+import type { Catalog, FixedCatalog } from "./catalog/catalog.ts";
+import { createCatalog, createFixedCatalog } from "./catalog/catalog.ts";
+import { watchCatalog } from "./catalog/watch.ts";
+import type { Config } from "./config.ts";
+import type { Database } from "./db/database.ts";
+import { createDatabase } from "./db/database.ts";
+import { startEmbeddedPostgres } from "./db/embedded.ts";
+import { migrate } from "./db/migrate.ts";
+import { createAuthenticate } from "./gateway/authenticate.ts";
+import { createOpenStreams } from "./gateway/open-streams.ts";
+import { createDigest } from "./keys/digest.ts";
+import { createFailedAttempts } from "./keys/failed-attempts.ts";
+import { keyLoader } from "./keys/key-loader.ts";
+import { createKeyring } from "./keys/keyring.ts";
+import { reconcile } from "./ledger/reconcile.ts";
+import { createReconciler } from "./ledger/reconciler.ts";
+import type { Tenure } from "./ledger/tenure.ts";
+import { startTenure } from "./ledger/tenure.ts";
+import { createKeyLimits } from "./limits/key-limits.ts";
+import { createHealth } from "./ops/health.ts";
+import { createMetrics } from "./ops/metrics.ts";
+import { createRequestStats } from "./ops/request-stats.ts";
+import { serviceReadings } from "./ops/service-readings.ts";
+import type { Secrets } from "./secrets.ts";
+import { loadOrCreateSecrets } from "./secrets.ts";
+import { startServer } from "./server.ts";
+import { createUpstreams } from "./upstream/upstreams.ts";
+
+export interface App {
+	/** Where it listens: `http://host:port`. */
+	readonly url: string;
+	readonly config: Config;
+	readonly secrets: Secrets;
+	readonly db: Database;
+	readonly catalog: Catalog;
+	/** For the first run, which has no file. */
+	readonly fixedCatalog: FixedCatalog | undefined;
+	readonly tenure: Tenure;
+	/** Reads the catalogue's file again. */
+	reload(): Promise<void>;
+	/** Stops admitting, drains for `config.drainMs`, hands everything back, stops what it started. Harmless when repeated. */
+	stop(): Promise<void>;
+}
+
+/** After the drain: for settlements to reach Postgres. */
+const FORCED_STOP_MS = 2_000;
+/** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
+const UNFLUSHED_WARNING_MS = 5_000;
+
+/** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
+export async function createApp(
+	config: Config,
+	deps: { log: Log; clock?: Clock; onDiskFailed?: (error: unknown) => void },
+): Promise<App> {
+	const { log } = deps;
+	const clock = deps.clock ?? systemClock;
+	const ends: (() => Promise<unknown> | unknown)[] = [];
+	try {
+		return await build(config, { log, clock, onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)) }, ends);
+	} catch (error) {
+		await runEnds(ends, log);
+		throw error;
+	}
+}
+
+async function build(
+	config: Config,
+	deps: { log: Log; clock: Clock; onDiskFailed: (error: unknown) => void },
+	ends: (() => Promise<unknown> | unknown)[],
+): Promise<App> {
+	const { log, clock } = deps;
+	for (const warning of config.warnings) log.warn(warning);
+	const secrets = loadOrCreateSecrets(config);
+	const databaseUrl = config.databaseUrl ?? (await embeddedUrl(config, log, ends));
+	await migrate({ log }, databaseUrl);
+	const db = createDatabase({ clock, log }, { url: databaseUrl, applicationName: `tollgate ${secrets.instanceId}` });
+	ends.push(() => db.end());
+
+	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log }, ends);
+	const keyring = createKeyring({ load: keyLoader(db.hot), log });
+	const tenure = await startTenure(
+		{
+			db,
+			clock,
+			log,
+			apply: (entry) => keyring.apply(entry),
+			reset: () => keyring.clear(),
+			onDiskFailed(error) {
+				log.error("the journal's disk failed; this process ends", { error });
+				deps.onDiskFailed(error);
+			},
+		},
+		{ instanceId: secrets.instanceId, dataDir: config.dataDir, mode: config.journal, leaseTtlMs: config.leaseTtlMs },
+	);
+	ends.push(() => tenure.stop(FORCED_STOP_MS));
+
+	const upstreams = createUpstreams({ clock, log }, { limits: catalog.limits() });
+	upstreams.sync(catalog.current());
+	catalog.onChange((snapshot) => upstreams.sync(snapshot));
+	ends.push(() => upstreams.stop());
+	const openStreams = createOpenStreams({ clock });
+	ends.push(() => openStreams.stop());
+
+	const stats = createRequestStats();
+	const admission = createAdmission({
+		ledger: () => tenure.ledger(),
+		closedReason: () => tenure.gate.reason(),
+		keyLimits: createKeyLimits({ clock }),
+		clock,
+		onSettled: (event) => stats.record(event),
+	});
+	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
+	const authenticate = createAuthenticate(
+		{ keyring, digest: createDigest(secrets.keyPepper), failedAttempts },
+		{ serviceName: config.serviceName },
+	);
+	const reconciler = createReconciler({ check: () => reconcile(db.hot), clock, log });
+	ends.push(() => reconciler.stop());
+	const health = createHealth({
+		ready: [
+			() => tenure.gate.reason(),
+			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
+		],
+		warn: [
+			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
+			() => (reconciler.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
+			() => settlementsLate(tenure),
+		],
+	});
+	const metrics = createMetrics(
+		stats,
+		serviceReadings({
+			open: () => tenure.gate.isOpen(),
+			ledger: () => ledgerTotals(tenure),
+			openStreams: () => openStreams.size(),
+			waitingForReplica: () => upstreams.waiting(),
+			keyring: () => keyring.size(),
+			replicas: () => upstreams.replicas(),
+			booksOk: () => reconciler.last()?.ok,
+		}),
+	);
+	const server = startServer(config, {
+		authenticate,
+		catalog,
+		admission,
+		upstreams,
+		openStreams,
+		clock,
+		log,
+		stats,
+		limits: () => catalog.limits(),
+		health,
+		metrics,
+	});
+	ends.push(() => server.stop(true));
+
+	let stopping: Promise<void> | undefined;
+	return {
+		url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${server.port}`,
+		config,
+		secrets,
+		db,
+		catalog,
+		fixedCatalog,
+		tenure,
+		async reload() {
+			await catalog.reload();
+		},
+		stop() {
+			stopping ??= (async () => {
+				const drained = tenure.stop(config.drainMs + FORCED_STOP_MS);
+				await Promise.race([Promise.all([server.stop(), drained]), Bun.sleep(config.drainMs)]);
+				// Who is still here gets an error event and the usage so far.
+				openStreams.shutDown();
+				await server.stop(true);
+				await drained;
+				await runEnds(ends, log);
+			})();
+			return stopping;
+		},
+	};
+}
+
+function settlementsLate(tenure: Tenure): string | undefined {
+	const ageMs = tenure.present()?.view().oldestUnflushedMs ?? 0;
+	return ageMs > UNFLUSHED_WARNING_MS
+		? `settlements have waited ${Math.round(ageMs / 1000)} s for the database`
+		: undefined;
+}
+
+/** Sums over the slices of accounts; those of keys mirror them. */
+function ledgerTotals(tenure: Tenure) {
+	const view = tenure.present()?.view();
+	if (!view) return undefined;
+	const accounts = view.slices.filter((slice) => slice.budget.startsWith("acc_"));
+	const sum = (pick: (slice: (typeof accounts)[number]) => number) =>
+		accounts.reduce((total, slice) => total + pick(slice), 0);
+	return {
+		running: view.running,
+		queued: view.queued,
+		oldestUnflushedMs: view.oldestUnflushedMs,
+		free: sum((slice) => slice.free),
+		held: sum((slice) => slice.held),
+		unacknowledged: sum((slice) => slice.unacknowledged),
+	};
+}
+
+async function runEnds(ends: (() => Promise<unknown> | unknown)[], log: Log): Promise<void> {
+	for (const end of ends.splice(0).reverse()) {
+		try {
+			await end();
+		} catch (error) {
+			log.warn("a part did not stop cleanly", { error });
+		}
+	}
+}
+
+async function embeddedUrl(config: Config, log: Log, ends: (() => Promise<unknown> | unknown)[]): Promise<string> {
+	const embedded = await startEmbeddedPostgres({ log }, { dataDir: config.dataDir });
+	ends.push(() => embedded.stop());
+	return embedded.url;
+}
+
+async function openCatalog(
+	config: Config,
+	deps: { db: Database; clock: Clock; log: Log },
+	ends: (() => Promise<unknown> | unknown)[],
+): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
+	const { clock, log } = deps;
+	const tx = deps.db.tx;
+	const path = config.configPath;
+	if (path === null) {
+		const fixedCatalog = createFixedCatalog({ tx, clock, log });
+		if (!config.demo) await fixedCatalog.setModels([]);
+		return { catalog: fixedCatalog, fixedCatalog };
+	}
+	const catalog = createCatalog({ tx, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
+	const first = await catalog.reload();
+	if (!first.ok) {
+		const list = first.problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
+		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
+	}
+	const watch = watchCatalog({ clock, log, reload: () => catalog.reload() }, { path });
+	ends.push(() => watch.stop());
+	return { catalog, fixedCatalog: undefined };
+}

@@ -1,0 +1,55 @@
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type EnvironmentReader = ReturnType<typeof createEnvironmentReader>;
+
+/** Typed look-ups that note a problem and return the default. An empty value counts as not set. */
+export function createEnvironmentReader(env: Environment, note: (problem: string) => void) {
+	const text = (name: string): string | null => env[name] || null;
+	const list = (name: string): string[] =>
+		(text(name) ?? "")
+			.split(",")
+			.map((entry) => entry.trim())
+			.filter((entry) => entry !== "");
+	return {
+		text,
+		list,
+		isSet: (...names: string[]) => names.some((name) => text(name) !== null),
+		integer(name: string, otherwise: number, min: number, max: number): number {
+			const value = text(name);
+			if (value === null) return otherwise;
+			const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+			if (number >= min && number <= max) return number;
+			note(`${name} must be a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
+			return otherwise;
+		},
+		/** The first option is the default. */
+		choice<const T extends string>(name: string, options: readonly [T, ...T[]]): T {
+			const value = text(name);
+			if (value === null) return options[0];
+			const chosen = options.find((option) => option === value);
+			if (chosen === undefined) note(`${name} must be one of ${options.join(", ")}; got ${JSON.stringify(value)}`);
+			return chosen ?? options[0];
+		},
+		pattern(name: string, pattern: RegExp, demand: string): string | null {
+			const value = text(name);
+			if (value === null || pattern.test(value)) return value;
+			note(`${name} ${demand}, got ${JSON.stringify(value)}`);
+			return null;
+		},
+		/** Addresses may hold passwords, so that problems do not repeat them. */
+		url(name: string, protocols: readonly string[], isOrigin = false): string | null {
+			const value = text(name);
+			if (value === null) return null;
+			const url = URL.parse(value);
+			if (url === null || !protocols.includes(url.protocol)) {
+				note(
+					`${name} must be an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+				);
+				return null;
+			}
+			const bare = url.username + url.password + url.search + url.hash === "" && url.pathname === "/";
+			if (isOrigin && !bare) note(`${name} must be scheme, host and port alone`);
+			return value;
+		},
+	};
+}

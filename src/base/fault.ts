@@ -1,0 +1,62 @@
+/** The closed list of expected failures. `gateway/error-body.ts` gives each its status and type. */
+export type FaultCode =
+	| "invalid_request"
+	| "context_length_exceeded"
+	| "unsupported_parameter"
+	| "missing_api_key"
+	| "invalid_api_key"
+	| "api_key_revoked"
+	| "api_key_expired"
+	| "sign_in_required"
+	| "top_up_required"
+	| "insufficient_quota"
+	| "key_cap_exceeded"
+	| "model_not_allowed"
+	| "account_suspended"
+	| "model_not_found"
+	| "unsupported_mode"
+	| "not_found"
+	| "method_not_allowed"
+	| "request_timeout"
+	| "conflict"
+	| "payload_too_large"
+	| "unsupported_media_type"
+	| "idempotency_mismatch"
+	| "rate_limit_exceeded"
+	| "overloaded"
+	| "upstream_error"
+	| "upstream_timeout"
+	| "service_unavailable"
+	| "internal_error";
+
+export interface FaultDetail {
+	/** The request field at fault, in OpenAI's notation (`messages[0].content`). */
+	param?: string | null;
+	/** For the log only: may name addresses, keys' ids and upstream text. */
+	private?: string;
+	/** Further public fields of the `error` object (402: `available_usd` and so on). */
+	extra?: Readonly<Record<string, string | number | boolean | null>>;
+	/** Seconds for `retry-after`. */
+	retryAfterS?: number;
+	cause?: unknown;
+}
+
+/** An expected failure: a code, a text that may be shown to anyone, and a private one for the log. */
+export class Fault extends Error {
+	override readonly name = "Fault" as const;
+	readonly code: FaultCode;
+	readonly param: string | null;
+	readonly private: string | undefined;
+	readonly extra: Readonly<Record<string, string | number | boolean | null>> | undefined;
+	readonly retryAfterS: number | undefined;
+
+	/** `message` is public. */
+	constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
+		super(message, detail.cause === undefined ? undefined : { cause: detail.cause });
+		this.code = code;
+		this.param = detail.param ?? null;
+		this.private = detail.private;
+		this.extra = detail.extra;
+		this.retryAfterS = detail.retryAfterS;
+	}
+}

@@ -1,0 +1,23 @@
+import { assert } from "./assert.ts";
+
+/**
+ * A sortable id of the form `prefix_` + 32 hex digits of a UUIDv7.
+ * The ids of accounts and keys name their budgets too.
+ */
+export function newId(prefix: string): string {
+	return `${prefix}_${newUuid().replaceAll("-", "")}`;
+}
+
+/** A UUIDv7 in its usual form with dashes. */
+export function newUuid(): string {
+	return Bun.randomUUIDv7();
+}
+
+/** The 32 hex digits inside any of our ids (`req_…`, `chatcmpl-…`), as a UUID; undefined if there are none. */
+export function uuidOfId(id: string): string | undefined {
+	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
+	if (hex === undefined) return undefined;
+	const uuid = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+	assert(uuid.length === 36, "a UUID has 36 characters");
+	return uuid;
+}

@@ -1,0 +1,58 @@
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<Record<string, unknown>>;
+
+export interface Log {
+	debug(message: string, fields?: LogFields): void;
+	info(message: string, fields?: LogFields): void;
+	warn(message: string, fields?: LogFields): void;
+	error(message: string, fields?: LogFields): void;
+	/** A log whose lines all carry `fields`. */
+	with(fields: LogFields): Log;
+}
+
+const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
+
+/** Fields that never reach a log whatever they hold. */
+const SECRET_FIELD =
+	/^(authorization|x-api-key|cookie|set-cookie|stripe-signature|api_?key|secret|password|pepper|body|prompt|messages)$/i;
+
+/** Text that looks like a key of ours or of an upstream. */
+const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
+
+/** JSON lines, one an event. `write` gets each line without its newline. */
+export function createLog(options: { level: LogLevel; write: (line: string) => void; nowMs?: () => number }): Log {
+	const nowMs = options.nowMs ?? Date.now;
+	const make = (bound: LogFields): Log => {
+		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
+			if (RANK[level] < RANK[options.level]) return;
+			const record = { time: new Date(nowMs()).toISOString(), level, message, ...bound, ...fields };
+			options.write(JSON.stringify(record, redact));
+		};
+		return {
+			debug: at("debug"),
+			info: at("info"),
+			warn: at("warn"),
+			error: at("error"),
+			with: (fields) => make({ ...bound, ...fields }),
+		};
+	};
+	return make({});
+}
+
+/** For parts built without a log, and for tests that do not read one. */
+export const silentLog: Log = createLog({ level: "error", write: () => {} });
+
+function redact(name: string, value: unknown): unknown {
+	if (SECRET_FIELD.test(name) && value !== undefined) return "[redacted]";
+	if (typeof value === "bigint") return value.toString();
+	if (value instanceof Error) {
+		const hidden = (value as { private?: unknown }).private;
+		return {
+			name: value.name,
+			message: value.message,
+			...(hidden === undefined ? {} : { detail: hidden }),
+			stack: value.stack,
+		};
+	}
+	return typeof value === "string" ? value.replace(SECRET_TEXT, "$1…") : value;
+}

@@ -1,0 +1,13 @@
+import { pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+/** What operators found when they looked for a transfer on the bank's statement. */
+export const topUpCheck = pgTable("top_up_check", {
+	topUpId: text("top_up_id").primaryKey(),
+	/** The bank's number of the transaction: one transaction pays one top-up. */
+	transactionReference: text("transaction_reference").notNull().unique(),
+	firstBy: text("first_by").notNull(),
+	firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
+	/** A second operator, where the amount asks for one. */
+	secondBy: text("second_by"),
+	secondAt: timestamp("second_at", { withTimezone: true }),
+});

@@ -1,0 +1,22 @@
+import { bigint, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+/** A top-up: credit appears only when its payment was verified. */
+export const topUp = pgTable(
+	"top_up",
+	{
+		/** `top_…` */
+		id: text().primaryKey(),
+		accountId: text("account_id").notNull(),
+		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
+		method: text({ enum: ["transfer", "card", "demo"] }).notNull(),
+		/** The payer's or the payment service's reference; one payment is credited once. */
+		reference: text().notNull().unique(),
+		state: text({ enum: ["pending", "confirmed", "rejected", "refunded", "disputed"] })
+			.notNull()
+			.default("pending"),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		decidedAt: timestamp("decided_at", { withTimezone: true }),
+		decidedBy: text("decided_by"),
+	},
+	(table) => [index("top_up_account").on(table.accountId, table.createdAt)],
+);

@@ -1,0 +1,145 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Hot } from "../db/hot.ts";
+import { isLabel } from "../keys/key-settings.ts";
+import type { Listed, Page } from "../keys/page.ts";
+import { listed, pageBounds } from "../keys/page.ts";
+import { faultOfSql } from "../keys/sql-fault.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+
+export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
+export type TopUpMethod = "transfer" | "card" | "demo";
+
+export interface TopUpRecord {
+	readonly id: string;
+	readonly accountId: string;
+	readonly amountNanoUsd: NanoUsd;
+	readonly method: TopUpMethod;
+	readonly reference: string;
+	readonly state: TopUpState;
+	readonly createdAtMs: number;
+	readonly decidedAtMs: number | null;
+	readonly decidedBy: string | null;
+}
+
+export interface NewTopUp {
+	readonly accountId: string;
+	readonly amountNanoUsd: NanoUsd;
+	readonly method: TopUpMethod;
+	/** The payer's or the payment service's; one payment is credited once. */
+	readonly reference: string;
+}
+
+/** The least that one top-up pays in. */
+export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
+/** The most, so that sums stay far from what can be counted and a slip of the keyboard is noticed. */
+export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
+const REFERENCE_CHARS_MAX = 200;
+
+/**
+ * Writes down a payment that is expected. It gives no credit until it is confirmed.
+ * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use).
+ */
+export async function createTopUp(hot: Hot, topUp: NewTopUp): Promise<{ id: string; state: "pending" }> {
+	const { accountId, amountNanoUsd, method, reference } = topUp;
+	if (amountNanoUsd < TOP_UP_NANO_USD_MIN)
+		throw new Fault("invalid_request", "A top-up is at least USD 100.", { param: "usd" });
+	if (amountNanoUsd > TOP_UP_NANO_USD_MAX)
+		throw new Fault("invalid_request", "A top-up is at most USD 1000000.", { param: "usd" });
+	if (!isLabel(reference, REFERENCE_CHARS_MAX)) {
+		throw new Fault("invalid_request", `A reference is one line of 1 to ${REFERENCE_CHARS_MAX} characters.`, {
+			param: "reference",
+		});
+	}
+	const id = newId("top");
+	try {
+		const [row] = await hot<{ id: string }>`
+			insert into top_up (id, account_id, amount_nano_usd, method, reference)
+			select ${id}::text, a.id, ${amountNanoUsd}::bigint, ${method}::text, ${reference}::text from account a where a.id = ${accountId}
+			returning id`;
+		if (row === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
+	} catch (error) {
+		if (error instanceof Fault) throw error;
+		throw faultOfSql(error, "There is a top-up with this reference already.");
+	}
+	return { id, state: "pending" };
+}
+
+/**
+ * The payment was verified: its amount becomes credit, once however often and from wherever this is called.
+ * `seq`: the control entry that makes it known; null if it was confirmed before.
+ * Faults: not_found; conflict if it was rejected, refunded or disputed.
+ */
+export async function confirmTopUp(
+	hot: Hot,
+	id: string,
+	actor: string,
+): Promise<{ id: string; state: "confirmed"; seq: number | null }> {
+	try {
+		const [row] = await hot<{ seq: string | null }>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`;
+		const seq = row?.seq ?? null;
+		return { id, state: "confirmed", seq: seq === null ? null : Number(seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}
+
+/** The payment did not come. Repeating it changes nothing. Faults: not_found; conflict unless pending or rejected. */
+export async function rejectTopUp(hot: Hot, id: string, actor: string): Promise<{ id: string; state: "rejected" }> {
+	await hot`
+		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
+		where id = ${id} and state = 'pending'`;
+	const { state } = await getTopUp(hot, id);
+	if (state !== "rejected") throw new Fault("conflict", `The top-up is ${state}: it cannot be rejected.`);
+	return { id, state };
+}
+
+/** Fault not_found. */
+export async function getTopUp(hot: Hot, id: string): Promise<TopUpRecord> {
+	const [row] = await hot<TopUpRow>`select * from top_up where id = ${id}`;
+	if (row === undefined) throw new Fault("not_found", `There is no top-up ${id}.`);
+	return recordOf(row);
+}
+
+/** Newest first; of all accounts and in all states unless said otherwise. */
+export async function listTopUps(
+	hot: Hot,
+	filter: { state?: TopUpState; accountId?: string } = {},
+	page: Page = {},
+): Promise<Listed<TopUpRecord>> {
+	const { shown, asked, after } = pageBounds(page);
+	const rows = await hot<TopUpRow>`
+		select * from top_up
+		where (${filter.state ?? null}::text is null or state = ${filter.state ?? null}::text)
+			and (${filter.accountId ?? null}::text is null or account_id = ${filter.accountId ?? null}::text)
+			and (${after}::text is null or id < ${after}::text)
+		order by id desc limit ${asked}`;
+	return listed(rows.map(recordOf), shown);
+}
+
+interface TopUpRow {
+	id: string;
+	account_id: string;
+	amount_nano_usd: string;
+	method: TopUpMethod;
+	reference: string;
+	state: TopUpState;
+	created_at: Date;
+	decided_at: Date | null;
+	decided_by: string | null;
+}
+
+function recordOf(row: TopUpRow): TopUpRecord {
+	return {
+		id: row.id,
+		accountId: row.account_id,
+		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
+		method: row.method,
+		reference: row.reference,
+		state: row.state,
+		createdAtMs: row.created_at.getTime(),
+		decidedAtMs: row.decided_at?.getTime() ?? null,
+		decidedBy: row.decided_by,
+	};
+}

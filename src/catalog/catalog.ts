@@ -1,0 +1,240 @@
+/**
+ * The catalogue in force. A snapshot is immutable and swapped whole; who holds one keeps a consistent view. A file
+ * with mistakes, or rates that cannot be stored, leave the old snapshot in force and show in `problems()`.
+ */
+
+import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { Environment } from "../base/environment-reader.ts";
+import type { Log } from "../base/log.ts";
+import type { CatalogFile } from "./file.ts";
+import { CatalogFileError, parseCatalogFile } from "./file.ts";
+import type { CatalogSnapshot, Model, ModelSpec } from "./model.ts";
+import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
+import type { ServiceLimits } from "./service-limits.ts";
+import { DEFAULT_LIMITS } from "./service-limits.ts";
+import type { Problem } from "./yaml-reader.ts";
+
+export type ReloadResult =
+	| { readonly ok: true }
+	/** `lasting`: only another file helps. Otherwise (file unreadable, database away) the same reload may succeed later. */
+	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
+
+export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
+
+export interface Catalog {
+	/** Empty, with revision 0, before the first successful load. */
+	current(): CatalogSnapshot;
+	/** Those of the same file as `current()`. */
+	limits(): ServiceLimits;
+	/** What keeps the newest file from being in force; empty if it is. */
+	problems(): readonly Problem[];
+	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
+	reload(): Promise<ReloadResult>;
+	/** Calls `listener` after each swap; the returned function ends that. */
+	onChange(listener: CatalogListener): () => void;
+}
+
+/** A catalogue without a file: its models come from the discovery or the demo. */
+export interface FixedCatalog extends Catalog {
+	/** Swaps all models; rejects, with the old ones in force, if their rates cannot be stored. */
+	setModels(specs: readonly ModelSpec[]): Promise<void>;
+}
+
+interface StoreDeps {
+	tx: PostgresJsDatabase;
+	clock: Clock;
+	log: Log;
+}
+
+export interface CatalogDeps extends StoreDeps {
+	readFile: () => Promise<string>;
+	/** For `${NAME}` in the file. */
+	env: Environment;
+}
+
+const PIN_DEADLINE_MS = 10_000;
+
+export function createCatalog(deps: CatalogDeps): Catalog {
+	const { log } = deps;
+	const store = createStore(deps);
+	let problems: readonly Problem[] = [];
+	/** The text of the file in force: the same text again is no change. */
+	let textInForce: string | undefined;
+	let running: Promise<ReloadResult> | undefined;
+	let following: Promise<ReloadResult> | undefined;
+
+	async function load(): Promise<ReloadResult> {
+		let text: string;
+		let file: CatalogFile;
+		try {
+			text = await deps.readFile();
+		} catch (error) {
+			return refuse([{ line: 0, message: `the file cannot be read: ${messageOf(error)}` }], false);
+		}
+		if (text === textInForce) return accept();
+		try {
+			file = parseCatalogFile(text, deps.env);
+		} catch (error) {
+			if (error instanceof CatalogFileError) return refuse(error.problems, true);
+			throw error;
+		}
+		try {
+			await store.swap(file.models, file.limits);
+		} catch (error) {
+			log.debug("rate cards could not be stored", { error });
+			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
+		}
+		textInForce = text;
+		return accept();
+	}
+
+	function accept(): ReloadResult {
+		problems = [];
+		return { ok: true };
+	}
+
+	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
+		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
+		problems = found;
+		// A passing failure is tried again every few seconds, and said once.
+		if (isNews) log.error("the catalogue was not loaded; the one before it stays in force", { problems: found });
+		return { ok: false, problems: found, lasting };
+	}
+
+	function start(): Promise<ReloadResult> {
+		const mine = load()
+			.catch((error) => {
+				log.error("reloading the catalogue failed", { error });
+				return refuse([{ line: 0, message: "an internal error; see the log" }], true);
+			})
+			.finally(() => {
+				if (running === mine) running = undefined;
+			});
+		running = mine;
+		return mine;
+	}
+
+	return {
+		...store.reader,
+		problems: () => problems,
+		reload() {
+			if (running === undefined) return start();
+			// The reload under way may have read the file before its latest change.
+			following ??= running.then(() => {
+				following = undefined;
+				return start();
+			});
+			return following;
+		},
+	};
+}
+
+export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceLimits } = {}): FixedCatalog {
+	const store = createStore(deps);
+	return {
+		...store.reader,
+		problems: () => [],
+		reload: async () => ({ ok: true }),
+		setModels: (specs) => store.swap(specs, options.limits ?? DEFAULT_LIMITS),
+	};
+}
+
+/** Holds the snapshot and swaps it. */
+function createStore(deps: StoreDeps) {
+	const { tx, clock, log } = deps;
+	let snapshot: CatalogSnapshot = Object.freeze({ revision: 0, models: new Map(), aliases: new Map() });
+	let limits: ServiceLimits = DEFAULT_LIMITS;
+	const listeners = new Set<CatalogListener>();
+
+	/** Unchanged rates need no database: replacing a dead upstream works while Postgres is away. */
+	async function price(specs: readonly ModelSpec[]): Promise<Model[]> {
+		const before = snapshot.models;
+		const known = (spec: ModelSpec) => {
+			const model = before.get(spec.id);
+			return model !== undefined && haveEqualRates(model.rateCard, spec.rates) ? model : undefined;
+		};
+		const unknown = specs.filter((spec) => known(spec) === undefined);
+		const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(tx, unknown);
+		const pinned: Awaited<ReturnType<typeof pinRateCards>> = await withDeadline(
+			clock,
+			pinning,
+			PIN_DEADLINE_MS,
+			() => new Error("the database did not answer in time"),
+		);
+		return specs.map((spec) => {
+			const { rates: _, ...described } = spec;
+			const model = known(spec);
+			if (model !== undefined)
+				return Object.freeze({ ...described, rateCard: model.rateCard, createdS: model.createdS });
+			const card = pinned.get(spec.id);
+			assert(card !== undefined, "every model's rates were stored");
+			const { createdS, ...rateCard } = card;
+			return Object.freeze({ ...described, rateCard: Object.freeze(rateCard), createdS });
+		});
+	}
+
+	let lastSwap: Promise<void> = Promise.resolve();
+
+	/** One after the other: the last call's models are the ones in force in the end. */
+	function swap(specs: readonly ModelSpec[], newLimits: ServiceLimits): Promise<void> {
+		const mine = lastSwap.then(() => swapNow(specs, newLimits));
+		lastSwap = mine.catch(() => {
+			// Its own caller hears of it.
+		});
+		return mine;
+	}
+
+	async function swapNow(specs: readonly ModelSpec[], newLimits: ServiceLimits): Promise<void> {
+		assertDistinctNames(specs);
+		const models = await price(specs);
+		const before = snapshot;
+		snapshot = Object.freeze({
+			revision: before.revision + 1,
+			models: new Map(models.map((model) => [model.id, model])),
+			aliases: new Map(models.flatMap((model) => model.aliases.map((alias) => [alias, model.id] as const))),
+		});
+		limits = newLimits;
+		log.info("the catalogue is in force", describeChange(before, snapshot));
+		for (const listener of listeners) {
+			try {
+				listener(snapshot, limits);
+			} catch (error) {
+				log.error("a part could not follow the new catalogue", { error });
+			}
+		}
+	}
+
+	const reader: Pick<Catalog, "current" | "limits" | "onChange"> = {
+		current: () => snapshot,
+		limits: () => limits,
+		onChange(listener) {
+			listeners.add(listener);
+			return () => listeners.delete(listener);
+		},
+	};
+	return { reader, swap };
+}
+
+function assertDistinctNames(specs: readonly ModelSpec[]): void {
+	const names = specs.flatMap((spec) => [spec.id, ...spec.aliases]);
+	assert(new Set(names).size === names.length, "every id and alias stands for one model");
+}
+
+function describeChange(before: CatalogSnapshot, after: CatalogSnapshot) {
+	const ids = [...after.models.keys()];
+	const card = (snapshot: CatalogSnapshot, id: string) => snapshot.models.get(id)?.rateCard.id;
+	return {
+		revision: after.revision,
+		models: after.models.size,
+		added: ids.filter((id) => !before.models.has(id)),
+		removed: [...before.models.keys()].filter((id) => !after.models.has(id)),
+		repriced: ids.filter((id) => before.models.has(id) && card(before, id) !== card(after, id)),
+	};
+}
+
+function messageOf(error: unknown): string {
+	return error instanceof Error ? error.message : String(error);
+}

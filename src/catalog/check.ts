@@ -1,0 +1,67 @@
+import type { Environment } from "../base/environment-reader.ts";
+import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
+import { CatalogFileError, describeProblems, parseCatalogFile } from "./file.ts";
+import type { ModelKind, ModelSpec, Rates } from "./model.ts";
+import type { ServiceLimits } from "./service-limits.ts";
+import type { Problem } from "./yaml-reader.ts";
+
+/** A model as `catalog check` and `catalog show` print it. Rates as the file writes them; those of 0 are left out. */
+export interface ModelSummary {
+	readonly id: string;
+	readonly name: string;
+	readonly kind: ModelKind;
+	readonly replicas: number;
+	readonly context_length: number;
+	readonly max_output_tokens: number;
+	readonly rates: Readonly<Record<string, string>>;
+}
+
+export type CatalogCheck =
+	| { readonly ok: true; readonly models: readonly ModelSummary[]; readonly limits: ServiceLimits }
+	| { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** What a server would make of the file, without a database. */
+export function checkCatalog(text: string, env: Environment): CatalogCheck {
+	try {
+		const { models, limits } = parseCatalogFile(text, env);
+		return { ok: true, models: models.map(summariseModel), limits };
+	} catch (error) {
+		if (error instanceof CatalogFileError) return { ok: false, problems: error.problems };
+		throw error;
+	}
+}
+
+/** For the terminal; no line end at the end. */
+export function formatCatalogCheck(check: CatalogCheck): string {
+	if (!check.ok) return describeProblems(check.problems);
+	const models = check.models.map(({ id, kind, replicas, rates }) => {
+		const prices = Object.entries(rates).map(([unit, rate]) => `${unit} ${rate}`);
+		const paid = prices.length === 0 ? "free" : prices.join(", ");
+		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${paid}`;
+	});
+	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
+	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
+	return [`${count}${unit}`, ...models].join("\n");
+}
+
+export function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
+	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates } = model;
+	const written = {
+		input: formatRatePerMillion(rates.input),
+		cached_input: formatRatePerMillion(rates.cachedInput),
+		output: formatRatePerMillion(rates.output),
+		request: formatRatePerUnit(rates.request),
+		image: formatRatePerUnit(rates.image),
+		audio_second: formatRatePerUnit(rates.audioSecond),
+		search: formatRatePerUnit(rates.search),
+	};
+	return {
+		id,
+		name,
+		kind,
+		replicas: upstreams.length,
+		context_length: contextLength,
+		max_output_tokens: maxOutputTokens,
+		rates: Object.fromEntries(Object.entries(written).filter(([, rate]) => rate !== "0")),
+	};
+}

@@ -1,0 +1,65 @@
+import type { Environment } from "../base/environment-reader.ts";
+import { readLimits } from "./limits-section.ts";
+import type { ModelSpec } from "./model.ts";
+import { readModel } from "./model-section.ts";
+import type { ServiceLimits } from "./service-limits.ts";
+import { DEFAULT_LIMITS } from "./service-limits.ts";
+import type { Problem, YamlReader } from "./yaml-reader.ts";
+import { createYamlReader, show } from "./yaml-reader.ts";
+
+export interface CatalogFile {
+	readonly models: readonly ModelSpec[];
+	readonly limits: ServiceLimits;
+}
+
+/** A file that cannot be served; carries every mistake in it, in the order of their lines. */
+export class CatalogFileError extends Error {
+	override readonly name = "CatalogFileError" as const;
+	readonly problems: readonly Problem[];
+
+	constructor(problems: readonly Problem[]) {
+		super(describeProblems(problems));
+		this.problems = problems;
+	}
+}
+
+/** Characters; a larger file is refused before it is parsed. */
+const FILE_LENGTH_MAX = 4 * 1024 * 1024;
+const MODELS_MAX = 1000;
+
+/**
+ * Reads the text of a `tollgate.yaml`. `${NAME}` in a value takes the variable from `env`. Top-level fields that
+ * begin with `x-` are ignored: a place for anchors. Throws CatalogFileError with all problems together.
+ */
+export function parseCatalogFile(text: string, env: Environment): CatalogFile {
+	if (text.length > FILE_LENGTH_MAX) {
+		throw new CatalogFileError([{ line: 0, message: `the file is longer than ${FILE_LENGTH_MAX} characters` }]);
+	}
+	const reader = createYamlReader(text, env);
+	const file = reader.root && reader.map(reader.root, ["models", "limits"], (name) => name.startsWith("x-"));
+	const modelsField = file?.require("models");
+	const limitsField = file?.get("limits");
+	const models: ModelSpec[] = [];
+	const names = new Map<string, number>();
+	for (const field of (modelsField && reader.list(modelsField, MODELS_MAX)) ?? []) {
+		const model = readModel(reader, field, (name, line) => claim(reader, names, name, { line, path: field.path }));
+		if (model !== undefined) models.push(model);
+	}
+	const limits = limitsField === undefined ? DEFAULT_LIMITS : readLimits(reader, limitsField);
+	const problems = reader.problems();
+	if (problems.length > 0) throw new CatalogFileError(problems);
+	return Object.freeze({ models: Object.freeze(models), limits });
+}
+
+/** "2 problems:" and a line for each. */
+export function describeProblems(problems: readonly Problem[]): string {
+	const lines = problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
+	return `the catalogue has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n${lines.join("\n")}`;
+}
+
+/** Ids and aliases share one space of names: each stands for one model. */
+function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
+	const taken = names.get(name);
+	if (taken === undefined) names.set(name, at.line);
+	else reader.report(at, `the name ${show(name)} is already taken in line ${taken}`);
+}

@@ -1,0 +1,97 @@
+import { assert } from "../base/assert.ts";
+import type { ServiceLimits } from "./service-limits.ts";
+import { DEFAULT_LIMITS } from "./service-limits.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
+
+/** One field of `limits:`. A value in the file times `scale` is the value in ServiceLimits. */
+export interface LimitField {
+	/** As `tollgate.yaml` writes it; `_s` are seconds, `_mb` mebibytes. */
+	readonly name: string;
+	readonly limit: keyof ServiceLimits;
+	readonly scale: number;
+	readonly min: number;
+	readonly max: number;
+	readonly integer: boolean;
+	readonly meaning: string;
+}
+
+const MS_PER_S = 1000;
+const BYTES_PER_MB = 1024 * 1024;
+
+const seconds = (name: string, limit: keyof ServiceLimits, min: number, max: number, meaning: string): LimitField => ({
+	name: `${name}_s`,
+	limit,
+	scale: MS_PER_S,
+	min,
+	max,
+	integer: false,
+	meaning,
+});
+const count = (name: string, limit: keyof ServiceLimits, min: number, max: number, meaning: string): LimitField => ({
+	name,
+	limit,
+	scale: 1,
+	min,
+	max,
+	integer: true,
+	meaning,
+});
+
+/** Every field of `limits:`, with its bounds in the file's unit. */
+export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
+	seconds("status_hold", "holdStatusMs", 0, 300, "longest wait for a first event before the status goes out"),
+	seconds("connect", "connectMs", 0.1, 120, "longest time to reach an upstream"),
+	seconds("first_event", "firstEventMs", 1, 3600, "longest time to an upstream's first event"),
+	seconds("silence", "silenceMs", 1, 3600, "longest silence between two events"),
+	seconds("total", "totalMs", 1, 86_400, "longest request"),
+	seconds("keep_alive", "keepAliveCommentMs", 1, 300, "a comment is sent on a stream idle for this long"),
+	count("breaker_failures_in_row", "breakerFailuresInRow", 1, 1000, "failures in a row that take a replica out"),
+	{
+		...count("breaker_failure_share", "breakerFailureShare", 0.05, 1, "share of the last 20 calls that may fail"),
+		integer: false,
+	},
+	seconds("breaker_cool", "breakerCoolMs", 0.1, 3600, "how long a failing replica rests at first; doubles"),
+	seconds("breaker_cool_max", "breakerCoolMsMax", 0.1, 86_400, "how long it rests at most"),
+	{
+		...count("body_mb", "bodyBytesMax", 1, 1024, "largest request body; a larger one is refused with 413"),
+		scale: BYTES_PER_MB,
+	},
+	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
+	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
+	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
+	seconds("health_interval", "healthIntervalMs", 0.5, 3600, "time between two health checks of a replica"),
+]);
+
+/** `limits:`; what is left out keeps its default. */
+export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits {
+	const map = reader.map(
+		field,
+		LIMIT_FIELDS.map(({ name }) => name),
+	);
+	const limits: { -readonly [name in keyof ServiceLimits]: number } = { ...DEFAULT_LIMITS };
+	if (map === undefined) return DEFAULT_LIMITS;
+	for (const known of LIMIT_FIELDS) {
+		const given = map.get(known.name);
+		const value = given && reader.number(given, known);
+		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
+	}
+	/** A default follows what the file says; only two values of the file can contradict each other. */
+	const keepOrder = (lower: string, upper: string) => {
+		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
+		if (limits[low] <= limits[high]) return;
+		const given = map.get(lower);
+		if (given === undefined) limits[low] = limits[high];
+		else if (map.get(upper) === undefined) limits[high] = limits[low];
+		else reader.report(given, `must not be greater than ${upper}`);
+	};
+	keepOrder("breaker_cool_s", "breaker_cool_max_s");
+	keepOrder("first_event_s", "total_s");
+	keepOrder("silence_s", "total_s");
+	return Object.freeze(limits);
+}
+
+function limitField(name: string): LimitField {
+	const found = LIMIT_FIELDS.find((field) => field.name === name);
+	assert(found !== undefined, `there is a limit ${name}`);
+	return found;
+}

@@ -1,0 +1,205 @@
+import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, UpstreamSpec } from "./model.ts";
+import { readRates } from "./rates-section.ts";
+import { readUpstream } from "./upstream-section.ts";
+import type { YamlField, YamlMap, YamlReader } from "./yaml-reader.ts";
+import { show } from "./yaml-reader.ts";
+
+const FIELDS = [
+	"id",
+	"aliases",
+	"name",
+	"kind",
+	"modes",
+	"input_modalities",
+	"output_modalities",
+	"image_urls",
+	"context_length",
+	"max_output_tokens",
+	"template_overhead_tokens",
+	"parameters",
+	"unsupported_parameters",
+	"rates",
+	"upstreams",
+] as const;
+
+export const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
+const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
+const MODES: readonly ChatMode[] = ["chat", "completions"];
+const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
+const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "reject"];
+const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+
+const NAME_LENGTH_MAX = 200;
+const ALIASES_MAX = 32;
+const PARAMETERS_MAX = 200;
+const UPSTREAMS_MAX = 256;
+const TOKENS_MAX = 100_000_000;
+
+const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
+/** Only chat must say its lengths: for the other kinds they bound a cost that is small either way. */
+const DEFAULT_CONTEXT_LENGTH = 8192;
+const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
+
+/** Takes a name for the model in the file's one space of ids and aliases, or notes that it is taken. */
+export type ClaimName = (name: string, line: number) => void;
+
+/** One entry of `models:`. Undefined after a problem. */
+export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
+	const map = reader.map(field, FIELDS);
+	if (map === undefined) return undefined;
+	const idField = map.require("id");
+	const kindField = map.require("kind");
+	const ratesField = map.require("rates");
+	const upstreamsField = map.require("upstreams");
+
+	const id = idField && readId(reader, idField, claim);
+	const kind = kindField && reader.choice(kindField, KINDS);
+	const aliases = readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, claim) ?? [];
+	const name = readName(reader, map.get("name")) ?? id;
+	const modes = readModes(reader, map, kind);
+	const inputs = readChoices(reader, map.get("input_modalities"), MODALITIES);
+	const outputs = readChoices(reader, map.get("output_modalities"), MODALITIES);
+	const imageUrlsField = map.get("image_urls");
+	const imageUrls = imageUrlsField ? reader.choice(imageUrlsField, IMAGE_URL_POLICIES) : "data_only";
+	const lengths = readLengths(reader, map, kind);
+	const parameters = readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX) ?? [];
+	const unsupportedField = map.get("unsupported_parameters");
+	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
+	const rates = ratesField && readRates(reader, ratesField, kind);
+	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
+
+	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
+	if (lengths === undefined || unsupported === undefined || rates === undefined || upstreams === undefined)
+		return undefined;
+	return Object.freeze({
+		id,
+		aliases: Object.freeze(aliases),
+		name,
+		kind,
+		modes,
+		inputModalities: inputs ?? new Set<Modality>([kind === "transcription" ? "audio" : "text"]),
+		outputModalities: outputs ?? new Set<Modality>([kind === "image" ? "image" : "text"]),
+		imageUrls,
+		...lengths,
+		parameters: new Set(parameters),
+		unsupportedParameters: unsupported,
+		rates,
+		upstreams: Object.freeze(upstreams),
+	});
+}
+
+function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
+	const id = reader.text(field);
+	if (id === undefined) return undefined;
+	if (!MODEL_ID.test(id)) {
+		reader.report(field, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
+		return undefined;
+	}
+	claim(id, field.line);
+	return id;
+}
+
+function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
+	const name = field && reader.text(field);
+	if (field === undefined || name === undefined) return undefined;
+	if (name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name)) return name;
+	reader.report(field, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
+	return undefined;
+}
+
+function readModes(reader: YamlReader, map: YamlMap, kind: ModelKind | undefined): ReadonlySet<ChatMode> {
+	const field = map.get("modes");
+	if (kind !== undefined && kind !== "chat") {
+		if (field !== undefined) reader.report(field, `belongs to kind chat; a model of kind ${kind} has none`);
+		return new Set();
+	}
+	return readChoices(reader, field, MODES) ?? new Set<ChatMode>(["chat"]);
+}
+
+/** Context and output in tokens. */
+function readLengths(
+	reader: YamlReader,
+	map: YamlMap,
+	kind: ModelKind | undefined,
+): Pick<ModelSpec, "contextLength" | "maxOutputTokens" | "templateOverheadTokens"> | undefined {
+	const needed = kind === "chat";
+	const contextField = needed ? map.require("context_length") : map.get("context_length");
+	const outputField = needed ? map.require("max_output_tokens") : map.get("max_output_tokens");
+	const overheadField = map.get("template_overhead_tokens");
+	const bounds = { min: 1, max: TOKENS_MAX, integer: true };
+	const context = contextField ? reader.number(contextField, bounds) : needed ? undefined : DEFAULT_CONTEXT_LENGTH;
+	const output = outputField ? reader.number(outputField, bounds) : undefined;
+	const overhead = overheadField
+		? reader.number(overheadField, { ...bounds, min: 0 })
+		: DEFAULT_TEMPLATE_OVERHEAD_TOKENS;
+	const generates = kind === undefined || GENERATING_KINDS.has(kind);
+	if (outputField && !generates) reader.report(outputField, `a model of kind ${kind} generates no tokens`);
+	if (outputField && context !== undefined && output !== undefined && generates && output > context) {
+		reader.report(outputField, `must not be greater than context_length (${context})`);
+	}
+	if (context === undefined || overhead === undefined || (needed && output === undefined)) return undefined;
+	return {
+		contextLength: context,
+		maxOutputTokens: generates ? (output ?? context) : 0,
+		templateOverheadTokens: overhead,
+	};
+}
+
+function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | undefined): UpstreamSpec[] | undefined {
+	const items = reader.list(field, UPSTREAMS_MAX);
+	if (items === undefined) return undefined;
+	if (items.length === 0) reader.report(field, "needs at least one entry");
+	const upstreams: UpstreamSpec[] = [];
+	const seen = new Map<string, number>();
+	for (const item of items) {
+		const upstream = readUpstream(reader, item, kind);
+		if (upstream === undefined) continue;
+		const key = JSON.stringify([upstream.url, upstream.model]);
+		const earlier = seen.get(key);
+		// Listed twice, one server would be given twice its concurrency.
+		if (earlier !== undefined) reader.report(item, `the same url and model as in line ${earlier}`);
+		else seen.set(key, item.line);
+		upstreams.push(upstream);
+	}
+	return upstreams.length === items.length ? upstreams : undefined;
+}
+
+/** A list of distinct words. */
+function readWords(
+	reader: YamlReader,
+	field: YamlField | undefined,
+	pattern: RegExp,
+	itemsMax: number,
+	claim?: ClaimName,
+): string[] | undefined {
+	const items = field && reader.list(field, itemsMax);
+	if (items === undefined) return undefined;
+	const words = new Set<string>();
+	for (const item of items) {
+		const word = reader.text(item);
+		if (word === undefined) continue;
+		if (!pattern.test(word)) reader.report(item, `must match ${pattern.source}`);
+		else if (words.has(word)) reader.report(item, `${show(word)} is listed twice`);
+		else claim?.(word, item.line);
+		words.add(word);
+	}
+	return [...words];
+}
+
+/** A list of distinct words out of `options`, at least one. */
+function readChoices<T extends string>(
+	reader: YamlReader,
+	field: YamlField | undefined,
+	options: readonly T[],
+): ReadonlySet<T> | undefined {
+	const items = field && reader.list(field, options.length);
+	if (field === undefined || items === undefined) return undefined;
+	if (items.length === 0) reader.report(field, `needs at least one of ${options.join(", ")}`);
+	const chosen = new Set<T>();
+	for (const item of items) {
+		const word = reader.choice(item, options);
+		if (word !== undefined && chosen.has(word)) reader.report(item, `${show(word)} is listed twice`);
+		if (word !== undefined) chosen.add(word);
+	}
+	return chosen;
+}

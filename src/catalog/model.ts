@@ -1,0 +1,92 @@
+import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
+
+export type ModelKind = "chat" | "embedding" | "transcription" | "image" | "rerank";
+export type ChatMode = "chat" | "completions";
+export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" | "tgi" | "tei";
+
+/** What a prompt may hold, or an answer. */
+export type Modality = "text" | "image" | "audio";
+
+/**
+ * What happens to images in a prompt that are given by address, which the upstream would fetch itself from inside
+ * the operator's network. `data_only` takes images that are part of the request (`data:` URLs) and no others.
+ */
+export type ImageUrlPolicy = "forward" | "data_only" | "reject";
+
+/** A model's prices. */
+export interface Rates {
+	/** Per token. */
+	readonly input: PicoUsdPerUnit;
+	/** Per prompt token read from the upstream's cache; equals `input` where no rate is given. */
+	readonly cachedInput: PicoUsdPerUnit;
+	/** Per generated token. */
+	readonly output: PicoUsdPerUnit;
+	readonly request: PicoUsdPerUnit;
+	/** Per generated image, and per image in a prompt if `input` does not cover it. */
+	readonly image: PicoUsdPerUnit;
+	readonly audioSecond: PicoUsdPerUnit;
+	/** Per rerank search. */
+	readonly search: PicoUsdPerUnit;
+}
+
+/** One version of a model's prices. Immutable; a reservation pins the version it was priced with. */
+export interface RateCard extends Rates {
+	/** `<model id>@<version>`; primary key in Postgres. */
+	readonly id: string;
+	readonly version: number;
+}
+
+/** One address of a deployment, as `tollgate.yaml` says it. */
+export interface UpstreamSpec {
+	/** Base address with its path, without a slash at the end: `http://127.0.0.1:8000/v1`. */
+	readonly url: string;
+	readonly apiKey: string | null;
+	/** The name that this server knows the model by. */
+	readonly model: string;
+	readonly dialect: DialectName;
+	readonly maxConcurrency: number;
+	/** False for servers that close idle connections early: one connection per request. */
+	readonly keepAlive: boolean;
+}
+
+/** A deployment that customers can name. Immutable. */
+export interface Model {
+	readonly id: string;
+	/** Other names that requests may use. The allowlist of a key is checked on `id`, so that no alias gets around it. */
+	readonly aliases: readonly string[];
+	readonly name: string;
+	readonly kind: ModelKind;
+	/** Endpoints of `kind: chat`; empty for the other kinds. */
+	readonly modes: ReadonlySet<ChatMode>;
+	readonly inputModalities: ReadonlySet<Modality>;
+	readonly outputModalities: ReadonlySet<Modality>;
+	readonly imageUrls: ImageUrlPolicy;
+	/** Tokens. */
+	readonly contextLength: number;
+	/** Tokens; 0 for kinds that generate none. */
+	readonly maxOutputTokens: number;
+	/** Tokens that the chat template may add to the text of a request, for the upper bound of its cost. */
+	readonly templateOverheadTokens: number;
+	/** Optional request fields that the deployment honours. */
+	readonly parameters: ReadonlySet<string>;
+	readonly unsupportedParameters: "ignore" | "reject";
+	readonly rateCard: RateCard;
+	readonly upstreams: readonly UpstreamSpec[];
+	/** Unix seconds of the first time this id was seen in the catalogue. */
+	readonly createdS: number;
+}
+
+/** A model before its prices are pinned to a version: what a file, the discovery or the demo describe. */
+export interface ModelSpec extends Omit<Model, "rateCard" | "createdS"> {
+	readonly rates: Rates;
+}
+
+/** The whole catalogue at one moment; swapped whole, never changed in place. */
+export interface CatalogSnapshot {
+	/** Grows with each swap. */
+	readonly revision: number;
+	/** By id, in the order of the file. */
+	readonly models: ReadonlyMap<string, Model>;
+	/** Alias → id. `findModel` looks through both. */
+	readonly aliases: ReadonlyMap<string, string>;
+}

@@ -1,0 +1,86 @@
+import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
+import { parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
+import type { ModelKind, Rates } from "./model.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
+import { show } from "./yaml-reader.ts";
+
+type RateName = "input" | "cached_input" | "output" | "request" | "image" | "audio_second" | "search";
+
+const RATE_NAMES: readonly RateName[] = [
+	"input",
+	"cached_input",
+	"output",
+	"request",
+	"image",
+	"audio_second",
+	"search",
+];
+const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
+const ZERO_RATE = 0 as PicoUsdPerUnit;
+
+/** What each kind can be billed for. A rate for anything else would never be charged, so it is a mistake. */
+const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
+	chat: ["input", "cached_input", "output", "request", "image"],
+	embedding: ["input", "cached_input", "request"],
+	transcription: ["input", "cached_input", "output", "audio_second", "request"],
+	image: ["image", "input", "cached_input", "output", "request"],
+	rerank: ["search", "input", "cached_input", "request"],
+};
+
+/** The units that a kind produces: one of the alternatives must have all its rates, or work would be given away. */
+const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = {
+	chat: [["input", "output"]],
+	embedding: [["input"]],
+	transcription: [["audio_second"], ["input", "output"]],
+	image: [["image"]],
+	rerank: [["search"], ["input"]],
+};
+
+/**
+ * `rates:` of a model: decimal strings, "0" to "1000000" USD per million tokens, or USD each for request, image,
+ * audio_second and search (to "9000"). What is left out costs nothing; `cached_input` costs as much as `input`.
+ */
+export function readRates(reader: YamlReader, field: YamlField, kind: ModelKind | undefined): Rates | undefined {
+	const map = reader.map(field, RATE_NAMES);
+	if (map === undefined) return undefined;
+	const rates = new Map<RateName, PicoUsdPerUnit>();
+	for (const name of RATE_NAMES) {
+		const given = map.get(name);
+		if (given === undefined) continue;
+		if (kind !== undefined && !BILLABLE[kind].includes(name)) {
+			reader.report(given, `a model of kind ${kind} is never billed by this unit`);
+		}
+		rates.set(name, readRate(reader, given, PER_MILLION.has(name)) ?? ZERO_RATE);
+	}
+	if (kind !== undefined && !PRODUCED[kind].some((names) => names.every((name) => rates.has(name)))) {
+		const alternatives = PRODUCED[kind].map((names) => names.join(" and ")).join(", or for ");
+		reader.report(field, `a model of kind ${kind} needs a rate for ${alternatives}; "0" makes it free`);
+	}
+	const rate = (name: RateName) => rates.get(name) ?? ZERO_RATE;
+	return Object.freeze({
+		input: rate("input"),
+		cachedInput: rates.get("cached_input") ?? rate("input"),
+		output: rate("output"),
+		request: rate("request"),
+		image: rate("image"),
+		audioSecond: rate("audio_second"),
+		search: rate("search"),
+	});
+}
+
+function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
+	const read = reader.scalar(field);
+	if (read === undefined) return undefined;
+	if (typeof read.value === "number") {
+		reader.report(field, `write rates as quoted decimal strings: "${read.written}" instead of ${read.written}`);
+		return undefined;
+	}
+	const text = typeof read.value === "string" ? read.value : "";
+	const rate = perMillion ? parseRatePerMillion(text) : parseRatePerUnit(text);
+	if (rate !== undefined) return rate;
+	const form = perMillion
+		? '"0" to "1000000" with at most 6 decimals (USD per million tokens)'
+		: '"0" to "9000" with at most 12 decimals (USD each)';
+	reader.report(field, `must be a decimal string from ${form}, got ${show(read.written)}`);
+	return undefined;
+}

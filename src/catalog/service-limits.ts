@@ -1,0 +1,40 @@
+/** The `limits:` section of `tollgate.yaml`. Every field has a default; times in milliseconds, sizes in bytes. */
+export interface ServiceLimits {
+	/** How long the status is held back for the upstream's first event, so that a failing replica can be replaced. */
+	readonly holdStatusMs: number;
+	readonly connectMs: number;
+	readonly firstEventMs: number;
+	/** The longest silence between two events. */
+	readonly silenceMs: number;
+	readonly totalMs: number;
+	readonly keepAliveCommentMs: number;
+	readonly breakerFailuresInRow: number;
+	/** The share of the last 20 calls that may fail. */
+	readonly breakerFailureShare: number;
+	readonly breakerCoolMs: number;
+	readonly breakerCoolMsMax: number;
+	readonly bodyBytesMax: number;
+	readonly authFailuresPerMinute: number;
+	/** Requests that may wait for a replica with a free place, per model. */
+	readonly queueLengthMax: number;
+	readonly queueWaitMs: number;
+	readonly healthIntervalMs: number;
+}
+
+export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
+	holdStatusMs: 10_000,
+	connectMs: 5_000,
+	firstEventMs: 300_000,
+	silenceMs: 120_000,
+	totalMs: 30 * 60_000,
+	keepAliveCommentMs: 10_000,
+	breakerFailuresInRow: 5,
+	breakerFailureShare: 0.5,
+	breakerCoolMs: 10_000,
+	breakerCoolMsMax: 120_000,
+	bodyBytesMax: 32 * 1024 * 1024,
+	authFailuresPerMinute: 60,
+	queueLengthMax: 1024,
+	queueWaitMs: 10_000,
+	healthIntervalMs: 5_000,
+});

@@ -1,0 +1,91 @@
+import type { DialectName, ModelKind, UpstreamSpec } from "./model.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
+
+const FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
+
+export const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
+
+/** What the servers of a dialect can do at all. `openai` stands for anything that speaks the format. */
+const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
+	openai: ["chat", "embedding", "transcription", "image", "rerank"],
+	vllm: ["chat", "embedding", "transcription", "image", "rerank"],
+	sglang: ["chat", "embedding", "transcription", "image", "rerank"],
+	"llama.cpp": ["chat", "embedding", "transcription", "rerank"],
+	ollama: ["chat", "embedding", "image"],
+	tgi: ["chat"],
+	tei: ["embedding", "rerank"],
+};
+
+const DEFAULT_MAX_CONCURRENCY = 256;
+const MAX_CONCURRENCY_MAX = 65_536;
+const URL_LENGTH_MAX = 2048;
+const API_KEY_LENGTH_MAX = 8192;
+const MODEL_NAME_LENGTH_MAX = 512;
+
+/** One entry of `upstreams:`. */
+export function readUpstream(
+	reader: YamlReader,
+	field: YamlField,
+	kind: ModelKind | undefined,
+): UpstreamSpec | undefined {
+	const map = reader.map(field, FIELDS);
+	if (map === undefined) return undefined;
+	const urlField = map.require("url");
+	const keyField = map.get("api_key");
+	const modelField = map.require("model");
+	const dialectField = map.require("dialect");
+	const concurrencyField = map.get("max_concurrency");
+	const keepAliveField = map.get("keep_alive");
+
+	const url = urlField && readUrl(reader, urlField);
+	const apiKey = keyField === undefined ? null : readApiKey(reader, keyField);
+	const model = modelField && readModelName(reader, modelField);
+	const dialect = dialectField && reader.choice(dialectField, DIALECTS);
+	if (dialectField && dialect && kind && !KINDS_OF_DIALECT[dialect].includes(kind)) {
+		reader.report(dialectField, `a ${dialect} server cannot serve a model of kind ${kind}`);
+	}
+	const concurrencyBounds = { min: 1, max: MAX_CONCURRENCY_MAX, integer: true };
+	const maxConcurrency = concurrencyField
+		? reader.number(concurrencyField, concurrencyBounds)
+		: DEFAULT_MAX_CONCURRENCY;
+	const keepAlive = keepAliveField ? reader.flag(keepAliveField) : true;
+	if (url === undefined || model === undefined || dialect === undefined) return undefined;
+	if (apiKey === undefined || maxConcurrency === undefined || keepAlive === undefined) return undefined;
+	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive });
+}
+
+/** Messages about addresses never repeat them: they may hold a password. */
+function readUrl(reader: YamlReader, field: YamlField): string | undefined {
+	const text = reader.text(field);
+	if (text === undefined) return undefined;
+	const complain = (message: string) => {
+		reader.report(field, message);
+		return undefined;
+	};
+	if (text.length > URL_LENGTH_MAX) return complain(`is longer than ${URL_LENGTH_MAX} characters`);
+	const url = URL.parse(text);
+	if (url === null) return complain("is no address; write it as http://host:port/v1");
+	if (url.protocol !== "http:" && url.protocol !== "https:") return complain("must begin with http:// or https://");
+	if (url.username !== "" || url.password !== "") return complain("must not hold a user name or password; use api_key");
+	if (text.includes("#")) return complain("must not have a fragment (#…)");
+	if (text.includes("?")) return complain("must not have a query (?…)");
+	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** Null for an empty value: a variable that is set to nothing means a server without a key. */
+function readApiKey(reader: YamlReader, field: YamlField): string | null | undefined {
+	const text = reader.text(field);
+	if (text === undefined) return undefined;
+	if (text === "") return null;
+	if (text.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]+$/.test(text)) return text;
+	reader.report(field, `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`);
+	return undefined;
+}
+
+function readModelName(reader: YamlReader, field: YamlField): string | undefined {
+	const text = reader.text(field);
+	if (text === undefined) return undefined;
+	if (text !== "" && text.length <= MODEL_NAME_LENGTH_MAX && !/\p{Cc}/u.test(text)) return text;
+	reader.report(field, `must be a name of 1 to ${MODEL_NAME_LENGTH_MAX} characters without control characters`);
+	return undefined;
+}

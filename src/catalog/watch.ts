@@ -1,0 +1,125 @@
+/**
+ * Notices that the catalogue's file has changed: written in place, replaced by an editor's rename, or switched by a
+ * symbolic link as mounted configuration is. Events of its directory are only hints; what counts is the file's
+ * identity, which a slow poll checks as well, because events get lost on network and overlay mounts.
+ */
+import type { FSWatcher } from "node:fs";
+import { watch } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { ReloadResult } from "./catalog.ts";
+
+export interface CatalogWatch {
+	stop(): void;
+}
+
+export interface CatalogWatchOptions {
+	/** Absolute. */
+	path: string;
+	/** The file must be unchanged for this long before it is read: a half-written one could be valid and shorter. */
+	settleMs?: number;
+	pollMs?: number;
+	/** False for file systems whose events are of no use; the poll then has to do. */
+	events?: boolean;
+}
+
+const SETTLE_MS = 200;
+const POLL_MS = 3_000;
+
+/** Calls `reload` after each change, and again at each poll while it fails for a reason that may pass. */
+export function watchCatalog(
+	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult> },
+	options: CatalogWatchOptions,
+): CatalogWatch {
+	const { clock, log } = deps;
+	const settleMs = options.settleMs ?? SETTLE_MS;
+	const pollMs = options.pollMs ?? POLL_MS;
+	let stopped = false;
+	/** Identity of the file at the last reload that need not be repeated. */
+	let loaded: string | undefined;
+	/** Identity at the last look; two equal looks `settleMs` apart mean that nobody is writing. */
+	let seen: string | undefined;
+	let looking = false;
+	let next: { dueMs: number; cancel: () => void } | undefined;
+	let watcher: FSWatcher | undefined;
+
+	/** The nearer time wins: hints that never end must not put the look off for ever. */
+	function lookIn(delayMs: number): void {
+		const dueMs = clock.monotonicMs() + delayMs;
+		if (stopped || (next !== undefined && next.dueMs <= dueMs)) return;
+		next?.cancel();
+		const cancel = clock.after(delayMs, () => {
+			next = undefined;
+			look().catch((error) => log.error("looking at the catalogue's file failed", { error }));
+		});
+		next = { dueMs, cancel };
+	}
+
+	async function look(): Promise<void> {
+		if (stopped) return;
+		if (looking) return lookIn(settleMs);
+		looking = true;
+		let nextMs = pollMs;
+		try {
+			const identity = await identityOf(options.path);
+			if (identity === undefined && seen !== undefined)
+				log.warn("the catalogue's file is gone", { path: options.path });
+			const settled = identity === seen;
+			seen = identity;
+			if (identity !== undefined && identity !== loaded) {
+				if (!settled) nextMs = settleMs;
+				else if (await reload()) loaded = identity;
+			}
+			openWatcher();
+		} finally {
+			looking = false;
+			lookIn(nextMs);
+		}
+	}
+
+	/** True if trying again with the same file is of no use. */
+	async function reload(): Promise<boolean> {
+		const result = await deps.reload();
+		return result.ok || result.lasting;
+	}
+
+	function openWatcher(): void {
+		if (watcher !== undefined || stopped || options.events === false) return;
+		try {
+			const opened = watch(dirname(options.path), { persistent: false }, () => lookIn(settleMs));
+			opened.on("error", (error) => {
+				log.debug("watching the catalogue's directory failed; polling goes on", { error });
+				opened.close();
+				if (watcher === opened) watcher = undefined;
+			});
+			watcher = opened;
+		} catch (error) {
+			log.debug("the catalogue's directory cannot be watched; polling goes on", { error });
+		}
+	}
+
+	openWatcher();
+	// The state at the start counts as a change: between the boot's own load and this line the file may have moved on.
+	lookIn(0);
+
+	return {
+		stop() {
+			stopped = true;
+			next?.cancel();
+			watcher?.close();
+		},
+	};
+}
+
+/** Differs after any write, rename or switched link; undefined if there is no file. */
+async function identityOf(path: string): Promise<string | undefined> {
+	try {
+		const target = await realpath(path);
+		const { ino, mtimeMs, ctimeMs, size } = await stat(target);
+		return [target, ino, mtimeMs, ctimeMs, size].join("|");
+	} catch {
+		return undefined;
+	}
+}

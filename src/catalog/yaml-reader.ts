@@ -1,0 +1,271 @@
+/**
+ * A YAML document read field by field. Every mistake is noted with its line and reading goes on, so that one run
+ * reports all of them. `${NAME}` is replaced in scalar values after YAML was parsed: whatever an environment variable
+ * holds, it stays one value and cannot add fields.
+ */
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import type { Environment } from "../base/environment-reader.ts";
+
+export interface Problem {
+	/** From 1; 0 if it is not about a line. */
+	readonly line: number;
+	readonly message: string;
+}
+
+/** A value somewhere in the document. */
+export interface YamlField {
+	/** As messages name it: `models[0].rates.input`. */
+	readonly path: string;
+	readonly line: number;
+	readonly node: Node;
+}
+
+/** A mapping whose names have been checked. */
+export interface YamlMap {
+	readonly path: string;
+	readonly line: number;
+	/** Undefined if the field is absent or left empty. */
+	get(name: string): YamlField | undefined;
+	/** As `get`, but an absent field is a problem of the mapping's line. */
+	require(name: string): YamlField | undefined;
+}
+
+export interface Scalar {
+	/** As the file says it; safe to show. */
+	readonly written: string;
+	/** With variables filled in; may be a secret. */
+	readonly value: unknown;
+	readonly substituted: boolean;
+}
+
+/** Readers return undefined after a problem, or where a variable has no value. */
+export interface YamlReader {
+	/** Undefined if the text is no YAML at all or empty; the problem is noted. */
+	readonly root: YamlField | undefined;
+	report(at: { readonly line: number; readonly path: string }, message: string): void;
+	/** All problems so far, in the order of their lines. */
+	problems(): Problem[];
+	/** Names outside `known` are problems, unless `extra` accepts them. */
+	map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
+	/** More than `itemsMax` items are a problem. */
+	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
+	scalar(field: YamlField): Scalar | undefined;
+	text(field: YamlField): string | undefined;
+	number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined;
+	flag(field: YamlField): boolean | undefined;
+	choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined;
+}
+
+const PROBLEMS_MAX = 1000;
+const SHOWN_LENGTH_MAX = 60;
+/** `$${NAME}` stands for the text `${NAME}` itself. */
+const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export function createYamlReader(text: string, env: Environment): YamlReader {
+	const counter = new LineCounter();
+	const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, stringKeys: true });
+	const found: Problem[] = [];
+
+	const note = (line: number, message: string) => {
+		if (found.length < PROBLEMS_MAX) found.push({ line, message });
+	};
+	const report: YamlReader["report"] = (at, message) => note(at.line, `${at.path}: ${message}`);
+	const lineOf = (node: Node, otherwise: number) =>
+		node.range ? Math.max(1, counter.linePos(node.range[0]).line) : otherwise;
+
+	noteSyntax(text, document, counter, note);
+
+	/** Follows an alias to its anchor; the line stays where the alias stands. Undefined for an empty value. */
+	function fieldOf(raw: unknown, path: string, otherwise: number): YamlField | undefined {
+		const node = raw as Node | null;
+		if (node === null) return undefined;
+		const line = lineOf(node, otherwise);
+		const target = isAlias(node) ? node.resolve(document) : node;
+		if (target === undefined) {
+			report({ line, path }, `the anchor of the alias ${show(String(node))} is missing`);
+			return undefined;
+		}
+		if (isScalar(target) && target.value === null) return undefined;
+		return { path, line, node: target };
+	}
+
+	function map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined {
+		if (!isMap(field.node)) {
+			report(field, "must be a mapping of fields");
+			return undefined;
+		}
+		const fields = new Map<string, YamlField>();
+		for (const pair of field.node.items) {
+			const key = pair.key as Node;
+			const name = isScalar(key) ? String(key.value) : "";
+			const line = lineOf(key, field.line);
+			const path = field.path === "file" ? name : `${field.path}.${name}`;
+			if (!known.includes(name)) {
+				if (!extra?.(name)) report({ line, path: field.path }, `unknown field ${show(name)}${hint(name, known)}`);
+				continue;
+			}
+			const value = fieldOf(pair.value, path, line);
+			if (value !== undefined) fields.set(name, value);
+		}
+		return {
+			path: field.path,
+			line: field.line,
+			get: (name) => fields.get(name),
+			require(name) {
+				const value = fields.get(name);
+				if (value === undefined) report(field, `the field ${show(name)} is missing`);
+				return value;
+			},
+		};
+	}
+
+	function list(field: YamlField, itemsMax: number): YamlField[] | undefined {
+		if (!isSeq(field.node)) {
+			report(field, "must be a list");
+			return undefined;
+		}
+		if (field.node.items.length > itemsMax) {
+			report(field, `has ${field.node.items.length} entries, at most ${itemsMax} are possible`);
+			return undefined;
+		}
+		const items: YamlField[] = [];
+		for (const [index, item] of field.node.items.entries()) {
+			const path = `${field.path}[${index}]`;
+			const value = fieldOf(item, path, field.line);
+			if (value === undefined) report({ line: item ? lineOf(item as Node, field.line) : field.line, path }, "is empty");
+			else items.push(value);
+		}
+		return items;
+	}
+
+	function scalar(field: YamlField): Scalar | undefined {
+		const node = field.node;
+		if (!isScalar(node)) {
+			report(field, "must be a single value");
+			return undefined;
+		}
+		const written = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
+		if (typeof node.value !== "string") return { written, value: node.value, substituted: false };
+		return substitute(node.value, field);
+	}
+
+	function substitute(written: string, field: YamlField): Scalar | undefined {
+		let complete = true;
+		let substituted = false;
+		const value = written.replace(VARIABLE, (whole, dollar: string, name: string) => {
+			if (dollar !== "") return whole.slice(1);
+			const filled = VARIABLE_NAME.test(name) && Object.hasOwn(env, name) ? env[name] : undefined;
+			if (filled === undefined) {
+				complete = false;
+				report(field, `the environment variable ${show(name)} is not set`);
+				return "";
+			}
+			substituted = true;
+			return filled;
+		});
+		return complete ? { written, value, substituted } : undefined;
+	}
+
+	function readText(field: YamlField): string | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		if (typeof read.value === "string") return read.value;
+		report(field, `must be text, got ${show(read.written)}; put it in quotes`);
+		return undefined;
+	}
+
+	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		// What comes out of a variable is text; digits in it are the number that was meant.
+		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
+		const value = digits ? Number(read.value) : read.value;
+		const what = bounds.integer ? "a whole number" : "a number";
+		const fits =
+			typeof value === "number" &&
+			value >= bounds.min &&
+			value <= bounds.max &&
+			(!bounds.integer || Number.isSafeInteger(value));
+		if (fits) return value;
+		report(field, `must be ${what} from ${bounds.min} to ${bounds.max}, got ${show(read.written)}`);
+		return undefined;
+	}
+
+	function flag(field: YamlField): boolean | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		if (typeof read.value === "boolean") return read.value;
+		if (read.substituted && (read.value === "true" || read.value === "false")) return read.value === "true";
+		report(field, `must be true or false, got ${show(read.written)}`);
+		return undefined;
+	}
+
+	function choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		const chosen = options.find((option) => option === read.value);
+		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${show(read.written)}`);
+		return chosen;
+	}
+
+	// A name given twice is a mistake that leaves the rest readable; after any other the tree means little.
+	const usable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
+	const root = usable ? fieldOf(document.contents, "file", 1) : undefined;
+	if (usable && root === undefined) note(1, "the file is empty");
+
+	return {
+		root,
+		report,
+		problems: () => found.toSorted((a, b) => a.line - b.line),
+		map,
+		list,
+		scalar,
+		text: readText,
+		number,
+		flag,
+		choice,
+	};
+}
+
+/** Notes what YAML itself found, once a line: one slip makes a chain of errors. */
+function noteSyntax(
+	text: string,
+	document: Document,
+	counter: LineCounter,
+	note: (line: number, message: string) => void,
+): void {
+	const lines = new Set<number>();
+	for (const error of [...document.errors, ...document.warnings]) {
+		const { line } = counter.linePos(error.pos[0]);
+		if (lines.has(line)) continue;
+		lines.add(line);
+		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
+		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
+		note(line, `not valid YAML: ${error.message}${advice}`);
+	}
+}
+
+/** Text of the file in a message: quoted, cut, without line ends. */
+export function show(text: string): string {
+	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
+}
+
+function hint(name: string, known: readonly string[]): string {
+	const plain = (word: string) => word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+	const near = known.find((other) => plain(other) === plain(name)) ?? known.find((other) => isOneEditAway(other, name));
+	return near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${show(near)}?`;
+}
+
+/** True if one inserted, removed, replaced or swapped letter makes `a` out of `b`. */
+function isOneEditAway(a: string, b: string): boolean {
+	if (Math.abs(a.length - b.length) > 1) return false;
+	let start = 0;
+	while (start < a.length && a[start] === b[start]) start++;
+	let end = 0;
+	while (end < Math.min(a.length, b.length) - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+	const middleA = a.slice(start, a.length - end);
+	const middleB = b.slice(start, b.length - end);
+	if (middleA.length <= 1 && middleB.length <= 1) return true;
+	return middleA.length === 2 && middleB.length === 2 && middleA[0] === middleB[1] && middleA[1] === middleB[0];
+}

@@ -1,0 +1,115 @@
+import { Fault } from "../base/fault.ts";
+import type { AccountRecord } from "../keys/account-admin.ts";
+import { createAccount, findAccount, listAccounts, suspendAccount, unsuspendAccount } from "../keys/account-admin.ts";
+import { accountBalance } from "../ledger/balance.ts";
+import { formatUsd } from "../money/nano-usd.ts";
+import type { Command } from "./command.ts";
+import { FENCE_OPTIONS, waitEverywhere } from "./fence-wait.ts";
+import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
+import { isoOrNull, listOutput } from "./table.ts";
+
+const create: Command = {
+	name: "account create",
+	summary: "make an account",
+	arguments: [],
+	options: {
+		email: { type: "string", value: "E", required: true, help: "the owner's e-mail address" },
+		name: { type: "string", value: "N", help: "a name; default: the address before the @" },
+	},
+	details: "It counts as signed in: whoever runs this vouches for the owner.",
+	async run({ withDatabase }, input) {
+		const name = input.option("name");
+		const account = { email: input.required("email"), ...(name === undefined ? {} : { name }), vouched: true };
+		const { id } = await withDatabase(({ hot }) => createAccount(hot, account));
+		return { json: { id }, text: `made account ${id}` };
+	},
+};
+
+const show: Command = {
+	name: "account show",
+	summary: "an account's credit",
+	arguments: ["ID"],
+	options: {},
+	details:
+		"ID may be the e-mail address. Held is what running requests have reserved, and what instances that are not live hold until their journals are replayed.",
+	async run({ withDatabase }, input) {
+		const [account, balance] = await withDatabase(async ({ hot }) => {
+			const found = await findAccount(hot, input.argument(0));
+			if (found === null) throw new Fault("not_found", `There is no account ${input.argument(0)}.`);
+			return [found, await accountBalance(hot, found.id)] as const;
+		});
+		const json = {
+			id: account.id,
+			balance_usd: formatUsd(balance.balance),
+			held_usd: formatUsd(balance.held),
+			available_usd: formatUsd(balance.available),
+			spent_usd: formatUsd(balance.spent),
+		};
+		const text = [
+			`${account.id}  ${account.email}  ${account.name}  ${account.state}`,
+			`signed in ${isoOrNull(account.signedInAtMs) ?? "never"}, topped up: ${account.toppedUp ? "yes" : "no"}`,
+			`balance   USD ${json.balance_usd}`,
+			`held      USD ${json.held_usd}`,
+			`available USD ${json.available_usd}`,
+			`spent     USD ${json.spent_usd}`,
+		];
+		return { json, text: text.join("\n") };
+	},
+};
+
+const list: Command = {
+	name: "account list",
+	summary: "all accounts",
+	arguments: [],
+	options: PAGE_OPTIONS,
+	async run({ withDatabase }, input) {
+		const page = await withDatabase(({ hot }) => listAccounts(hot, pageOf(input)));
+		const head = ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"];
+		return listOutput(page, head, accountJson, (row) => [
+			row.id,
+			row.email,
+			row.name,
+			row.state,
+			row.toppedUp ? "yes" : "no",
+		]);
+	},
+};
+
+const suspend: Command = {
+	name: "account suspend",
+	summary: "admit nothing more for an account",
+	arguments: ["ID"],
+	options: FENCE_OPTIONS,
+	details: "Returns when no instance admits its requests any more; running ones settle normally.",
+	run: ({ withDatabase }, input) =>
+		withDatabase(async ({ hot }) => {
+			const { id, seq } = await suspendAccount(hot, input.argument(0));
+			return waitEverywhere({ hot }, { id, state: "suspended" }, seq, input);
+		}),
+};
+
+const unsuspend: Command = {
+	name: "account unsuspend",
+	summary: "admit an account's requests again",
+	arguments: ["ID"],
+	options: FENCE_OPTIONS,
+	run: ({ withDatabase }, input) =>
+		withDatabase(async ({ hot }) => {
+			const { id, seq } = await unsuspendAccount(hot, input.argument(0));
+			return waitEverywhere({ hot }, { id, state: "active" }, seq, input);
+		}),
+};
+
+export const accountCommands: readonly Command[] = [create, show, list, suspend, unsuspend];
+
+function accountJson(account: AccountRecord): Record<string, unknown> {
+	return {
+		id: account.id,
+		email: account.email,
+		name: account.name,
+		state: account.state,
+		topped_up: account.toppedUp,
+		signed_in_at: isoOrNull(account.signedInAtMs),
+		created_at: isoOrNull(account.createdAtMs),
+	};
+}

@@ -1,0 +1,68 @@
+import { readFile } from "node:fs/promises";
+import { Fault } from "../base/fault.ts";
+import type { CatalogCheck } from "../catalog/check.ts";
+import { checkCatalog, formatCatalogCheck } from "../catalog/check.ts";
+import { rateCardHistory } from "../catalog/rate-cards.ts";
+import { formatRatePerMillion } from "../money/nano-usd.ts";
+import type { Command, CommandContext, Output } from "./command.ts";
+import { formatTable } from "./table.ts";
+
+const check: Command = {
+	name: "catalog check",
+	summary: "say what a server would make of a catalogue's file",
+	arguments: ["FILE"],
+	options: {},
+	async run({ env }, input) {
+		return checkOutput(checkCatalog(await readText(input.argument(0)), env));
+	},
+};
+
+const show: Command = {
+	name: "catalog show",
+	summary: "the models of the configured catalogue, or one model's prices over time",
+	arguments: ["[MODEL]"],
+	options: {},
+	run(context, input) {
+		const model = input.optionalArgument(0);
+		return model === undefined ? showFile(context) : showHistory(context, model);
+	},
+};
+
+export const catalogCommands: readonly Command[] = [check, show];
+
+async function showFile({ config, env }: CommandContext): Promise<Output> {
+	const { configPath } = config();
+	if (configPath === null)
+		throw new Fault("not_found", "There is no catalogue: set CONFIG, or write a tollgate.yaml here.");
+	return checkOutput(checkCatalog(await readText(configPath), env));
+}
+
+async function showHistory({ withDatabase }: CommandContext, model: string): Promise<Output> {
+	const versions = await withDatabase(({ tx }) => rateCardHistory(tx, model));
+	if (versions.length === 0) throw new Fault("not_found", `No prices were ever stored for the model ${model}.`);
+	const rows = versions.map((card) => ({
+		rate_card: card.id,
+		since: new Date(card.storedS * 1000).toISOString(),
+		input: formatRatePerMillion(card.input),
+		cached_input: formatRatePerMillion(card.cachedInput),
+		output: formatRatePerMillion(card.output),
+	}));
+	const table = formatTable(
+		["RATE CARD", "SINCE", "INPUT", "CACHED INPUT", "OUTPUT"],
+		rows.map((row) => Object.values(row)),
+	);
+	return { json: { model, rate_cards: rows }, text: `${table}\n\nUSD per million tokens` };
+}
+
+function checkOutput(result: CatalogCheck): Output {
+	const json = result.ok ? { ok: true, models: result.models } : { ok: false, problems: result.problems };
+	return { json, text: formatCatalogCheck(result), exitCode: result.ok ? 0 : 1 };
+}
+
+async function readText(path: string): Promise<string> {
+	try {
+		return await readFile(path, "utf8");
+	} catch (cause) {
+		throw new Fault("not_found", `The file ${path} cannot be read.`, { cause });
+	}
+}

@@ -1,0 +1,127 @@
+import type { Hot } from "../db/hot.ts";
+import { migrate } from "../db/migrate.ts";
+import { reconcile } from "../ledger/reconcile.ts";
+import { recoverLost } from "../ledger/recovery.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { Command } from "./command.ts";
+import { UsageError } from "./command.ts";
+import { listOutput } from "./table.ts";
+
+const INSTANCES_MAX = 1000;
+
+const reconcileCommand: Command = {
+	name: "ledger reconcile",
+	summary: "check the books; exit code 1 if an invariant is broken",
+	arguments: [],
+	options: {},
+	async run({ withDatabase }) {
+		const result = await withDatabase(({ hot }) => reconcile(hot));
+		const lines = result.checks.map(({ name, ok, detail }) => `${ok ? "ok    " : "BROKEN"}  ${name}: ${detail}`);
+		return { json: { ok: result.ok, checks: result.checks }, text: lines.join("\n"), exitCode: result.ok ? 0 : 1 };
+	},
+};
+
+const instanceList: Command = {
+	name: "instance list",
+	summary: "the instances, and what those that are gone still hold",
+	arguments: [],
+	options: { all: { type: "boolean", help: "also those that have left" } },
+	async run({ withDatabase }, input) {
+		const items = await withDatabase(({ hot }) => readInstances(hot, input.flag("all")));
+		const head = ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"];
+		const json = (row: InstanceRow) => ({
+			id: row.id,
+			epoch: row.epoch,
+			state: row.state,
+			lease_until: row.leaseUntil,
+			lease_over: row.leaseOver,
+			applied_seq: row.appliedSeq,
+			leased_usd: formatUsd(row.leased),
+		});
+		const cells = (row: InstanceRow) => [
+			row.id,
+			String(row.epoch),
+			row.state === "live" && row.leaseOver ? "silent" : row.state,
+			row.leaseUntil,
+			String(row.appliedSeq),
+			formatUsd(row.leased),
+		];
+		return listOutput({ items, next: null }, head, json, cells);
+	},
+};
+
+const instanceRecover: Command = {
+	name: "instance recover",
+	summary: "close the books of an instance that will not come back",
+	arguments: ["ID"],
+	options: {
+		"journal-lost": { type: "boolean", help: "you attest that no process of it runs and that its journal is gone" },
+	},
+	details:
+		"What it held is available again at once; its requests that Postgres does not know of are not charged. If its disk is still there, start it again instead: it replays its journal by itself.",
+	async run({ withDatabase }, input) {
+		if (!input.flag("journal-lost"))
+			throw new UsageError("say --journal-lost to attest that no process of it runs and that its journal is gone");
+		const id = input.argument(0);
+		const { epochs, leases } = await withDatabase(({ hot }) => recoverLost(hot, id));
+		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs with ${leases} leases` };
+	},
+};
+
+/** Brings the database's schema up to date. */
+export const migrateCommand: Command = {
+	name: "migrate",
+	summary: "bring the database's schema up to date",
+	arguments: [],
+	options: {},
+	async run({ withDatabaseUrl, log }) {
+		const applied = await withDatabaseUrl((url) => migrate({ log }, url));
+		return {
+			json: { applied },
+			text: applied.length === 0 ? "the schema is up to date" : `applied ${applied.join(", ")}`,
+		};
+	},
+};
+
+export const clusterCommands: readonly Command[] = [reconcileCommand, instanceList, instanceRecover];
+
+interface InstanceRow {
+	readonly id: string;
+	readonly epoch: number;
+	readonly state: string;
+	readonly leaseUntil: string;
+	readonly leaseOver: boolean;
+	readonly appliedSeq: number;
+	/** What its open leases of accounts hold and it has not spent. */
+	readonly leased: NanoUsd;
+}
+
+async function readInstances(hot: Hot, all: boolean): Promise<InstanceRow[]> {
+	const rows = await hot<{
+		id: string;
+		epoch: number;
+		state: string;
+		lease_until: Date;
+		over: boolean;
+		applied_seq: string;
+		leased: string;
+	}>`
+		select i.id, i.epoch, i.state, i.lease_until, i.lease_until < clock_timestamp() as over, i.applied_seq,
+			coalesce((
+				select sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd)
+				from lease l join budget b on b.id = l.budget_id and b.kind = 'account'
+				where l.instance_id = i.id and l.epoch = i.epoch and l.state = 'open'
+			), 0) as leased
+		from instance i where ${all}::boolean or i.state <> 'left'
+		order by i.started_at desc limit ${INSTANCES_MAX}`;
+	return rows.map((row) => ({
+		id: row.id,
+		epoch: row.epoch,
+		state: row.state,
+		leaseUntil: row.lease_until.toISOString(),
+		leaseOver: row.over,
+		appliedSeq: Number(row.applied_seq),
+		leased: nanoUsdOfColumn(row.leased),
+	}));
+}

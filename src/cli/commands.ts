@@ -1,0 +1,16 @@
+import { accountCommands } from "./account-commands.ts";
+import { catalogCommands } from "./catalog-commands.ts";
+import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
+import type { Command } from "./command.ts";
+import { keyCommands } from "./key-commands.ts";
+import { topUpCommands } from "./top-up-commands.ts";
+
+/** Every command but `serve`, `help` and `version`, in the order of the help. */
+export const COMMANDS: readonly Command[] = [
+	migrateCommand,
+	...accountCommands,
+	...topUpCommands,
+	...keyCommands,
+	...catalogCommands,
+	...clusterCommands,
+];

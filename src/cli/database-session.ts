@@ -1,0 +1,81 @@
+import postgres from "postgres";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+import { createDatabase } from "../db/database.ts";
+import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
+import { isMigrated, migrate } from "../db/migrate.ts";
+
+export type DatabaseSession = Pick<Database, "hot" | "tx" | "url">;
+
+/** Longer than a server's deadline: a reconciliation reads everything. */
+const STATEMENT_DEADLINE_MS = 120_000;
+const CONNECTIONS_MAX = 2;
+
+/**
+ * Runs `work` with the address of the configured database. Without DATABASE_URL that is the embedded one of a running
+ * server, or one that is started here and stopped afterwards, unless a server has come to use it meanwhile.
+ */
+export async function withDatabaseUrl<Result>(
+	deps: { log: Log },
+	config: Config,
+	work: (url: string) => Promise<Result>,
+): Promise<Result> {
+	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
+	if (url !== undefined) return work(url);
+	const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir });
+	try {
+		return await work(embedded.url);
+	} finally {
+		if (!embedded.adopted && !(await isUsedByOthers(embedded.url))) await embedded.stop();
+	}
+}
+
+/** As `withDatabaseUrl`, with clients of a database whose schema is there. */
+export function withDatabase<Result>(
+	deps: { log: Log },
+	config: Config,
+	work: (session: DatabaseSession) => Promise<Result>,
+): Promise<Result> {
+	return withDatabaseUrl(deps, config, (url) => onDatabase(deps, url, work));
+}
+
+async function onDatabase<Result>(
+	deps: { log: Log },
+	url: string,
+	work: (session: DatabaseSession) => Promise<Result>,
+): Promise<Result> {
+	// A schema that a newer server laid down is left as it is: only what is missing is made.
+	if (!(await isMigrated(url))) await migrate(deps, url);
+	const database = createDatabase(
+		{ clock: systemClock, log: deps.log },
+		{
+			url,
+			applicationName: "tollgate cli",
+			hotConnectionsMax: CONNECTIONS_MAX,
+			statementDeadlineMs: STATEMENT_DEADLINE_MS,
+		},
+	);
+	try {
+		return await work(database);
+	} finally {
+		await database.end();
+	}
+}
+
+async function isUsedByOthers(url: string): Promise<boolean> {
+	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 5 });
+	try {
+		const [row] = await client<{ others: boolean }[]>`
+			select exists (
+				select 1 from pg_stat_activity
+				where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'tollgate cli%'
+			) as others`;
+		return row?.others ?? false;
+	} catch {
+		return true;
+	} finally {
+		await client.end({ timeout: 1 });
+	}
+}

@@ -1,0 +1,46 @@
+import { Fault } from "../base/fault.ts";
+import { ConfigError } from "../config.ts";
+import { DatabaseTimeout } from "../db/hot.ts";
+import { UsageError } from "./command.ts";
+
+/** A failure as the terminal shows it. */
+export interface Explanation {
+	readonly code: string;
+	readonly message: string;
+	readonly exitCode: number;
+}
+
+const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+
+/** Codes of the operating system that are not about the database. */
+const SYSTEM_CODES: Readonly<Record<string, string>> = {
+	EADDRINUSE: "the port is in use: set PORT to another one",
+	EADDRNOTAVAIL: "HOST is no address of this machine",
+	EACCES: "permission denied",
+	ENOSPC: "the disk is full",
+};
+
+/** Only a bug shows its stack. */
+export function explain(error: unknown): Explanation {
+	const failed = (code: string, message: string) => ({ code, message, exitCode: EXIT_FAILED });
+	if (error instanceof UsageError) return { code: "usage", message: error.message, exitCode: EXIT_USAGE };
+	if (error instanceof Fault) {
+		return failed(error.code, error.private === undefined ? error.message : `${error.message} (${error.private})`);
+	}
+	if (error instanceof ConfigError) return failed("configuration", error.message);
+	if (error instanceof DatabaseTimeout) {
+		return failed("service_unavailable", "the database did not answer in time: it may or may not have done it");
+	}
+	const {
+		code,
+		message = "",
+		stack,
+		name,
+	} = error as { code?: unknown; message?: string; stack?: string; name?: string };
+	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", stack ?? String(error));
+	const known = SYSTEM_CODES[code];
+	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
+	// The driver's messages name hosts and users, never passwords.
+	return failed("service_unavailable", `the database: ${message === "" ? code : message}`);
+}

@@ -1,0 +1,168 @@
+import type { Hot } from "../db/hot.ts";
+import { createDigest } from "../keys/digest.ts";
+import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
+import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
+import type { KeySettings } from "../keys/key-settings.ts";
+import { formatUsd } from "../money/nano-usd.ts";
+import { loadOrCreateSecrets } from "../secrets.ts";
+import type { Command, CommandContext, CommandInput, OptionSpec } from "./command.ts";
+import { UsageError } from "./command.ts";
+import { FENCE_OPTIONS, waitEverywhere } from "./fence-wait.ts";
+import { dateMsOf, durationMsOf, namesOf, PAGE_OPTIONS, pageOf, usdOf, wholeOf } from "./option-values.ts";
+import { isoOrNull, listOutput } from "./table.ts";
+
+const GRACE_DEFAULT = "1h";
+
+const SETTING_OPTIONS = {
+	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend in its lifetime, or none" },
+	models: { type: "string", value: "A,B", help: "ids of the models that it may use, or all" },
+	expires: { type: "string", value: "ISO", help: "when it ends: 2027-01-31 or 2027-01-31T12:00:00Z, or never" },
+	"requests-per-minute": { type: "string", value: "N", help: "the most requests a minute, or none" },
+	concurrency: { type: "string", value: "N", help: "the most requests at once, or none" },
+} as const satisfies Record<string, OptionSpec>;
+
+const create: Command = {
+	name: "key create",
+	summary: "make an API key; its secret is shown this once",
+	arguments: [],
+	options: {
+		account: { type: "string", value: "ID", required: true, help: "the account that it belongs to" },
+		name: { type: "string", value: "N", required: true, help: "a name, as production or staging" },
+		...SETTING_OPTIONS,
+	},
+	async run(context, input) {
+		const settings = { ...settingsOf(input), name: input.required("name") };
+		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
+			throw new UsageError("--expires lies in the past");
+		const { id, secret } = await context.withDatabase(({ hot }) =>
+			createKey(keyMaker(context, hot), input.required("account"), settings),
+		);
+		return {
+			json: { id, secret },
+			text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+		};
+	},
+};
+
+const list: Command = {
+	name: "key list",
+	summary: "an account's keys",
+	arguments: [],
+	options: { account: { type: "string", value: "ID", required: true, help: "whose" }, ...PAGE_OPTIONS },
+	async run({ withDatabase }, input) {
+		const page = await withDatabase(({ hot }) => listKeys(hot, input.required("account"), pageOf(input)));
+		const head = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "MODELS", "EXPIRES"];
+		return listOutput(page, head, keyJson, (row) => [
+			row.id,
+			row.name,
+			`${row.prefix}…${row.lastFour}`,
+			row.state,
+			formatUsd(row.spentNanoUsd),
+			row.capNanoUsd === null ? "none" : formatUsd(row.capNanoUsd),
+			row.models.length === 0 ? "all" : row.models.join(","),
+			isoOrNull(row.expiresAtMs) ?? "never",
+		]);
+	},
+};
+
+const revoke: Command = {
+	name: "key revoke",
+	summary: "end an API key everywhere",
+	arguments: ["ID"],
+	options: FENCE_OPTIONS,
+	details:
+		"Returns when no instance admits a request by it any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
+	run: ({ withDatabase }, input) =>
+		withDatabase(async ({ hot }) => {
+			const { id, seq } = await revokeKey(hot, { id: input.argument(0) });
+			return waitEverywhere({ hot }, { id }, seq, input);
+		}),
+};
+
+const rotate: Command = {
+	name: "key rotate",
+	summary: "replace an API key; the new secret is shown this once",
+	arguments: ["ID"],
+	options: {
+		grace: {
+			type: "string",
+			value: "TIME",
+			help: `how long the old key still works: 30m, 1h, 2d or 0; default ${GRACE_DEFAULT}`,
+		},
+	},
+	details: "The new key has the same settings and its whole cap.",
+	async run(context, input) {
+		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
+		const { id, secret } = await context.withDatabase(({ hot }) =>
+			rotateKey(keyMaker(context, hot), { id: input.argument(0) }, graceMs),
+		);
+		return {
+			json: { id, secret },
+			text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+		};
+	},
+};
+
+const update: Command = {
+	name: "key update",
+	summary: "change an API key's settings",
+	arguments: ["ID"],
+	options: { name: { type: "string", value: "N", help: "a new name" }, ...SETTING_OPTIONS },
+	async run({ withDatabase }, input) {
+		const name = input.option("name");
+		const changes = { ...settingsOf(input), ...(name === undefined ? {} : { name }) };
+		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
+		const { id } = await withDatabase(({ hot }) => updateKey(hot, { id: input.argument(0) }, changes));
+		return { json: { id }, text: `changed key ${id}` };
+	},
+};
+
+export const keyCommands: readonly Command[] = [create, list, revoke, rotate, update];
+
+function settingsOf(input: CommandInput): KeySettings {
+	const read = <Value>(
+		option: keyof typeof SETTING_OPTIONS,
+		none: string,
+		parse: (option: string, text: string) => Value,
+	) => {
+		const text = input.option(option);
+		return text === undefined ? undefined : text === none ? null : parse(option, text);
+	};
+	const settings = {
+		capNanoUsd: read("cap-usd", "none", usdOf),
+		models: read("models", "all", (_, text) => namesOf(text)),
+		expiresAtMs: read("expires", "never", dateMsOf),
+		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
+		concurrencyMax: read("concurrency", "none", wholeOf),
+	};
+	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as KeySettings;
+}
+
+function keyMaker(context: CommandContext, hot: Hot): KeyMakerDeps {
+	const config = context.config();
+	const secrets = loadOrCreateSecrets(config);
+	if (secrets.made.includes("KEY_PEPPER"))
+		context.note(`KEY_PEPPER is not set: one was made and is kept in ${secrets.path}`);
+	return { hot, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
+}
+
+function keyJson(key: KeyRecord): Record<string, unknown> {
+	return {
+		id: key.id,
+		account: key.accountId,
+		name: key.name,
+		prefix: key.prefix,
+		last_four: key.lastFour,
+		state: key.state,
+		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
+		spent_usd: formatUsd(key.spentNanoUsd),
+		models: key.models,
+		expires_at: isoOrNull(key.expiresAtMs),
+		requests_per_minute: key.requestsPerMinute,
+		concurrency: key.concurrencyMax,
+		replaced_by: key.replacedBy,
+		last_used_at: isoOrNull(key.lastUsedAtMs),
+		created_at: isoOrNull(key.createdAtMs),
+		revoked_at: isoOrNull(key.revokedAtMs),
+	};
+}

@@ -1,0 +1,64 @@
+import type { Page } from "../keys/page.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { parseUsd } from "../money/nano-usd.ts";
+import type { CommandInput, OptionSpec } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** "100" or "0.25": dollars, exact to nine decimals. */
+export function usdOf(option: string, text: string): NanoUsd {
+	const amount = parseUsd(text);
+	if (amount === undefined)
+		throw new UsageError(`--${option} takes an amount in USD like 100 or 0.25, not ${shown(text)}`);
+	return amount;
+}
+
+/** "45s", "30m", "1h", "2d" or "0". */
+export function durationMsOf(option: string, text: string): number {
+	const match = /^(\d{1,9})([smhd])$/.exec(text);
+	const seconds = text === "0" ? 0 : Number(match?.[1]) * (SECONDS_OF_UNIT[match?.[2] ?? ""] ?? Number.NaN);
+	if (Number.isNaN(seconds))
+		throw new UsageError(`--${option} takes a time like 45s, 30m, 1h or 2d, not ${shown(text)}`);
+	return seconds * 1000;
+}
+
+/** "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone. */
+export function dateMsOf(option: string, text: string): number {
+	const isForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+	const ms = isForm ? Date.parse(text) : Number.NaN;
+	// The parser takes 31 February for a day in March.
+	const isDay =
+		!Number.isNaN(ms) && new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().startsWith(text.slice(0, 10));
+	if (!isDay)
+		throw new UsageError(`--${option} takes a date like 2027-01-31 or 2027-01-31T12:00:00Z, not ${shown(text)}`);
+	return ms;
+}
+
+export function wholeOf(option: string, text: string): number {
+	if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${option} takes a whole number, not ${shown(text)}`);
+	return Number(text);
+}
+
+/** "a,b" */
+export function namesOf(text: string): string[] {
+	return text
+		.split(",")
+		.map((name) => name.trim())
+		.filter((name) => name !== "");
+}
+
+/** What a list command takes; `pageOf` reads it. */
+export const PAGE_OPTIONS = {
+	limit: { type: "string", value: "N", help: "rows to show, newest first; 1 to 1000, default 50" },
+	after: { type: "string", value: "ID", help: "only rows older than this one: the `next` of the page before" },
+} as const satisfies Record<string, OptionSpec>;
+
+export function pageOf(input: CommandInput): Page {
+	const limit = input.option("limit");
+	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };
+}
+
+function shown(text: string): string {
+	return JSON.stringify(text.slice(0, 60));
+}

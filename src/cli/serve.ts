@@ -1,0 +1,82 @@
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { explain } from "./explain.ts";
+
+export interface ServeDeps {
+	readonly log: Log;
+	/** Takes what the first run prints. */
+	readonly out: (text: string) => void;
+	readonly err: (text: string) => void;
+	/** True if `out` is a terminal that takes colour. */
+	readonly colour: boolean;
+	/** How a shell calls this program. */
+	readonly program: string;
+}
+
+/**
+ * Runs the service until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second one ends the
+ * process at once. SIGHUP reads the catalogue's file again.
+ */
+export async function serve(deps: ServeDeps, config: Config): Promise<number> {
+	const { log } = deps;
+	const end = Promise.withResolvers<number>();
+	let stopping = false;
+	let stopApp: (() => Promise<void>) | undefined;
+
+	function stop(exitCode: number): void {
+		if (stopping) return;
+		stopping = true;
+		// Before the start is over there is nothing to stop yet: the start's own end looks at `stopping`.
+		if (stopApp !== undefined) void finish(stopApp, exitCode);
+	}
+
+	async function finish(run: () => Promise<void>, exitCode: number): Promise<void> {
+		try {
+			await run();
+			end.resolve(exitCode);
+		} catch (error) {
+			log.error("the service did not stop cleanly", { error });
+			end.resolve(1);
+		}
+	}
+
+	for (const signal of ["SIGTERM", "SIGINT"] as const) {
+		process.on(signal, () => {
+			if (stopping) process.exit(1);
+			log.info("stopping", { signal });
+			stop(0);
+		});
+	}
+	for (const event of ["unhandledRejection", "uncaughtException"] as const) {
+		process.on(event, (error: unknown) => {
+			log.error("a bug: the service stops", { event, error });
+			stop(1);
+		});
+	}
+
+	try {
+		// Loaded here so that the other commands start without all of it.
+		const { createApp } = await import("../app.ts");
+		const app = await createApp(config, { log, onDiskFailed: () => process.exit(1) });
+		stopApp = () => app.stop();
+		if (config.demo) {
+			const { commandFor, startDemo } = await import("../demo/demo.ts");
+			const command = commandFor(config, deps.program);
+			const demo = await startDemo(app, { log, out: deps.out, colour: deps.colour }, { command });
+			stopApp = () => app.stop().finally(() => demo.stop());
+		}
+		process.on("SIGHUP", () => {
+			app.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
+		});
+		log.info("listening", { url: app.url });
+		// A worker tells its supervisor, and does not outlive it.
+		process.send?.("ready");
+		process.on("disconnect", () => stop(0));
+	} catch (error) {
+		deps.err(`error: ${explain(error).message}\n`);
+		await stopApp?.().catch((failure) => log.error("the service did not stop cleanly", { error: failure }));
+		return 1;
+	}
+	if (stopping) void finish(stopApp, 0);
+	return end.promise;
+}

@@ -1,0 +1,38 @@
+import type { Hot } from "../db/hot.ts";
+
+export type ControlKind = "key" | "account" | "budget" | "recall" | "catalog";
+
+/** One change that every running instance must hear of. */
+export interface ControlEntry {
+	readonly seq: number;
+	readonly kind: ControlKind;
+	/** The id of the key, account or budget. */
+	readonly subject: string;
+	readonly payload: Readonly<Record<string, unknown>>;
+}
+
+/** The channel that `control_append` announces new entries on; the payload is the sequence number. */
+export const CONTROL_CHANNEL = "tollgate_control";
+
+/** Entries read at once; the reader asks again until it is up to date. */
+const PAGE_ROWS = 1000;
+
+/** Appends an entry of its own, for changes that are no row of a table. Returns its sequence number. */
+export async function appendControl(
+	hot: Hot,
+	kind: ControlKind,
+	subject: string,
+	payload: Record<string, unknown>,
+): Promise<number> {
+	const [row] = await hot<{
+		seq: string;
+	}>`select control_append(${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as seq`;
+	return Number(row?.seq);
+}
+
+/** The entries after `seq` in order, at most PAGE_ROWS. */
+export async function readControlAfter(hot: Hot, seq: number): Promise<ControlEntry[]> {
+	const rows = await hot<{ seq: string; kind: ControlKind; subject: string; payload: Record<string, unknown> }>`
+		select seq, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
+	return rows.map((row) => ({ ...row, seq: Number(row.seq) }));
+}

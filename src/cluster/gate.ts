@@ -1,0 +1,51 @@
+import type { Clock } from "../base/clock.ts";
+
+/** Whether this instance may admit requests now. */
+export interface Gate {
+	/** Synchronous and cheap: asked for every request. */
+	isOpen(): boolean;
+	/** Why it is closed, for `/readyz`; undefined while open. */
+	reason(): string | undefined;
+	/** The moment from which a promise of `forMs` counts: taken before the heartbeat is sent. */
+	mark(): GateMark;
+	/** Open until `forMs` after the mark, by whichever clock runs faster. */
+	extend(mark: GateMark, forMs: number): void;
+	/** Closed until the next extend; with `final`, for good. */
+	close(reason: string, final?: boolean): void;
+}
+
+export interface GateMark {
+	readonly monotonicMs: number;
+	readonly wallMs: number;
+}
+
+/**
+ * The gate closes by the instance's own clocks when its lease is over, whatever else hangs. Both clocks count: the
+ * monotonic one stops while a virtual machine is suspended, the wall clock can be set back.
+ */
+export function createGate(deps: { clock: Clock }): Gate {
+	const { clock } = deps;
+	let mark: GateMark = { monotonicMs: 0, wallMs: 0 };
+	let forMs = 0;
+	let closedFor: string | undefined = "starting";
+	let final = false;
+
+	const isFresh = () => clock.monotonicMs() - mark.monotonicMs < forMs && clock.wallMs() - mark.wallMs < forMs;
+
+	return {
+		isOpen: () => closedFor === undefined && isFresh(),
+		reason: () =>
+			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
+		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
+		extend(since, durationMs) {
+			if (final) return;
+			mark = since;
+			forMs = durationMs;
+			closedFor = undefined;
+		},
+		close(reason, forGood = false) {
+			closedFor = reason;
+			final ||= forGood;
+		},
+	};
+}

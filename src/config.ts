@@ -1,0 +1,272 @@
+/**
+ * The only reader of the process's environment. Everything is read once, every problem is reported together, and what
+ * comes out is frozen. `NODE_ENV` is read from an object and not as `process.env.NODE_ENV`: the bundler replaces that
+ * expression when the binary is built.
+ */
+import { existsSync } from "node:fs";
+import { isIP } from "node:net";
+import { resolve } from "node:path";
+import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
+import { createEnvironmentReader } from "./base/environment-reader.ts";
+import type { LogLevel } from "./base/log.ts";
+
+export type JournalMode = "process" | "host" | "remote";
+
+export interface Config {
+	readonly port: number;
+	readonly host: string;
+	/** Null: embedded Postgres under `dataDir`. */
+	readonly databaseUrl: string | null;
+	/** Absolute. */
+	readonly dataDir: string;
+	/** Absolute path of the catalogue's file, which existed when this was read; null if there is none. */
+	readonly configPath: string | null;
+	readonly serviceName: string;
+	/** Null: one is made and kept under `dataDir`. */
+	readonly instanceId: string | null;
+	readonly workers: number;
+	/** Which of the workers this process is; null for the one that supervises them, or if there is only one process. */
+	readonly workerIndex: number | null;
+	readonly journal: JournalMode;
+	readonly leaseTtlMs: number;
+	/** Null only outside production: one is made and kept under `dataDir`. */
+	readonly keyPepper: string | null;
+	readonly consoleSecret: string | null;
+	readonly production: boolean;
+	/** First run: neither a database nor a catalogue was given. Never in production. */
+	readonly demo: boolean;
+	readonly logLevel: LogLevel;
+	/** Origin under which people reach the service, without a slash at the end. */
+	readonly publicUrl: string | null;
+	readonly drainMs: number;
+	readonly stripeSecretKey: string | null;
+	/** More than one while a secret is being rolled. */
+	readonly stripeWebhookSecrets: readonly string[];
+	readonly stripeApiBase: string | null;
+	readonly smtpUrl: string | null;
+	readonly mailFrom: string | null;
+	readonly githubClientId: string | null;
+	readonly githubClientSecret: string | null;
+	readonly googleClientId: string | null;
+	readonly googleClientSecret: string | null;
+	readonly metricsToken: string | null;
+	/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
+	readonly trustedProxies: readonly string[];
+	/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
+	readonly env: Environment;
+	/** What is allowed and yet worth a line in the log. */
+	readonly warnings: readonly string[];
+}
+
+/** Carries every problem of the environment; the message lists them. */
+export class ConfigError extends Error {
+	override readonly name = "ConfigError" as const;
+	readonly problems: readonly string[];
+
+	constructor(problems: readonly string[]) {
+		super(
+			`the configuration has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n  ${problems.join("\n  ")}`,
+		);
+		this.problems = problems;
+	}
+}
+
+export interface ConfigVariable {
+	readonly name: string;
+	/** As a person would write it; "" if there is none. */
+	readonly default: string;
+	readonly meaning: string;
+}
+
+const variable = (name: string, default_: string, meaning: string): ConfigVariable => ({
+	name,
+	default: default_,
+	meaning,
+});
+
+/** Every variable that is read here, for `tollgate help` and the README. An empty value counts as not set. */
+export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
+	variable("PORT", "8080", "port to listen on; 0 takes a free one"),
+	variable("HOST", "127.0.0.1", "address to listen on; the image sets 0.0.0.0"),
+	variable("DATABASE_URL", "", "Postgres; without it an embedded one runs under DATA_DIR"),
+	variable("DATA_DIR", "./.data", "journals, embedded Postgres and secrets made on the first run"),
+	variable("CONFIG", "tollgate.yaml if it exists", "the catalogue: models, rates, upstreams, limits"),
+	variable("SERVICE_NAME", "service", "stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9"),
+	variable("INSTANCE_ID", "made once", "this machine's name among the instances; 1 to 63 of A-Z a-z 0-9 . _ -"),
+	variable("WORKERS", "1", "processes that share the port; 1 to 64"),
+	variable("WORKER_INDEX", "", "set by the supervising process for each of its workers"),
+	variable(
+		"JOURNAL",
+		"process",
+		"what an acknowledged charge survives: process (kill -9), host (power loss), remote (loss of the disk)",
+	),
+	variable(
+		"LEASE_TTL_S",
+		"30",
+		"5 to 600; the longest Postgres outage that traffic survives, and the longest a revoke can take when an instance is cut off",
+	),
+	variable("KEY_PEPPER", "made once", "secret of the stored key digests, 32 bytes or more; required in production"),
+	variable("CONSOLE_SECRET", "made once", "secret of the console's sessions, 32 bytes or more; required in production"),
+	variable("NODE_ENV", "", "production makes secrets required and switches the demo off"),
+	variable("LOG_LEVEL", "info", "debug, info, warn or error"),
+	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
+	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
+	variable("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
+	variable("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),
+	variable("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"),
+	variable("SMTP_URL", "", "mail server: smtp:// or smtps://"),
+	variable("MAIL_FROM", "", "sender of mails; required with SMTP_URL"),
+	variable("GITHUB_CLIENT_ID", "", "sign-in with GitHub, together with its secret"),
+	variable("GITHUB_CLIENT_SECRET", "", ""),
+	variable("GOOGLE_CLIENT_ID", "", "sign-in with Google, together with its secret"),
+	variable("GOOGLE_CLIENT_SECRET", "", ""),
+	variable("METRICS_TOKEN", "", "bearer token that /metrics asks for; 16 characters or more"),
+	variable("TRUSTED_PROXIES", "", "addresses and networks whose x-forwarded-for is believed, separated by commas"),
+]);
+
+const SECRET_BYTES_MIN = 32;
+const METRICS_TOKEN_LENGTH_MIN = 16;
+const DEFAULT_CONFIG_FILE = "tollgate.yaml";
+const FETCH_SLOTS_VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
+/** The most that Bun takes; its own default is 256 for the whole process, and the next request waits without a word. */
+const FETCH_SLOTS = "65535";
+
+/** Throws ConfigError with all problems together. Messages never repeat the value of a secret. */
+export function loadConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
+	const problems: string[] = [];
+	const read = createEnvironmentReader(env, (problem) => problems.push(problem));
+	const production = env.NODE_ENV === "production";
+	const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
+	const configPath = findConfigFile(read, cwd, problems);
+	const config: Config = {
+		port: read.integer("PORT", 8080, 0, 65_535),
+		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
+		databaseUrl,
+		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data"),
+		configPath,
+		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
+		instanceId: read.pattern("INSTANCE_ID", /^[A-Za-z0-9._-]{1,63}$/, "must be 1 to 63 of A-Z a-z 0-9 . _ -"),
+		workers: read.integer("WORKERS", 1, 1, 64),
+		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
+		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
+		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
+		keyPepper: read.text("KEY_PEPPER"),
+		consoleSecret: read.text("CONSOLE_SECRET"),
+		production,
+		demo: databaseUrl === null && configPath === null && !read.isSet("DATABASE_URL", "CONFIG") && !production,
+		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
+		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
+		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
+		stripeSecretKey: read.text("STRIPE_SECRET_KEY"),
+		stripeWebhookSecrets: Object.freeze(read.list("STRIPE_WEBHOOK_SECRET")),
+		stripeApiBase: withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"])),
+		smtpUrl: read.url("SMTP_URL", ["smtp:", "smtps:"]),
+		mailFrom: read.pattern("MAIL_FROM", /^[^\r\n]{1,320}$/, "must be one line"),
+		githubClientId: read.text("GITHUB_CLIENT_ID"),
+		githubClientSecret: read.text("GITHUB_CLIENT_SECRET"),
+		googleClientId: read.text("GOOGLE_CLIENT_ID"),
+		googleClientSecret: read.text("GOOGLE_CLIENT_SECRET"),
+		metricsToken: read.text("METRICS_TOKEN"),
+		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")),
+		env: Object.freeze({ ...env }),
+		warnings: [],
+	};
+	problems.push(...findContradictions(config));
+	if (production) problems.push(...findProductionProblems(config));
+	if (problems.length > 0) throw new ConfigError(problems);
+	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config)) });
+}
+
+/**
+ * The environment to start this program anew with, or null if it is already so. The number of concurrent fetches is
+ * read by the runtime before any of our code runs, so that it cannot be set from inside.
+ */
+export function fetchSlotsEnvironment(env: Environment = process.env): Record<string, string> | null {
+	if (env[FETCH_SLOTS_VARIABLE]) return null;
+	const set = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+	return { ...Object.fromEntries(set), [FETCH_SLOTS_VARIABLE]: FETCH_SLOTS };
+}
+
+/** The environment as it is, for commands that must work where the configuration is not complete. */
+export function processEnvironment(): Environment {
+	return process.env;
+}
+
+/** What cannot be right in any environment. */
+function findContradictions(config: Config): string[] {
+	const problems: string[] = [];
+	const pair = (a: string, valueA: string | null, b: string, valueB: string | null) => {
+		if ((valueA === null) !== (valueB === null)) problems.push(`${a} and ${b} go together: one of them is not set`);
+	};
+	pair("GITHUB_CLIENT_ID", config.githubClientId, "GITHUB_CLIENT_SECRET", config.githubClientSecret);
+	pair("GOOGLE_CLIENT_ID", config.googleClientId, "GOOGLE_CLIENT_SECRET", config.googleClientSecret);
+	if (config.smtpUrl !== null && config.mailFrom === null) problems.push("MAIL_FROM is required with SMTP_URL");
+	if (config.metricsToken !== null && config.metricsToken.length < METRICS_TOKEN_LENGTH_MIN) {
+		problems.push(`METRICS_TOKEN must have ${METRICS_TOKEN_LENGTH_MIN} characters or more`);
+	}
+	for (const network of config.trustedProxies) {
+		if (!isNetwork(network)) problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is no address and no network`);
+	}
+	return problems;
+}
+
+function findProductionProblems(config: Config): string[] {
+	const problems: string[] = [];
+	const secrets = [
+		["KEY_PEPPER", config.keyPepper],
+		["CONSOLE_SECRET", config.consoleSecret],
+	] as const;
+	for (const [name, secret] of secrets) {
+		if (secret === null) problems.push(`${name} is required in production; \`openssl rand -hex 32\` makes one`);
+		else if (Buffer.byteLength(secret) < SECRET_BYTES_MIN)
+			problems.push(`${name} must have ${SECRET_BYTES_MIN} bytes or more`);
+	}
+	if (config.env.BUN_CONFIG_VERBOSE_FETCH) {
+		problems.push("BUN_CONFIG_VERBOSE_FETCH must not be set in production: it prints the keys of upstreams");
+	}
+	if (config.stripeSecretKey !== null && config.stripeWebhookSecrets.length === 0) {
+		problems.push("STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY: no top-up would be confirmed without it");
+	}
+	return problems;
+}
+
+function findWarnings(config: Config): string[] {
+	const warnings: string[] = [];
+	const { production, databaseUrl } = config;
+	if (production && databaseUrl === null) {
+		warnings.push(
+			"DATABASE_URL is not set: all credit is kept in an embedded Postgres under DATA_DIR, on this machine alone",
+		);
+	}
+	if (production && config.configPath === null)
+		warnings.push("there is no catalogue: set CONFIG, or no model is served");
+	if (production && config.stripeApiBase !== null)
+		warnings.push("STRIPE_API_BASE is set: payments do not go to Stripe itself");
+	if (!production && config.env.BUN_CONFIG_VERBOSE_FETCH)
+		warnings.push("BUN_CONFIG_VERBOSE_FETCH prints the keys of upstreams");
+	if (!production && databaseUrl !== null && (config.keyPepper === null || config.consoleSecret === null)) {
+		warnings.push(
+			"KEY_PEPPER or CONSOLE_SECRET is not set: instances on other machines that share this database need the same ones",
+		);
+	}
+	return warnings;
+}
+
+function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]): string | null {
+	const given = read.text("CONFIG");
+	const path = resolve(cwd, given ?? DEFAULT_CONFIG_FILE);
+	if (existsSync(path)) return path;
+	if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
+	return null;
+}
+
+function isNetwork(text: string): boolean {
+	const [address = "", prefix, ...rest] = text.split("/");
+	const version = isIP(address);
+	if (version === 0 || rest.length > 0) return false;
+	return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+function withoutSlash(url: string | null): string | null {
+	return url === null ? null : url.replace(/\/+$/, "");
+}

@@ -1,0 +1,31 @@
+-- Confirms a pending top-up: state, credit and the account's right to use the service change together or not at all.
+-- Confirming it again changes nothing and returns null; else the sequence number of the last control entry.
+-- TG002: no such top-up. TG004: it was rejected, refunded or disputed, or the account's credit would pass what can be counted.
+create or replace function topup_confirm(p_id text, p_actor text, p_entry_id text) returns bigint
+language plpgsql as $$
+declare
+  t top_up;
+  a account;
+  v_limit bigint;
+begin
+  select * into t from top_up where id = p_id for update;
+  if not found then
+    raise exception 'There is no top-up %.', p_id using errcode = 'TG002';
+  end if;
+  if t.state = 'confirmed' then
+    return null;
+  end if;
+  if t.state <> 'pending' then
+    raise exception 'The top-up is %: it cannot be confirmed.', t.state using errcode = 'TG004';
+  end if;
+  update top_up set state = 'confirmed', decided_at = clock_timestamp(), decided_by = p_actor where id = p_id;
+  update account set topped_up = topped_up or t.amount_nano_usd >= 100000000000 where id = t.account_id returning * into a;
+  select limit_nano_usd into v_limit from budget where id = t.account_id for update;
+  if v_limit > 9007199254740991 - t.amount_nano_usd then
+    raise exception 'The account would hold more credit than can be counted.' using errcode = 'TG004';
+  end if;
+  if ledger_book(p_entry_id, t.account_id, 'top_up', t.amount_nano_usd, 'topup:' || t.id, p_actor, t.reference, false) is null then
+    raise exception 'top-up % is pending and yet booked', p_id;
+  end if;
+  return control_append('account', t.account_id, account_fields(a));
+end $$;

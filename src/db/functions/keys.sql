@@ -1,0 +1,85 @@
+-- Keys and accounts. What running instances must hear of is appended to the control log in the same statement.
+-- Locks are taken in one order everywhere: top-up, account, key, budget, control clock.
+
+-- A key as instances hold it in memory. Times in milliseconds since 1970; null models: all.
+create or replace function key_fields(k api_key) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
+    'capNanoUsd', k.cap_nano_usd, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
+    'expiresAtMs', (extract(epoch from k.expires_at) * 1000)::bigint,
+    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max)
+$$;
+
+-- An account as instances hold it in memory.
+create or replace function account_fields(a account) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null)
+$$;
+
+-- Changes the fields that p_patch names: name, capNanoUsd, models, expiresAtMs, requestsPerMinute, concurrencyMax.
+-- p_account: only if the key is that account's; null: any. Returns the sequence number of the last control entry.
+-- TG002: no such key. TG004: it was revoked.
+create or replace function key_update(p_id text, p_account text, p_patch jsonb) returns bigint
+language plpgsql as $$
+declare
+  k api_key;
+  v_before bigint;
+  v_seq bigint;
+begin
+  select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
+  if not found then
+    raise exception 'There is no key %.', p_id using errcode = 'TG002';
+  end if;
+  if k.state = 'revoked' then
+    raise exception 'The key was revoked: it cannot be changed.' using errcode = 'TG004';
+  end if;
+  if p_patch ? 'name' then k.name := p_patch ->> 'name'; end if;
+  if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
+  if p_patch ? 'models' then k.models := p_patch -> 'models'; end if;
+  if p_patch ? 'expiresAtMs' then k.expires_at := to_timestamp((p_patch ->> 'expiresAtMs')::double precision / 1000.0); end if;
+  if p_patch ? 'requestsPerMinute' then k.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
+  if p_patch ? 'concurrencyMax' then k.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
+  update api_key set name = k.name, cap_nano_usd = k.cap_nano_usd, models = k.models, expires_at = k.expires_at,
+    requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max where id = p_id;
+  select limit_nano_usd into v_before from budget where id = p_id for update;
+  update budget set limit_nano_usd = k.cap_nano_usd where id = p_id;
+  v_seq := control_append('key', p_id, key_fields(k));
+  if v_before is distinct from k.cap_nano_usd then
+    v_seq := control_append('budget', p_id, jsonb_build_object('lowered',
+      k.cap_nano_usd is not null and (v_before is null or k.cap_nano_usd < v_before)));
+  end if;
+  return v_seq;
+end $$;
+
+-- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0.
+-- Returns the sequence number of the last control entry. TG002: no such key. TG004: it is not in use any more.
+create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision)
+returns bigint
+language plpgsql as $$
+declare
+  k api_key;
+  n api_key;
+  v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
+begin
+  select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
+  if not found then
+    raise exception 'There is no key %.', p_id using errcode = 'TG002';
+  end if;
+  if k.state = 'revoked' or k.expires_at <= clock_timestamp() then
+    raise exception 'The key is revoked or expired: create a new one.' using errcode = 'TG004';
+  end if;
+  if k.replaced_by is not null then
+    raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
+  end if;
+  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max)
+    returning * into n;
+  insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, k.cap_nano_usd);
+  update api_key set replaced_by = p_new_id,
+      state = case when p_grace_ms <= 0 then 'revoked' else state end,
+      revoked_at = case when p_grace_ms <= 0 then clock_timestamp() else revoked_at end,
+      expires_at = case when p_grace_ms <= 0 then expires_at else least(expires_at, v_end) end
+    where id = p_id returning * into k;
+  perform control_append('key', p_new_id, key_fields(n));
+  return control_append('key', p_id, key_fields(k));
+end $$;

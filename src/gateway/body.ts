@@ -1,0 +1,99 @@
+import type { Clock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+
+/** A body that takes longer than this to arrive is given up, however steadily it trickles. */
+const READ_DEADLINE_MS = 60_000;
+/** Deeper than any request or JSON schema that a person wrote; what is nested without end costs a serializer its stack. */
+const DEPTH_MAX = 128;
+
+/**
+ * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
+ * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, nested too deeply).
+ */
+export async function readJsonObject(
+	request: Request,
+	bytesMax: number,
+	clock: Clock = systemClock,
+): Promise<Record<string, unknown>> {
+	const type = request.headers.get("content-type");
+	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
+		throw new Fault(
+			"unsupported_media_type",
+			"The body must be JSON: set the header `content-type: application/json`.",
+		);
+	}
+	const value = parseJson(await readText(request, bytesMax, clock));
+	if (typeof value !== "object" || value === null || Array.isArray(value))
+		throw new Fault("invalid_request", "The body must be a JSON object.");
+	if (isDeeperThan(value, DEPTH_MAX))
+		throw new Fault("invalid_request", `The body is nested more than ${DEPTH_MAX} levels deep.`);
+	return value as Record<string, unknown>;
+}
+
+function parseJson(text: string): unknown {
+	try {
+		return JSON.parse(text);
+	} catch (cause) {
+		throw new Fault("invalid_request", "The body is not valid JSON.", { cause });
+	}
+}
+
+function isDeeperThan(value: object, depth: number): boolean {
+	if (depth === 0) return true;
+	for (const name in value) {
+		const child = (value as Record<string, unknown>)[name];
+		if (typeof child === "object" && child !== null && isDeeperThan(child, depth - 1)) return true;
+	}
+	return false;
+}
+
+function readText(request: Request, bytesMax: number, clock: Clock): Promise<string> {
+	const declared = request.headers.get("content-length");
+	if (declared !== null && Number(declared) > bytesMax) return Promise.reject(tooLarge(bytesMax));
+	const chunked = declared === null && request.body !== null;
+	return new Promise((resolve, reject) => {
+		let late = false;
+		const cancel = clock.after(READ_DEADLINE_MS, () => {
+			late = true;
+			reject(new Fault("request_timeout", "The body was sent too slowly."));
+		});
+		const text = chunked
+			? readChunked(request.body as ReadableStream<Uint8Array>, bytesMax, () => late)
+			: request.text();
+		text.then(
+			(whole) => (cancel(), resolve(whole)),
+			(error) => (cancel(), reject(error instanceof Fault ? error : incomplete(error))),
+		);
+	});
+}
+
+/** A body without a length is counted while it arrives. */
+async function readChunked(
+	body: ReadableStream<Uint8Array>,
+	bytesMax: number,
+	isLate: () => boolean,
+): Promise<string> {
+	const reader = body.getReader();
+	const chunks: Uint8Array[] = [];
+	let bytes = 0;
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) break;
+		bytes += value.length;
+		if (bytes > bytesMax || isLate()) {
+			void reader.cancel().catch(() => {});
+			throw tooLarge(bytesMax);
+		}
+		chunks.push(value);
+	}
+	return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+function incomplete(cause: unknown): Fault {
+	return new Fault("request_timeout", "The body did not arrive in full.", { cause });
+}
+
+function tooLarge(bytesMax: number): Fault {
+	return new Fault("payload_too_large", `The body is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`);
+}

@@ -1,0 +1,216 @@
+import type { Static, TSchema } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { Fault } from "../base/fault.ts";
+import type { Model } from "../catalog/model.ts";
+
+/** Absent and null are the same everywhere in this interface. */
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const ContentPart = Type.Object({ type: Type.String() }, { additionalProperties: true });
+
+const Message = Type.Object(
+	{
+		role: Type.Union([
+			Type.Literal("system"),
+			Type.Literal("user"),
+			Type.Literal("assistant"),
+			Type.Literal("tool"),
+			Type.Literal("developer"),
+			Type.Literal("function"),
+		]),
+		content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+		name: optional(Type.String()),
+		tool_call_id: optional(Type.String()),
+		tool_calls: optional(Type.Array(Type.Object({}, { additionalProperties: true }))),
+	},
+	{ additionalProperties: true },
+);
+
+/** The body of POST /v1/chat/completions. Fields that it does not name are dropped unless the deployment lists them. */
+export const ChatRequestBody = Type.Object(
+	{
+		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
+		messages: Type.Array(Message, { minItems: 1 }),
+		stream: optional(Type.Boolean()),
+		stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) }, { additionalProperties: true })),
+		max_tokens: optional(Type.Integer({ minimum: 1 })),
+		max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+		n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+		temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+		top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+		frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+		seed: optional(Type.Integer()),
+		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
+		logprobs: optional(Type.Boolean()),
+		top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+		logit_bias: optional(Type.Record(Type.String(), Type.Number())),
+		tools: optional(Type.Array(Type.Object({ type: Type.String() }, { additionalProperties: true }))),
+		tool_choice: optional(
+			Type.Union([Type.String(), Type.Object({ type: Type.String() }, { additionalProperties: true })]),
+		),
+		parallel_tool_calls: optional(Type.Boolean()),
+		response_format: optional(
+			Type.Union([
+				Type.Object({ type: Type.Literal("text") }, { additionalProperties: true }),
+				Type.Object({ type: Type.Literal("json_object") }, { additionalProperties: true }),
+				Type.Object(
+					{
+						type: Type.Literal("json_schema"),
+						json_schema: Type.Object({ name: Type.String() }, { additionalProperties: true }),
+					},
+					{ additionalProperties: true },
+				),
+			]),
+		),
+		reasoning_effort: optional(Type.String()),
+		user: optional(Type.String()),
+	},
+	{ additionalProperties: true },
+);
+export type ChatRequestBody = Static<typeof ChatRequestBody>;
+
+const checkBody = TypeCompiler.Compile(ChatRequestBody);
+
+/** What a chat request asks for, checked and cut to what its deployment honours. */
+export interface ChatRequest {
+	readonly messages: readonly unknown[];
+	readonly stream: boolean;
+	readonly includeUsage: boolean;
+	readonly choices: number;
+	/** The most tokens that one choice may generate: the client's word or the model's, whichever is less. */
+	readonly outputTokensMax: number;
+	/** What goes upstream beside model, output limit, choices and stream. */
+	readonly fields: Readonly<Record<string, unknown>>;
+	/** What the template renders into the prompt beside the messages: tool schemas and such. */
+	readonly rendered: readonly unknown[];
+	/** Optional fields that the deployment does not honour. */
+	readonly ignored: readonly string[];
+}
+
+/** Fields that this service reads itself. */
+const OWN = new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]);
+const RENDERED = ["tools", "functions", "response_format", "tool_choice", "documents", "chat_template_kwargs"];
+
+/** The model's name, before anything else is known. */
+export function modelOf(body: Readonly<Record<string, unknown>>): string {
+	if (typeof body.model !== "string" || body.model === "")
+		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
+	return body.model;
+}
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model): ChatRequest {
+	if (!checkBody.Check(body)) throw fieldFault(body);
+	if (body.stream_options && body.stream !== true) {
+		throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
+			param: "stream_options",
+		});
+	}
+	checkMessages(body.messages, model);
+	const limits = model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
+	const asked = limits
+		? (body.max_completion_tokens ?? body.max_tokens ?? model.maxOutputTokens)
+		: model.maxOutputTokens;
+	const { fields, ignored } = honoured(body, model, limits);
+	return {
+		messages: body.messages,
+		stream: body.stream === true,
+		includeUsage: body.stream_options?.include_usage === true,
+		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
+		outputTokensMax: Math.min(asked, model.maxOutputTokens),
+		fields,
+		rendered: RENDERED.filter((name) => name in fields).map((name) => fields[name]),
+		ignored,
+	};
+}
+
+function honoured(
+	body: Readonly<Record<string, unknown>>,
+	model: Model,
+	limits: boolean,
+): { fields: Record<string, unknown>; ignored: string[] } {
+	const fields: Record<string, unknown> = { messages: body.messages };
+	const ignored: string[] = [];
+	for (const name in body) {
+		const value = body[name];
+		if (value === null || value === undefined) continue;
+		if (OWN.has(name)) {
+			const unheard =
+				(name === "n" && value !== 1 && !model.parameters.has("n")) || (name.startsWith("max_") && !limits);
+			if (unheard) ignored.push(name);
+		} else if (model.parameters.has(name)) fields[name] = value;
+		else ignored.push(name);
+	}
+	if (ignored.length > 0 && model.unsupportedParameters === "reject") {
+		const name = ignored[0] as string;
+		throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
+			param: name.slice(0, 64),
+		});
+	}
+	return { fields, ignored };
+}
+
+function checkMessages(messages: ChatRequestBody["messages"], model: Model): void {
+	for (let at = 0; at < messages.length; at++) {
+		const message = messages[at] as ChatRequestBody["messages"][number] & { function_call?: unknown };
+		const { content } = message;
+		if (content === undefined || content === null) {
+			const calls = message.role === "assistant" && (message.tool_calls || message.function_call);
+			if (!calls) throw new Fault("invalid_request", "`content` is required.", { param: `messages[${at}].content` });
+		} else if (typeof content !== "string") checkParts(content, at, model);
+	}
+}
+
+function checkParts(parts: readonly { type: string }[], at: number, model: Model): void {
+	for (const [index, part] of parts.entries()) {
+		const param = `messages[${at}].content[${index}]`;
+		if (part.type === "text" && typeof (part as { text?: unknown }).text !== "string")
+			throw new Fault("invalid_request", "A text part needs `text`.", { param });
+		if (part.type !== "image_url") continue;
+		const image = (part as { image_url?: { url?: unknown } | null }).image_url;
+		const url = typeof image === "object" && image !== null ? image.url : undefined;
+		if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
+		if (!model.inputModalities.has("image") || model.imageUrls === "reject")
+			throw new Fault("invalid_request", `The model \`${model.id}\` does not take images.`, { param });
+		// A server would fetch any other address itself, from inside the operator's network.
+		if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url))) {
+			throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });
+		}
+	}
+}
+
+/** Names the first field that is wrong, in OpenAI's notation. */
+function fieldFault(body: unknown): Fault {
+	const error = checkBody.Errors(body).First();
+	const param = error ? paramOf(error.path) : null;
+	return new Fault(
+		"invalid_request",
+		param ? `\`${param}\` is missing or has a value that is not allowed.` : "The request is malformed.",
+		{ param },
+	);
+}
+
+/** `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
+export function paramOf(pointer: string): string | null {
+	const parts = pointer
+		.split("/")
+		.slice(1)
+		.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+	if (parts.length === 0) return null;
+	return parts
+		.map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`))
+		.join("")
+		.slice(0, 128);
+}
+
+const HEADER_NAMES_MAX = 20;
+
+/** The value of `x-ignored-parameters`: names that are safe in a header, at most 20, then a count; undefined if none. */
+export function ignoredHeader(ignored: readonly string[]): string | undefined {
+	if (ignored.length === 0) return undefined;
+	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
+	const more = ignored.length - shown.length;
+	return [...shown, ...(more > 0 ? [`+${more}`] : [])].join(", ");
+}

@@ -1,0 +1,111 @@
+import type { FaultCode } from "../base/fault.ts";
+import { Fault } from "../base/fault.ts";
+import { UpstreamFailure } from "../upstream/reply.ts";
+
+/** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
+const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: boolean }>> = {
+	invalid_request: { status: 400, type: "invalid_request_error" },
+	context_length_exceeded: { status: 400, type: "invalid_request_error" },
+	unsupported_parameter: { status: 400, type: "invalid_request_error" },
+	missing_api_key: { status: 401, type: "authentication_error" },
+	invalid_api_key: { status: 401, type: "authentication_error" },
+	api_key_revoked: { status: 401, type: "authentication_error" },
+	api_key_expired: { status: 401, type: "authentication_error" },
+	top_up_required: { status: 402, type: "insufficient_quota", shouldRetry: false },
+	insufficient_quota: { status: 402, type: "insufficient_quota", shouldRetry: false },
+	key_cap_exceeded: { status: 402, type: "insufficient_quota", shouldRetry: false },
+	sign_in_required: { status: 403, type: "permission_error" },
+	model_not_allowed: { status: 403, type: "permission_error" },
+	account_suspended: { status: 403, type: "permission_error" },
+	model_not_found: { status: 404, type: "invalid_request_error" },
+	unsupported_mode: { status: 404, type: "invalid_request_error" },
+	not_found: { status: 404, type: "invalid_request_error" },
+	method_not_allowed: { status: 405, type: "invalid_request_error" },
+	request_timeout: { status: 408, type: "invalid_request_error" },
+	conflict: { status: 409, type: "invalid_request_error", shouldRetry: false },
+	payload_too_large: { status: 413, type: "invalid_request_error" },
+	unsupported_media_type: { status: 415, type: "invalid_request_error" },
+	idempotency_mismatch: { status: 422, type: "invalid_request_error" },
+	rate_limit_exceeded: { status: 429, type: "rate_limit_error" },
+	overloaded: { status: 429, type: "rate_limit_error" },
+	internal_error: { status: 500, type: "server_error" },
+	upstream_error: { status: 502, type: "server_error" },
+	service_unavailable: { status: 503, type: "server_error" },
+	upstream_timeout: { status: 504, type: "server_error" },
+};
+
+/** Status that is recorded where nobody was left to read it. */
+export const CLIENT_LEFT_STATUS = 499;
+
+export interface ErrorBody {
+	readonly error: {
+		readonly message: string;
+		readonly type: string;
+		readonly param: string | null;
+		readonly code: string;
+		readonly [extra: string]: unknown;
+	};
+}
+
+/** The error as clients see it, in the shape of OpenAI's interface. */
+export function errorBody(fault: Fault): ErrorBody {
+	const { type } = TABLE[fault.code];
+	return { error: { message: fault.message, type, param: fault.param, code: fault.code, ...fault.extra } };
+}
+
+export function statusOf(fault: Fault): number {
+	return TABLE[fault.code].status;
+}
+
+/** A whole answer. All headers are on the Response itself. */
+export function errorResponse(fault: Fault, requestId: string): Response {
+	const { status, shouldRetry } = TABLE[fault.code];
+	const headers: Record<string, string> = {
+		"content-type": "application/json",
+		"cache-control": "no-store",
+		"x-content-type-options": "nosniff",
+		"x-request-id": requestId,
+	};
+	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
+	// Without a moment to come back, a 503 says that no deployment exists: trying again does not help.
+	const retry =
+		shouldRetry ?? (fault.code === "service_unavailable" && fault.retryAfterS === undefined ? false : undefined);
+	if (retry !== undefined) headers["x-should-retry"] = String(retry);
+	if (status === 401) headers["www-authenticate"] = "Bearer";
+	return new Response(JSON.stringify(errorBody(fault)), { status, headers });
+}
+
+/** Whatever was thrown, as a fault that may be shown. Nothing of an upstream's own words gets through. */
+export function faultOf(error: unknown): Fault {
+	if (error instanceof Fault) return error;
+	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
+	return new Fault("internal_error", "Something went wrong on our side. Nothing was charged.", {
+		cause: error,
+		private: String(error),
+	});
+}
+
+function faultOfUpstream(failure: UpstreamFailure): Fault {
+	const detail = { private: `${failure.kind}: ${failure.private}`, cause: failure };
+	switch (failure.kind) {
+		case "rejected":
+			return new Fault("invalid_request", "The model server refused the request as malformed.", {
+				...detail,
+				param: failure.param,
+			});
+		case "context_length":
+			return new Fault(
+				"context_length_exceeded",
+				"The prompt and the requested output do not fit the context of this model.",
+				{ ...detail, param: "messages" },
+			);
+		case "timeout":
+			return new Fault("upstream_timeout", "The model server did not answer in time.", detail);
+		case "busy":
+			return new Fault("overloaded", "The servers of this model are busy.", { ...detail, retryAfterS: 2 });
+		case "aborted":
+			return new Fault("request_timeout", "The request was given up.", detail);
+		default:
+			return new Fault("upstream_error", "The model server failed to answer.", detail);
+	}
+}

@@ -1,0 +1,41 @@
+import type { Clock } from "../base/clock.ts";
+
+/** A stream that is open towards a client. */
+export interface OpenStream {
+	/** Writes a comment if nothing was written for a while. */
+	keepAlive(nowMs: number): void;
+	/** Ends it with what it has: the process stops. */
+	shutDown(): void;
+}
+
+/** All open streams: one timer serves them all, and a stop can end them. */
+export interface OpenStreams {
+	add(stream: OpenStream): void;
+	delete(stream: OpenStream): void;
+	size(): number;
+	shutDown(): void;
+	stop(): void;
+}
+
+const TICK_MS = 1_000;
+
+export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
+	const streams = new Set<OpenStream>();
+	let cancel = deps.clock.after(TICK_MS, tick);
+
+	function tick(): void {
+		cancel = deps.clock.after(TICK_MS, tick);
+		const nowMs = deps.clock.monotonicMs();
+		for (const stream of streams) stream.keepAlive(nowMs);
+	}
+
+	return {
+		add: (stream) => void streams.add(stream),
+		delete: (stream) => void streams.delete(stream),
+		size: () => streams.size,
+		shutDown() {
+			for (const stream of [...streams]) stream.shutDown();
+		},
+		stop: () => cancel(),
+	};
+}

@@ -1,0 +1,87 @@
+import { Elysia } from "elysia";
+import { newRequestId } from "../admission/admission.ts";
+import { Fault } from "../base/fault.ts";
+import { checkKey } from "../keys/access.ts";
+import type { ChatDeps } from "./chat.ts";
+import { chat } from "./chat.ts";
+import { errorResponse, faultOf } from "./error-body.ts";
+import type { Connection } from "./exchange.ts";
+import { jsonHeaders } from "./headers.ts";
+import { findModelEntry, listModels } from "./models.ts";
+
+export interface GatewayDeps extends ChatDeps {
+	/** The server's knowledge of a connection. */
+	connectionOf(request: Request): Connection;
+}
+
+/** What people who come from another interface look for, and what to use here instead. */
+const INSTEAD: readonly [RegExp, string][] = [
+	[
+		/^\/v1\/responses/,
+		"The responses interface is not offered. Use POST /v1/chat/completions: `input` becomes `messages`.",
+	],
+	[
+		/^\/v1\/(assistants|threads)/,
+		"The assistants interface is not offered. Use POST /v1/chat/completions and keep the conversation on your side.",
+	],
+	[
+		/^\/v1\/messages/,
+		"The messages interface is not offered. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
+	],
+];
+
+/** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
+export function createGateway(deps: GatewayDeps) {
+	/** An endpoint that costs nothing, needs a key, and works without credit. */
+	const free = (answer: (request: Request) => unknown) => async (request: Request) => {
+		const { requestId } = newRequestId();
+		try {
+			const known = deps.authenticate(deps.connectionOf(request));
+			checkKey(known instanceof Promise ? await known : known, deps.clock.wallMs());
+			return new Response(JSON.stringify(await answer(request)), { headers: jsonHeaders(requestId) });
+		} catch (error) {
+			return errorResponse(faultOf(error), requestId);
+		}
+	};
+	const connected = (modelId: string) => deps.upstreams.connected(modelId);
+	const models = free(() => listModels(deps.catalog.current(), connected));
+	const model = free((request) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected));
+
+	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
+		.post("/v1/chat/completions", ({ request }) => chat(deps, deps.connectionOf(request)), { parse: "none" })
+		.get("/v1/models", ({ request }) => models(request))
+		.get("/v1/models/*", ({ request }) => model(request))
+		.all("/v1/chat/completions", () => wrongMethod("POST"), { parse: "none" })
+		.all("/v1/models", () => wrongMethod("GET"), { parse: "none" })
+		.all("/v1/*", ({ request }) => notFound(request), { parse: "none" });
+}
+
+/** The rest of the path, still encoded: a router would stop at an encoded slash or decode it away. */
+function modelIdOf(url: string): string {
+	const path = new URL(url).pathname;
+	return path.slice("/v1/models/".length);
+}
+
+export function wrongMethod(allowed: string): Response {
+	const response = errorResponse(
+		new Fault("method_not_allowed", `Use ${allowed} for this endpoint.`),
+		newRequestId().requestId,
+	);
+	response.headers.set("allow", allowed);
+	return response;
+}
+
+export function notFound(request: Request): Response {
+	const { pathname } = new URL(request.url);
+	const instead = INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1];
+	return errorResponse(new Fault("not_found", instead ?? "There is no such endpoint."), newRequestId().requestId);
+}
+
+/** For the outermost `onError`: whatever escaped a route leaves in the error shape, without its words. */
+export function escapedError(error: unknown, code: string | number): Response {
+	const { requestId } = newRequestId();
+	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "There is no such page."), requestId);
+	if (code === "PARSE" || code === "VALIDATION")
+		return errorResponse(new Fault("invalid_request", "The request is malformed."), requestId);
+	return errorResponse(faultOf(error), requestId);
+}

@@ -1,0 +1,36 @@
+import { Fault } from "../base/fault.ts";
+import type { KeyEntry } from "./key-entry.ts";
+
+/**
+ * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous and free of side effects: it
+ * runs in the block that admits, so that a revocation that was applied before it is obeyed.
+ */
+export function checkAccess(entry: KeyEntry, nowMs: number): void {
+	checkKey(entry, nowMs);
+	if (!entry.account.signedIn) throw new Fault("sign_in_required", "Sign in to the console once before using the API.");
+	if (!entry.account.toppedUp)
+		throw new Fault("top_up_required", "Using the API takes at least one confirmed top-up of USD 100 or more.");
+}
+
+/**
+ * Throws unless this key is in force and its account not suspended: all that a look-up needs, which costs nothing.
+ * Faults: api_key_revoked, api_key_expired, account_suspended; service_unavailable if the keyring let go of the key.
+ */
+export function checkKey(entry: KeyEntry, nowMs: number): void {
+	if (!entry.current) {
+		throw new Fault("service_unavailable", "The service is catching up. Please try again.", {
+			retryAfterS: 1,
+			private: `the keyring let go of ${entry.id} while the request was read`,
+		});
+	}
+	if (entry.state === "revoked")
+		throw new Fault("api_key_revoked", "This API key was revoked. Use another key of your account.");
+	if (entry.expiresAtMs !== null && nowMs >= entry.expiresAtMs) {
+		throw new Fault(
+			"api_key_expired",
+			`This API key expired at ${new Date(entry.expiresAtMs).toISOString()}. Use another key of your account.`,
+		);
+	}
+	if (entry.account.state === "suspended")
+		throw new Fault("account_suspended", "This account is suspended. Please contact the operator of the service.");
+}

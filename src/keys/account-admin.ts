@@ -1,0 +1,120 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Hot } from "../db/hot.ts";
+import { isLabel } from "./key-settings.ts";
+import type { Listed, Page } from "./page.ts";
+import { listed, pageBounds } from "./page.ts";
+
+export interface AccountRecord {
+	readonly id: string;
+	readonly email: string;
+	readonly name: string;
+	readonly state: "active" | "suspended";
+	readonly signedInAtMs: number | null;
+	readonly toppedUp: boolean;
+	readonly createdAtMs: number;
+}
+
+export interface NewAccount {
+	readonly email: string;
+	/** Default: the part of the address before the @. */
+	readonly name?: string;
+	/** True: an operator vouches for the owner, which counts as having signed in. */
+	readonly vouched: boolean;
+}
+
+const EMAIL_CHARS_MAX = 320;
+const NAME_CHARS_MAX = 200;
+
+/** Makes an account without credit. Faults: invalid_request; conflict if the address has an account. */
+export async function createAccount(hot: Hot, account: NewAccount): Promise<{ id: string }> {
+	const email = account.email.trim().toLowerCase();
+	if (email.length > EMAIL_CHARS_MAX || !/^[^\s@]+@[^\s@]+$/.test(email)) {
+		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	}
+	const name = account.name ?? email.slice(0, email.indexOf("@"));
+	if (!isLabel(name, NAME_CHARS_MAX)) {
+		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
+	}
+	const id = newId("acc");
+	const [row] = await hot<{ id: string }>`
+		with a as (
+			insert into account (id, email, name, signed_in_at)
+			values (${id}, ${email}, ${name}, case when ${account.vouched}::boolean then clock_timestamp() end)
+			on conflict (email) do nothing returning id
+		), b as (
+			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a returning id
+		)
+		select a.id from a join b using (id)`;
+	if (row === undefined)
+		throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
+	return row;
+}
+
+/** By id or e-mail address; null if there is none. */
+export async function findAccount(hot: Hot, idOrEmail: string): Promise<AccountRecord | null> {
+	const [row] = await hot<AccountRow>`
+		select id, email, name, state, signed_in_at, topped_up, created_at from account
+		where id = ${idOrEmail} or email = ${idOrEmail.toLowerCase()} limit 1`;
+	return row === undefined ? null : recordOf(row);
+}
+
+/** Newest first. */
+export async function listAccounts(hot: Hot, page: Page = {}): Promise<Listed<AccountRecord>> {
+	const { shown, asked, after } = pageBounds(page);
+	const rows = await hot<AccountRow>`
+		select id, email, name, state, signed_in_at, topped_up, created_at from account
+		where ${after}::text is null or id < ${after}::text order by id desc limit ${asked}`;
+	return listed(rows.map(recordOf), shown);
+}
+
+/** From the entry on no instance admits a request of the account; running ones settle normally. Fault not_found. */
+export function suspendAccount(hot: Hot, id: string): Promise<{ id: string; seq: number }> {
+	return setState(hot, id, "suspended");
+}
+
+/** Fault not_found. */
+export function unsuspendAccount(hot: Hot, id: string): Promise<{ id: string; seq: number }> {
+	return setState(hot, id, "active");
+}
+
+async function setState(hot: Hot, id: string, state: AccountRecord["state"]): Promise<{ id: string; seq: number }> {
+	const [row] = await hot<{ seq: string }>`
+		with a as (update account set state = ${state} where id = ${id} returning id, account_fields(account) as fields)
+		select control_append('account', a.id, a.fields) as seq from a`;
+	if (row === undefined) throw new Fault("not_found", `There is no account ${id}.`);
+	return { id, seq: Number(row.seq) };
+}
+
+/** Notes the first sign-in of an account. Gives the control entry, null if it was noted before or there is none. */
+export async function markSignedIn(hot: Hot, id: string): Promise<number | null> {
+	const [row] = await hot<{ seq: string }>`
+		with a as (
+			update account set signed_in_at = clock_timestamp() where id = ${id} and signed_in_at is null
+			returning id, account_fields(account) as fields
+		)
+		select control_append('account', a.id, a.fields) as seq from a`;
+	return row === undefined ? null : Number(row.seq);
+}
+
+interface AccountRow {
+	id: string;
+	email: string;
+	name: string;
+	state: "active" | "suspended";
+	signed_in_at: Date | null;
+	topped_up: boolean;
+	created_at: Date;
+}
+
+function recordOf(row: AccountRow): AccountRecord {
+	return {
+		id: row.id,
+		email: row.email,
+		name: row.name,
+		state: row.state,
+		signedInAtMs: row.signed_in_at?.getTime() ?? null,
+		toppedUp: row.topped_up,
+		createdAtMs: row.created_at.getTime(),
+	};
+}

@@ -1,0 +1,53 @@
+import { Fault } from "../base/fault.ts";
+import type { Secret } from "./secret.ts";
+import { parseSecret } from "./secret.ts";
+
+/** Longer than any secret; what is longer is not looked at. */
+const HEADER_CHARS_MAX = 512;
+
+/**
+ * The secret of a request: `Authorization: Bearer <secret>`, or `x-api-key: <secret>` alone. Never the query string.
+ * Two different ones are refused, so that no two parts of a chain can act for different keys.
+ * Faults: missing_api_key, invalid_api_key (also if the checksum is wrong, before anything is looked up).
+ */
+export function bearerSecret(headers: Headers, serviceName: string): Secret {
+	const authorization = headers.get("authorization");
+	const apiKey = headers.get("x-api-key")?.trim();
+	if (authorization === null && apiKey === undefined) {
+		throw new Fault(
+			"missing_api_key",
+			"No API key was given. Send it in the header `Authorization: Bearer <API_KEY>`.",
+		);
+	}
+	const bearer = authorization === null ? undefined : tokenOf(authorization);
+	if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) {
+		throw new Fault(
+			"invalid_api_key",
+			"The headers `Authorization` and `x-api-key` hold different keys. Send one of them.",
+		);
+	}
+	const text = bearer ?? apiKey ?? "";
+	const secret = text.length > HEADER_CHARS_MAX ? undefined : parseSecret(text, serviceName);
+	if (secret === undefined) throw invalidApiKey();
+	return secret;
+}
+
+/** The same words whether the key is malformed or unknown: an answer tells nothing about which keys exist. */
+export function invalidApiKey(): Fault {
+	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
+}
+
+function tokenOf(authorization: string): string {
+	if (authorization.length > HEADER_CHARS_MAX) throw invalidApiKey();
+	const match = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(authorization);
+	if (match?.[1] === undefined) {
+		if (/^bearer[ \t]*$/i.test(authorization)) {
+			throw new Fault(
+				"missing_api_key",
+				"The header `Authorization` holds no API key. Send `Authorization: Bearer <API_KEY>`.",
+			);
+		}
+		throw new Fault("invalid_api_key", "The header `Authorization` must have the form `Bearer <API_KEY>`.");
+	}
+	return match[1];
+}

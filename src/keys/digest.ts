@@ -1,0 +1,14 @@
+import type { Secret } from "./secret.ts";
+
+/** Turns a secret into what is stored and looked up: hex of HMAC-SHA-256 under the pepper. */
+export type Digest = (secret: Secret) => string;
+
+/**
+ * The pepper lies outside the database, so a leaked table alone gives no way to test guesses.
+ * A fast hash is right here: the secrets have 238 random bits, and this runs on each request.
+ * Copying a keyed hasher costs 0.35 µs, making one 0.5 µs (Bun 1.4.5).
+ */
+export function createDigest(pepper: string): Digest {
+	const keyed = new Bun.CryptoHasher("sha256", pepper);
+	return (secret) => keyed.copy().update(secret).digest("hex");
+}

@@ -1,0 +1,81 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+
+/**
+ * Counts failed authentications by address. Only those that fail hear of it: a valid key behind the same address as
+ * somebody who guesses is never refused.
+ */
+export interface FailedAttempts {
+	/** Counts one failure. Throws rate_limit_exceeded instead of the caller's own fault once there were too many. */
+	count(address: string): void;
+	size(): number;
+}
+
+export interface FailedAttemptsOptions {
+	/** Failures a minute that are answered plainly. */
+	perMinuteMax: number;
+}
+
+const WINDOW_MS = 60_000;
+/** Addresses remembered at once; beyond it the oldest is forgotten and starts anew. */
+const ADDRESSES_MAX = 20_000;
+
+interface Window {
+	endsAtMs: number;
+	failures: number;
+}
+
+export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions): FailedAttempts {
+	/** Oldest window first: a window is made anew, at the end, when it is over. */
+	const windows = new Map<string, Window>();
+
+	function windowOf(network: string, nowMs: number): Window {
+		const known = windows.get(network);
+		if (known !== undefined && nowMs < known.endsAtMs) return known;
+		windows.delete(network);
+		if (windows.size >= ADDRESSES_MAX) {
+			for (const oldest of windows.keys()) {
+				windows.delete(oldest);
+				break;
+			}
+		}
+		const fresh = { endsAtMs: nowMs + WINDOW_MS, failures: 0 };
+		windows.set(network, fresh);
+		return fresh;
+	}
+
+	return {
+		count(address) {
+			const nowMs = deps.clock.monotonicMs();
+			const window = windowOf(networkOf(address), nowMs);
+			window.failures += 1;
+			if (window.failures <= options.perMinuteMax) return;
+			throw new Fault(
+				"rate_limit_exceeded",
+				"Too many requests with an invalid API key came from this address. Please check the key.",
+				{
+					retryAfterS: Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1000)),
+				},
+			);
+		},
+		size: () => windows.size,
+	};
+}
+
+/** An IPv4 address, or the /64 network of an IPv6 address: one customer usually holds all of a /64. */
+export function networkOf(address: string): string {
+	const bare = address.split("%")[0] ?? "";
+	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);
+	if (mapped?.[1] !== undefined) return mapped[1];
+	if (!bare.includes(":")) return bare;
+	const [head = "", tail] = bare.toLowerCase().split("::");
+	const before = head === "" ? [] : head.split(":");
+	if (tail === undefined) return before.slice(0, 4).map(withoutZeros).join(":");
+	const after = tail === "" ? [] : tail.split(":");
+	const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => "0");
+	return [...before, ...zeros, ...after].slice(0, 4).map(withoutZeros).join(":");
+}
+
+function withoutZeros(group: string): string {
+	return group.replace(/^0+(?=.)/, "");
+}

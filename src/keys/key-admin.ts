@@ -1,0 +1,197 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Hot } from "../db/hot.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { Digest } from "./digest.ts";
+import type { KeySettings } from "./key-settings.ts";
+import { checkSettings } from "./key-settings.ts";
+import type { Listed, Page } from "./page.ts";
+import { listed, pageBounds } from "./page.ts";
+import type { Secret } from "./secret.ts";
+import { newSecret, shownParts } from "./secret.ts";
+import { faultOfSql } from "./sql-fault.ts";
+
+const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
+
+/** What making a secret takes. */
+export interface KeyMakerDeps {
+	readonly hot: Hot;
+	readonly digest: Digest;
+	readonly serviceName: string;
+}
+
+/** Which key; with an account id, only if it is that account's. */
+export interface KeyRef {
+	readonly id: string;
+	readonly accountId?: string;
+}
+
+/** A new key. The secret is stored nowhere: this is the only time it can be shown. */
+export interface CreatedKey {
+	readonly id: string;
+	readonly secret: Secret;
+	/** The control entry that makes it known. */
+	readonly seq: number;
+}
+
+/** A key as its owner may see it. */
+export interface KeyRecord {
+	readonly id: string;
+	readonly accountId: string;
+	readonly name: string;
+	readonly prefix: string;
+	readonly lastFour: string;
+	readonly state: "active" | "revoked";
+	readonly capNanoUsd: NanoUsd | null;
+	/** What it has spent, as far as Postgres knows; running requests come on top. */
+	readonly spentNanoUsd: NanoUsd;
+	/** Empty: all. */
+	readonly models: readonly string[];
+	readonly expiresAtMs: number | null;
+	readonly requestsPerMinute: number | null;
+	readonly concurrencyMax: number | null;
+	readonly replacedBy: string | null;
+	readonly lastUsedAtMs: number | null;
+	readonly createdAtMs: number;
+	readonly revokedAtMs: number | null;
+}
+
+/** Faults: not_found (account), invalid_request. */
+export async function createKey(
+	deps: KeyMakerDeps,
+	accountId: string,
+	settings: KeySettings & { readonly name: string },
+): Promise<CreatedKey> {
+	checkSettings(settings);
+	const id = newId("key");
+	const secret = newSecret(deps.serviceName);
+	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
+	const [row] = await deps.hot<{ seq: string }>`
+		with k as (
+			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max)
+			select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
+				${settings.capNanoUsd ?? null}::bigint, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
+				to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
+				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer
+			from account a where a.id = ${accountId}
+			returning id, account_id, cap_nano_usd, key_fields(api_key) as fields
+		), b as (
+			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k returning id
+		)
+		select control_append('key', k.id, k.fields) as seq from k join b using (id)`;
+	if (row === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
+	return { id, secret, seq: Number(row.seq) };
+}
+
+/**
+ * Ends a key. It is ended everywhere once `waitApplied` of the returned entry says so. A key that is revoked already
+ * gets an entry of its own, so that whoever repeats a revocation can wait for it too. Fault not_found.
+ */
+export async function revokeKey(hot: Hot, key: KeyRef): Promise<{ id: string; seq: number }> {
+	const [row] = await hot<{ seq: string }>`
+		with k as (
+			update api_key set state = 'revoked', revoked_at = coalesce(revoked_at, clock_timestamp())
+			where id = ${key.id} and (${key.accountId ?? null}::text is null or account_id = ${key.accountId ?? null}::text)
+			returning id, key_fields(api_key) as fields
+		)
+		select control_append('key', k.id, k.fields) as seq from k`;
+	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
+	return { id: key.id, seq: Number(row.seq) };
+}
+
+/**
+ * Makes a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
+ * begins with its whole cap: what the old key spent is not counted against it. Faults: not_found; conflict if the old
+ * key is revoked, expired or was replaced before.
+ */
+export async function rotateKey(deps: KeyMakerDeps, key: KeyRef, graceMs: number): Promise<CreatedKey> {
+	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
+		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
+	}
+	const id = newId("key");
+	const secret = newSecret(deps.serviceName);
+	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
+	try {
+		const [row] = await deps.hot<{ seq: string }>`
+			select key_rotate(${key.id}, ${key.accountId ?? null}, ${id}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}) as seq`;
+		return { id, secret, seq: Number(row?.seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}
+
+/** Changes the settings that are given; null takes one away. Faults: not_found, conflict (revoked), invalid_request. */
+export async function updateKey(hot: Hot, key: KeyRef, changes: KeySettings): Promise<{ id: string; seq: number }> {
+	checkSettings(changes);
+	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
+	try {
+		const [row] = await hot<{ seq: string }>`
+			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb) as seq`;
+		return { id: key.id, seq: Number(row?.seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}
+
+/** Fault not_found. */
+export async function getKey(hot: Hot, key: KeyRef): Promise<KeyRecord> {
+	const rows = await hot<KeyRow>`
+		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
+		from api_key k
+		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
+	const [row] = rows;
+	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
+	return recordOf(row);
+}
+
+/** An account's keys, newest first, revoked ones too. */
+export async function listKeys(hot: Hot, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
+	const { shown, asked, after } = pageBounds(page);
+	const rows = await hot<KeyRow>`
+		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
+		from api_key k
+		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
+		order by k.id desc limit ${asked}`;
+	return listed(rows.map(recordOf), shown);
+}
+
+interface KeyRow {
+	id: string;
+	account_id: string;
+	name: string;
+	prefix: string;
+	last_four: string;
+	state: "active" | "revoked";
+	cap_nano_usd: string | null;
+	spent: string;
+	models: readonly string[];
+	expires_at: Date | null;
+	requests_per_minute: number | null;
+	concurrency_max: number | null;
+	replaced_by: string | null;
+	last_used_at: Date | null;
+	created_at: Date;
+	revoked_at: Date | null;
+}
+
+function recordOf(row: KeyRow): KeyRecord {
+	return {
+		id: row.id,
+		accountId: row.account_id,
+		name: row.name,
+		prefix: row.prefix,
+		lastFour: row.last_four,
+		state: row.state,
+		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
+		spentNanoUsd: nanoUsdOfColumn(row.spent),
+		models: row.models,
+		expiresAtMs: row.expires_at?.getTime() ?? null,
+		requestsPerMinute: row.requests_per_minute,
+		concurrencyMax: row.concurrency_max,
+		replacedBy: row.replaced_by,
+		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
+		createdAtMs: row.created_at.getTime(),
+		revokedAtMs: row.revoked_at?.getTime() ?? null,
+	};
+}

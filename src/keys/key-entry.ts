@@ -1,0 +1,94 @@
+import { assert } from "../base/assert.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+
+/** An account as admission sees it. One object for all its keys, changed in place. */
+export interface AccountEntry {
+	readonly id: string;
+	state: "active" | "suspended";
+	/** A top-up of at least USD 100 was confirmed once. */
+	toppedUp: boolean;
+	signedIn: boolean;
+}
+
+/** A key as admission sees it. Changed in place, so that a request that is still being read sees its revocation. */
+export interface KeyEntry {
+	readonly id: string;
+	readonly accountId: string;
+	readonly account: AccountEntry;
+	name: string;
+	state: "active" | "revoked";
+	/** Null: no cap. */
+	capNanoUsd: NanoUsd | null;
+	/** Null: all models. */
+	models: ReadonlySet<string> | null;
+	/** From then on it is refused; null: never. */
+	expiresAtMs: number | null;
+	requestsPerMinute: number | null;
+	concurrencyMax: number | null;
+	/** False once the keyring let go of it: it hears of no change any more, so nothing may be admitted by it. */
+	current: boolean;
+}
+
+/** The key as the SQL function `key_fields` writes it: the payload of control entries of kind `key`. */
+export interface KeyFields {
+	id: string;
+	accountId: string;
+	name: string;
+	state: "active" | "revoked";
+	capNanoUsd: number | null;
+	models: readonly string[] | null;
+	expiresAtMs: number | null;
+	requestsPerMinute: number | null;
+	concurrencyMax: number | null;
+}
+
+/** The account as the SQL function `account_fields` writes it: the payload of control entries of kind `account`. */
+export interface AccountFields {
+	state: "active" | "suspended";
+	toppedUp: boolean;
+	signedIn: boolean;
+}
+
+export function createAccountEntry(id: string, fields: AccountFields): AccountEntry {
+	const entry: AccountEntry = { id, state: "suspended", toppedUp: false, signedIn: false };
+	setAccountFields(entry, fields);
+	return entry;
+}
+
+export function createKeyEntry(fields: KeyFields, account: AccountEntry): KeyEntry {
+	assert(account.id === fields.accountId, "a key comes with its own account");
+	const entry: KeyEntry = {
+		id: fields.id,
+		accountId: fields.accountId,
+		account,
+		name: "",
+		state: "revoked",
+		capNanoUsd: null,
+		models: null,
+		expiresAtMs: null,
+		requestsPerMinute: null,
+		concurrencyMax: null,
+		current: true,
+	};
+	setKeyFields(entry, fields);
+	return entry;
+}
+
+export function setAccountFields(entry: AccountEntry, fields: AccountFields): void {
+	assert(fields.state === "active" || fields.state === "suspended", "an account is active or suspended");
+	entry.state = fields.state;
+	entry.toppedUp = fields.toppedUp === true;
+	entry.signedIn = fields.signedIn === true;
+}
+
+export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
+	assert(fields.state === "active" || fields.state === "revoked", "a key is active or revoked");
+	entry.name = fields.name;
+	entry.state = fields.state;
+	entry.capNanoUsd = fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd);
+	entry.models = fields.models === null || fields.models.length === 0 ? null : new Set(fields.models);
+	entry.expiresAtMs = fields.expiresAtMs;
+	entry.requestsPerMinute = fields.requestsPerMinute;
+	entry.concurrencyMax = fields.concurrencyMax;
+}

@@ -1,0 +1,26 @@
+import type { Hot } from "../db/hot.ts";
+import type { AccountFields, KeyFields } from "./key-entry.ts";
+import type { LoadedKey } from "./keyring.ts";
+
+interface Row {
+	seq: string;
+	key: KeyFields | null;
+	account: AccountFields | null;
+}
+
+/**
+ * Reads a key for the keyring. One statement, so one snapshot: a change and its number in the control log are
+ * committed together, so the row reflects exactly the entries up to `seq`.
+ */
+export function keyLoader(hot: Hot): (digest: string) => Promise<LoadedKey> {
+	return async (digest) => {
+		const [row] = await hot<Row>`
+			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account
+			from control_clock c
+				left join api_key k on k.digest = ${digest}
+				left join account a on a.id = k.account_id
+			where c.id = 1`;
+		if (row === undefined) throw new Error("the control clock has no row: the schema is not migrated");
+		return { seq: Number(row.seq), key: row.key, account: row.account };
+	};
+}

@@ -1,0 +1,39 @@
+import { sql } from "drizzle-orm";
+import { bigint, index, integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { account } from "./account.sql.ts";
+
+/** An API key. Its lifetime cap is the budget of the same id. The secret itself is stored nowhere. */
+export const apiKey = pgTable(
+	"api_key",
+	{
+		/** `key_…` */
+		id: text().primaryKey(),
+		accountId: text("account_id")
+			.notNull()
+			.references(() => account.id),
+		name: text().notNull(),
+		/** HMAC-SHA-256 of the secret under the pepper, in hex. */
+		digest: text().notNull().unique(),
+		/** What may be shown of the secret: its beginning and its last four characters. */
+		prefix: text().notNull(),
+		lastFour: text("last_four").notNull(),
+		state: text({ enum: ["active", "revoked"] })
+			.notNull()
+			.default("active"),
+		/** Null: no cap. The limit that counts is the budget's; this is what the owner wrote. */
+		capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
+		/** Model ids; empty means all. */
+		models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
+		/** From then on the key is refused: an expiry, or the end of a rotated key's grace. */
+		expiresAt: timestamp("expires_at", { withTimezone: true }),
+		requestsPerMinute: integer("requests_per_minute"),
+		concurrencyMax: integer("concurrency_max"),
+		/** The key that replaces this one after a rotation. */
+		replacedBy: text("replaced_by"),
+		/** Coarse: written by the write-behind path. */
+		lastUsedAt: timestamp("last_used_at", { withTimezone: true }),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		revokedAt: timestamp("revoked_at", { withTimezone: true }),
+	},
+	(table) => [index("api_key_account").on(table.accountId)],
+);

@@ -1,0 +1,226 @@
+import { AssertionError, assert } from "../base/assert.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { ControlEntry } from "../cluster/control-log.ts";
+import type { AccountEntry, AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
+import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
+
+/** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
+export interface LoadedKey {
+	readonly seq: number;
+	/** Null: no key has this digest. */
+	readonly key: KeyFields | null;
+	readonly account: AccountFields | null;
+}
+
+/**
+ * The keys that this instance knows, in memory and kept up to date by the control log.
+ *
+ * What it rests on: a loaded row is as new as its `seq`, and entries after it are applied in order. An entry that was
+ * applied here before an older row arrived is therefore never undone: such a row is read again.
+ */
+export interface Keyring {
+	/** The key, "unknown" if it is known that there is none, undefined if it must be loaded. */
+	peek(digest: string): KeyEntry | "unknown" | undefined;
+	/** Reads the key from Postgres, once however many ask. Fault service_unavailable if Postgres cannot be asked. */
+	load(digest: string): Promise<KeyEntry | null>;
+	/** Takes in one control entry; all kinds may be passed, in order. */
+	apply(entry: ControlEntry): void;
+	/** Forgets everything: after this instance was fenced off it does not know what it missed. */
+	clear(): void;
+	size(): { keys: number; unknown: number; accounts: number; loading: number };
+}
+
+export interface KeyringOptions {
+	/** Beyond it the least recently used keys are let go and loaded again when they are used. Default 200,000. */
+	keysMax?: number;
+	/** Digests of no key that are remembered; beyond it the oldest are asked for again. Default 50,000. */
+	unknownMax?: number;
+	/** Loads under way at once; beyond it service_unavailable. Default 1,000. */
+	loadsMax?: number;
+}
+
+interface Slot {
+	readonly digest: string;
+	readonly entry: KeyEntry;
+	/** The newest control entry that the key's own fields reflect. */
+	seq: number;
+	/** Since the clock hand passed; see `makeRoom`. */
+	used: boolean;
+}
+
+interface AccountSlot {
+	readonly entry: AccountEntry;
+	seq: number;
+	/** Keys in the ring that point here; at 0 it goes. */
+	keys: number;
+}
+
+/** How often an outdated row is read again before the client is asked to come back. */
+const READS_MAX = 5;
+/** Slots that one insertion looks at to find one that was not used lately; then the next one goes, used or not. */
+const SECOND_CHANCES_MAX = 32;
+
+export function createKeyring(
+	deps: { load(digest: string): Promise<LoadedKey>; log: Log },
+	options: KeyringOptions = {},
+): Keyring {
+	const keysMax = options.keysMax ?? 200_000;
+	const unknownMax = options.unknownMax ?? 50_000;
+	const loadsMax = options.loadsMax ?? 1_000;
+	assert(keysMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
+
+	const byDigest = new Map<string, Slot>();
+	const byId = new Map<string, Slot>();
+	const accounts = new Map<string, AccountSlot>();
+	const unknown = new Set<string>();
+	const loading = new Map<string, Promise<KeyEntry | null>>();
+	/** The newest entry about keys or accounts that was applied; others do not make a loaded row outdated. */
+	let appliedSeq = 0;
+	/** Counts `clear`, so that a load that began before it does not bring its row in. */
+	let generation = 0;
+
+	async function read(digest: string): Promise<KeyEntry | null> {
+		for (let reads = 0; reads < READS_MAX; reads++) {
+			const startedIn = generation;
+			const loaded = await ask(digest);
+			if (startedIn === generation && loaded.seq >= appliedSeq) return take(digest, loaded);
+		}
+		throw unavailable("the keys changed faster than they could be read");
+	}
+
+	async function ask(digest: string): Promise<LoadedKey> {
+		try {
+			return await deps.load(digest);
+		} catch (error) {
+			if (error instanceof AssertionError) throw error;
+			deps.log.warn("a key could not be loaded", { error });
+			throw unavailable("the database could not be asked for a key", error);
+		}
+	}
+
+	function take(digest: string, loaded: LoadedKey): KeyEntry | null {
+		if (loaded.key === null) {
+			rememberUnknown(digest);
+			return null;
+		}
+		assert(loaded.account !== null, "a key comes with its account");
+		assert(!byId.has(loaded.key.id), "a key is loaded only while it is not in the ring");
+		if (byDigest.size >= keysMax) makeRoom();
+		const account = takeAccount(loaded.key.accountId, loaded.account, loaded.seq);
+		const slot: Slot = { digest, entry: createKeyEntry(loaded.key, account), seq: loaded.seq, used: false };
+		byDigest.set(digest, slot);
+		byId.set(slot.entry.id, slot);
+		return slot.entry;
+	}
+
+	function takeAccount(id: string, fields: AccountFields, seq: number): AccountEntry {
+		let slot = accounts.get(id);
+		if (slot === undefined) {
+			slot = { entry: createAccountEntry(id, fields), seq, keys: 0 };
+			accounts.set(id, slot);
+		} else if (seq > slot.seq) {
+			setAccountFields(slot.entry, fields);
+			slot.seq = seq;
+		}
+		slot.keys += 1;
+		return slot.entry;
+	}
+
+	function rememberUnknown(digest: string): void {
+		if (unknown.size >= unknownMax) {
+			for (const oldest of unknown) {
+				unknown.delete(oldest);
+				break;
+			}
+		}
+		unknown.add(digest);
+	}
+
+	/** Second chance: one used since the last look moves to the end. Costs nothing on the way of a request but a flag. */
+	function makeRoom(): void {
+		let chances = SECOND_CHANCES_MAX;
+		for (const slot of byDigest.values()) {
+			if (!slot.used || chances === 0) {
+				letGo(slot);
+				return;
+			}
+			chances -= 1;
+			slot.used = false;
+			byDigest.delete(slot.digest);
+			byDigest.set(slot.digest, slot);
+		}
+	}
+
+	function letGo(slot: Slot): void {
+		byDigest.delete(slot.digest);
+		byId.delete(slot.entry.id);
+		slot.entry.current = false;
+		const account = accounts.get(slot.entry.accountId);
+		assert(account !== undefined && account.keys > 0, "a key in the ring has its account there");
+		account.keys -= 1;
+		if (account.keys === 0) accounts.delete(account.entry.id);
+	}
+
+	function applyKey(entry: ControlEntry): void {
+		const slot = byId.get(entry.subject);
+		if (slot === undefined) {
+			// Perhaps a new key, whose digest somebody tried before it was made.
+			unknown.clear();
+		} else if (entry.seq > slot.seq) {
+			setKeyFields(slot.entry, entry.payload as unknown as KeyFields);
+			slot.seq = entry.seq;
+		}
+	}
+
+	function applyAccount(entry: ControlEntry): void {
+		const slot = accounts.get(entry.subject);
+		if (slot === undefined || entry.seq <= slot.seq) return;
+		setAccountFields(slot.entry, entry.payload as unknown as AccountFields);
+		slot.seq = entry.seq;
+	}
+
+	function peek(digest: string): KeyEntry | "unknown" | undefined {
+		const slot = byDigest.get(digest);
+		if (slot === undefined) return unknown.has(digest) ? "unknown" : undefined;
+		slot.used = true;
+		return slot.entry;
+	}
+
+	return {
+		peek,
+		load(digest) {
+			const known = peek(digest);
+			if (known !== undefined) return Promise.resolve(known === "unknown" ? null : known);
+			const running = loading.get(digest);
+			if (running !== undefined) return running;
+			if (loading.size >= loadsMax) return Promise.reject(unavailable("too many keys are being loaded"));
+			const started = read(digest).finally(() => loading.delete(digest));
+			loading.set(digest, started);
+			return started;
+		},
+		apply(entry) {
+			if (entry.kind !== "key" && entry.kind !== "account") return;
+			if (entry.kind === "key") applyKey(entry);
+			else applyAccount(entry);
+			appliedSeq = Math.max(appliedSeq, entry.seq);
+		},
+		clear() {
+			generation += 1;
+			for (const slot of byDigest.values()) slot.entry.current = false;
+			byDigest.clear();
+			byId.clear();
+			accounts.clear();
+			unknown.clear();
+		},
+		size: () => ({ keys: byDigest.size, unknown: unknown.size, accounts: accounts.size, loading: loading.size }),
+	};
+}
+
+function unavailable(detail: string, cause?: unknown): Fault {
+	return new Fault("service_unavailable", "The API key cannot be checked right now. Please try again.", {
+		retryAfterS: 1,
+		private: detail,
+		...(cause === undefined ? {} : { cause }),
+	});
+}

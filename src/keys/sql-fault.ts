@@ -1,0 +1,20 @@
+import { Fault } from "../base/fault.ts";
+
+/** Raised by our own functions in `db/functions`; their texts are written for whoever called. */
+const NOT_FOUND = "TG002";
+const NOT_COVERED = "TG003";
+const CONFLICT = "TG004";
+const UNIQUE_VIOLATION = "23505";
+
+/**
+ * The expected failure that a statement ended with; anything else is thrown on as it is.
+ * `taken`: what to say if a value that must be unique is in use.
+ */
+export function faultOfSql(error: unknown, taken?: string): Fault {
+	const { code, message } = error as { code?: unknown; message?: unknown };
+	if (code === NOT_FOUND) return new Fault("not_found", String(message), { cause: error });
+	if (code === CONFLICT) return new Fault("conflict", String(message), { cause: error });
+	if (code === NOT_COVERED) return new Fault("conflict", "The available credit does not cover it.", { cause: error });
+	if (code === UNIQUE_VIOLATION && taken !== undefined) return new Fault("conflict", taken, { cause: error });
+	throw error;
+}

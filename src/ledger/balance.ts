@@ -1,0 +1,75 @@
+import { Fault } from "../base/fault.ts";
+import type { Hot } from "../db/hot.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, subUsd } from "../money/nano-usd.ts";
+
+/** An account's credit as Postgres knows it; requests of the last flush interval are not in it yet. */
+export interface Balance {
+	/** What was paid in and not spent: `available + held`. */
+	readonly balance: NanoUsd;
+	/**
+	 * What running requests reserved, and what instances that are not live hold of it until their journals are
+	 * replayed. Idle slices of live instances are available: they can be recalled.
+	 */
+	readonly held: NanoUsd;
+	readonly available: NanoUsd;
+	readonly spent: NanoUsd;
+}
+
+/** What a key may spend in its lifetime and has spent. */
+export interface KeyBalance {
+	readonly cap: NanoUsd | null;
+	readonly held: NanoUsd;
+	readonly spent: NanoUsd;
+	/** What its cap still allows; null without a cap. The account's credit may allow less. */
+	readonly remaining: NanoUsd | null;
+}
+
+interface Row {
+	limit: string | null;
+	spent: string;
+	held: string;
+}
+
+/** Fault not_found. */
+export async function accountBalance(hot: Hot, accountId: string): Promise<Balance> {
+	const { limit, spent, held } = await readBudget(hot, accountId, "account");
+	const balance = subUsd(nanoUsdOfColumn(limit ?? 0), spent);
+	return { balance, held, available: subUsd(balance, held), spent };
+}
+
+/** Fault not_found. */
+export async function keyBalance(hot: Hot, keyId: string): Promise<KeyBalance> {
+	const { limit, spent, held } = await readBudget(hot, keyId, "key");
+	const cap = limit === null ? null : nanoUsdOfColumn(limit);
+	return { cap, held, spent, remaining: cap === null ? null : subUsd(subUsd(cap, spent), held) };
+}
+
+/**
+ * One statement, so one snapshot. Each dollar is held once: of an instance that is live its running requests, of any
+ * other the rest of its lease, in which its requests are contained.
+ */
+async function readBudget(
+	hot: Hot,
+	id: string,
+	kind: "account" | "key",
+): Promise<{ limit: string | null; spent: NanoUsd; held: NanoUsd }> {
+	const [row] = await hot<Row>`
+		with budget_leases as (
+			select l.settled_nano_usd as settled, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
+				l.state = 'open' and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false) as absent
+			from lease l left join instance i on i.id = l.instance_id and i.epoch = l.epoch
+			where l.budget_id = ${id}
+		), running as (
+			select r.reserved_nano_usd as reserved
+			from reservation r join instance i on i.id = r.instance_id and i.epoch = r.epoch
+				and i.state = 'live' and i.lease_until > clock_timestamp()
+			where case when ${kind}::text = 'account' then r.account_id = ${id} else r.key_id = ${id} end
+		)
+		select b.limit_nano_usd as "limit",
+			coalesce((select sum(settled) from budget_leases), 0) as spent,
+			coalesce((select sum(rest) from budget_leases where absent), 0) + coalesce((select sum(reserved) from running), 0) as held
+		from budget b where b.id = ${id} and b.kind = ${kind}`;
+	if (row === undefined) throw new Fault("not_found", `There is no ${kind} ${id}.`);
+	return { limit: row.limit, spent: nanoUsdOfColumn(row.spent), held: nanoUsdOfColumn(row.held) };
+}

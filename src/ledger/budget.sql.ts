@@ -1,0 +1,48 @@
+import { sql } from "drizzle-orm";
+import { bigint, check, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * Anything with a hard limit that requests draw on: an account's credit, a key's lifetime cap. The id is the
+ * account's or key's own.
+ *
+ * `drawn` is what instances hold in open leases plus what was spent: Σ open (granted − returned) + Σ closed settled,
+ * plus what late settlements took. So `available = limit − drawn`, and a settlement does not touch this row.
+ */
+export const budget = pgTable(
+	"budget",
+	{
+		id: text().primaryKey(),
+		kind: text({ enum: ["account", "key"] }).notNull(),
+		/** The account that it belongs to; an account's own id for its credit. */
+		accountId: text("account_id").notNull(),
+		/** Account: the sum of its ledger entries. Key: its cap, null for none. */
+		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
+		drawnNanoUsd: bigint("drawn_nano_usd", { mode: "number" }).notNull().default(0),
+		/** What late settlements cost beyond what was available: the operator's write-off. */
+		writtenOffNanoUsd: bigint("written_off_nano_usd", { mode: "number" }).notNull().default(0),
+	},
+	(table) => [
+		index("budget_account").on(table.accountId),
+		check("budget_drawn_not_negative", sql`${table.drawnNanoUsd} >= 0`),
+		check("budget_account_has_limit", sql`${table.kind} = 'key' or ${table.limitNanoUsd} is not null`),
+	],
+);
+
+/** Every movement of an account's credit that is not usage. Append-only; the sum is the budget's limit. */
+export const ledgerEntry = pgTable(
+	"ledger_entry",
+	{
+		id: text().primaryKey(),
+		accountId: text("account_id").notNull(),
+		kind: text({ enum: ["top_up", "refund", "adjustment", "dispute", "credit_note"] }).notNull(),
+		/** Positive adds credit. */
+		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
+		/** What it came from, once only: a payment, a transfer's reference, a recovered request. */
+		sourceRef: text("source_ref").notNull().unique(),
+		/** Who did it: an operator's id, `stripe`, `cli`, `recovery`. */
+		actor: text().notNull(),
+		note: text().notNull().default(""),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [index("ledger_entry_account").on(table.accountId, table.createdAt)],
+);

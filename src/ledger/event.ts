@@ -1,0 +1,50 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+
+export type Basis = "exact" | "estimated" | "recovered";
+export type Ending =
+	| "finished"
+	| "upstream_failed"
+	| "upstream_died"
+	| "upstream_silent"
+	| "client_left"
+	| "shutdown"
+	| "crashed";
+export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
+
+/** What is known of a request when it is admitted. The short names are those of the journal and of the SQL functions. */
+export interface AdmittedEvent {
+	/** The request's UUID. */
+	readonly id: string;
+	readonly account: string;
+	readonly key: string;
+	readonly model: string;
+	/** The rate card that it is priced with, whatever changes later. */
+	readonly card: string;
+	readonly endpoint: Endpoint;
+	readonly streamed: boolean;
+	readonly reserved: NanoUsd;
+	/** Wall time of the admission, milliseconds. */
+	readonly at: number;
+}
+
+/** How a request ended and what it cost: one row of `usage_event`. */
+export interface SettledEvent extends AdmittedEvent {
+	readonly charged: NanoUsd;
+	/** The part of the actual cost that is the operator's write-off. */
+	readonly off: NanoUsd;
+	readonly basis: Basis;
+	readonly ending: Ending;
+	/** HTTP status. */
+	readonly status: number;
+	readonly prompt: number;
+	readonly cached: number;
+	readonly completion: number;
+	readonly reasoning: number;
+	/** Audio seconds, images or searches. */
+	readonly units: number;
+	readonly replica: string | null;
+	/** Milliseconds from admission to the first token, null if there was none. */
+	readonly first: number | null;
+	/** Milliseconds from admission to the end. */
+	readonly ms: number;
+}

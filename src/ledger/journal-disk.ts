@@ -1,0 +1,146 @@
+import {
+	closeSync,
+	constants,
+	existsSync,
+	fdatasync,
+	fsyncSync,
+	ftruncateSync,
+	mkdirSync,
+	openSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	unlinkSync,
+	writeSync,
+} from "node:fs";
+import { join } from "node:path";
+
+/** Where one epoch's journal lives: one folder. The simulation has one in memory. */
+export interface JournalDisk {
+	/** Names of the segments, sorted. */
+	list(): readonly string[];
+	read(name: string): Uint8Array;
+	/** Throws DiskFull or the system's error; then there is no such file. */
+	create(name: string): JournalFile;
+	remove(name: string): void;
+	/** Removes the whole folder. */
+	destroy(): void;
+	/** Gives up space that was put by, so that requests already admitted can still be settled. True if there was some. */
+	freeReserve(): boolean;
+	/** Puts that space by, again if it was given up. False if there is no room for it. */
+	keepReserve(): boolean;
+}
+
+export interface JournalFile {
+	/** Appends all of `bytes` or nothing; throws DiskFull or the system's error. After it the data survives the process. */
+	append(bytes: Uint8Array): void;
+	/** After it the data survives a loss of power. A failure must not be retried: the kernel may have dropped the data. */
+	sync(): Promise<void>;
+	close(): void;
+}
+
+export class DiskFull extends Error {
+	override readonly name = "DiskFull" as const;
+}
+
+/** Room for the settlements of some ten thousand requests. */
+const RESERVE_BYTES = 8 * 1024 * 1024;
+const RESERVE_NAME = "reserve";
+const SEGMENT = /^\d{8}\.log$/;
+
+/** The folder `path`, made with its reserve if it does not exist and `create` is set. */
+export function openJournalDisk(path: string, options: { create: boolean }): JournalDisk {
+	const reserve = join(path, RESERVE_NAME);
+	if (options.create) {
+		mkdirSync(path, { recursive: true, mode: 0o700 });
+		putReserveBy(reserve);
+	}
+	return {
+		list: () =>
+			existsSync(path)
+				? readdirSync(path)
+						.filter((name) => SEGMENT.test(name))
+						.sort()
+				: [],
+		read: (name) => readFileSync(join(path, name)),
+		create: (name) => createFile(join(path, name), path),
+		remove: (name) => unlinkSync(join(path, name)),
+		destroy: () => rmSync(path, { recursive: true, force: true }),
+		freeReserve() {
+			if (!existsSync(reserve)) return false;
+			unlinkSync(reserve);
+			return true;
+		},
+		keepReserve() {
+			if (existsSync(reserve)) return true;
+			try {
+				putReserveBy(reserve);
+				return true;
+			} catch (error) {
+				if (isNoSpace(error)) return false;
+				throw error;
+			}
+		},
+	};
+}
+
+function putReserveBy(path: string): void {
+	const fd = openSync(path, "w", 0o600);
+	try {
+		const zeros = Buffer.alloc(1024 * 1024);
+		for (let written = 0; written < RESERVE_BYTES; written += zeros.length) {
+			if (writeSync(fd, zeros) !== zeros.length) throw new DiskFull("there is no room for the reserve");
+		}
+	} catch (error) {
+		unlinkSync(path);
+		throw error;
+	} finally {
+		closeSync(fd);
+	}
+}
+
+function createFile(path: string, folder: string): JournalFile {
+	let fd: number;
+	try {
+		fd = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_APPEND, 0o600);
+		syncFolder(folder);
+	} catch (error) {
+		rmSync(path, { force: true });
+		throw isNoSpace(error) ? new DiskFull("no space left for a segment", { cause: error }) : error;
+	}
+	let length = 0;
+	let broken = false;
+	return {
+		append(bytes) {
+			if (broken) throw new Error("the journal's file ends in a torn record");
+			try {
+				const written = writeSync(fd, bytes);
+				if (written !== bytes.length) throw new DiskFull(`only ${written} of ${bytes.length} bytes were written`);
+				length += written;
+			} catch (error) {
+				// A torn record would hide everything behind it, so nothing may follow unless it is cut off.
+				broken = true;
+				ftruncateSync(fd, length);
+				broken = false;
+				throw isNoSpace(error) ? new DiskFull("no space left", { cause: error }) : error;
+			}
+		},
+		sync: () => new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve()))),
+		close: () => closeSync(fd),
+	};
+}
+
+function isNoSpace(error: unknown): boolean {
+	const { code } = error as NodeJS.ErrnoException;
+	return error instanceof DiskFull || code === "ENOSPC" || code === "EDQUOT";
+}
+
+/** A new file's name is durable only when its folder is. */
+function syncFolder(path: string): void {
+	const fd = openSync(path, "r");
+	try {
+		fsyncSync(fd);
+	} finally {
+		closeSync(fd);
+	}
+}

@@ -1,0 +1,51 @@
+import { assert } from "../base/assert.ts";
+
+/**
+ * The journal's format: records of `length u32 | crc32 u32 | kind u8 | body`, little-endian; the length counts kind and
+ * body, the checksum covers them. Bodies are UTF-8 JSON. Reading stops at the first record that is torn or damaged:
+ * nothing behind it was acknowledged.
+ */
+export const RecordKind = { admit: 1, progress: 2, settle: 3 } as const;
+export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
+
+export interface JournalRecord {
+	readonly kind: RecordKind;
+	readonly body: string;
+}
+
+const HEADER_BYTES = 8;
+
+/** A request's record is below 1 KiB; anything near this is damage. */
+export const RECORD_BYTES_MAX = 64 * 1024;
+
+const decoder = new TextDecoder();
+
+/** Writes one record into `target` at its start; gives its length in bytes. */
+export function encodeRecord(target: Buffer, kind: RecordKind, body: string): number {
+	// One UTF-16 unit takes three bytes at most; a longer text would be cut off without a word.
+	assert(HEADER_BYTES + 1 + body.length * 3 <= target.length, "a journal record fits the buffer");
+	const length = target.write(body, HEADER_BYTES + 1, "utf8") + 1;
+	target[HEADER_BYTES] = kind;
+	target.writeUInt32LE(length, 0);
+	target.writeUInt32LE(Bun.hash.crc32(target.subarray(HEADER_BYTES, HEADER_BYTES + length)), 4);
+	return HEADER_BYTES + length;
+}
+
+/** All intact records from the beginning, and how many bytes they take. */
+export function decodeRecords(bytes: Uint8Array): { records: JournalRecord[]; intactBytes: number } {
+	const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+	const records: JournalRecord[] = [];
+	let at = 0;
+	while (at + HEADER_BYTES < bytes.length) {
+		const length = view.getUint32(at, true);
+		const end = at + HEADER_BYTES + length;
+		if (length < 1 || length > RECORD_BYTES_MAX || end > bytes.length) break;
+		const payload = bytes.subarray(at + HEADER_BYTES, end);
+		if (Bun.hash.crc32(payload) !== view.getUint32(at + 4, true)) break;
+		const kind = payload[0];
+		if (kind !== RecordKind.admit && kind !== RecordKind.progress && kind !== RecordKind.settle) break;
+		records.push({ kind, body: decoder.decode(payload.subarray(1)) });
+		at = end;
+	}
+	return { records, intactBytes: at };
+}

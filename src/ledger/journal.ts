@@ -1,0 +1,204 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { JournalDisk, JournalFile } from "./journal-disk.ts";
+import { DiskFull } from "./journal-disk.ts";
+import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
+
+/** An append-only record of what this epoch admitted, promised to deliver, and settled. */
+export interface Journal {
+	/** Opens a request: gives the number of the segment that holds it. Throws DiskFull: then it was not admitted. */
+	admit(body: string): number;
+	/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
+	progress(body: string): void;
+	/** Closes a request. Uses the reserved space if the disk is full. */
+	settle(body: string): void;
+	/** Postgres has the request that `admit` opened in this segment; segments that nobody needs any more are removed. */
+	acknowledge(segment: number): void;
+	/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
+	durable(): Promise<void>;
+	/** True if no further request can be opened now. */
+	isFull(): boolean;
+	/** Closes the files; they stay for a replay. */
+	close(): void;
+	/** Closes and removes everything: all of it is in Postgres. */
+	destroy(): void;
+}
+
+export interface JournalDeps {
+	disk: JournalDisk;
+	clock: Clock;
+	log: Log;
+	/** What was acknowledged may not survive a loss of power: the process must end. */
+	onSyncFailed(error: unknown): void;
+}
+
+export interface JournalOptions {
+	/** Makes `durable` wait for fdatasync. */
+	syncs: boolean;
+	segmentBytesMax?: number | undefined;
+}
+
+interface Segment {
+	readonly number: number;
+	readonly name: string;
+	readonly file: JournalFile;
+	bytes: number;
+	/** Requests opened here that Postgres does not have yet. */
+	owed: number;
+	/** Has data that no sync has covered. */
+	dirty: boolean;
+}
+
+const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** How often a full disk is tried again. */
+const FULL_RETRY_MS = 1_000;
+
+export function createJournal(deps: JournalDeps, options: JournalOptions): Journal {
+	const { disk, clock, log } = deps;
+	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
+	const buffer = Buffer.allocUnsafe(RECORD_BYTES_MAX);
+	/** Oldest first. */
+	const segments = new Map<number, Segment>();
+	let current = open(1);
+	/** Since when the disk is known to be full; undefined if it is not. */
+	let fullAtMs: number | undefined;
+	let closed = false;
+	/** The sync under way, and the one that starts behind it for all that came meanwhile. */
+	let syncing: Promise<void> | undefined;
+	let next: Promise<void> | undefined;
+	/** A failed sync is final: the kernel may report success the next time for data that it dropped. */
+	let syncFailure: { error: unknown } | undefined;
+	/** Closed when no sync uses them any more: their numbers could mean other files by then. */
+	let unused: JournalFile[] = [];
+
+	function open(number: number): Segment {
+		const name = `${String(number).padStart(8, "0")}.log`;
+		const segment = { number, name, file: disk.create(name), bytes: 0, owed: 0, dirty: false };
+		segments.set(number, segment);
+		return segment;
+	}
+
+	function append(kind: RecordKind, body: string): void {
+		assert(!closed, "the journal is open");
+		const length = encodeRecord(buffer, kind, body);
+		current.file.append(buffer.subarray(0, length));
+		current.bytes += length;
+		current.dirty = true;
+	}
+
+	/** For requests that run already: they may use what was put by. */
+	function appendFromReserve(kind: RecordKind, body: string): void {
+		try {
+			append(kind, body);
+		} catch (error) {
+			if (!(error instanceof DiskFull) || !disk.freeReserve()) throw error;
+			noteFull(error);
+			append(kind, body);
+		}
+	}
+
+	function noteFull(error: unknown): void {
+		if (fullAtMs === undefined) log.error("the journal's disk is full: no more requests are admitted", { error });
+		fullAtMs = clock.monotonicMs();
+	}
+
+	/** Room may have been made meanwhile; without the reserve nothing is admitted. */
+	function isFull(): boolean {
+		if (fullAtMs === undefined) return false;
+		const nowMs = clock.monotonicMs();
+		if (closed || nowMs - fullAtMs < FULL_RETRY_MS) return true;
+		fullAtMs = nowMs;
+		if (!disk.keepReserve()) return true;
+		fullAtMs = undefined;
+		log.info("the journal's disk has room again");
+		return false;
+	}
+
+	/**
+	 * Oldest first and none out of turn: a segment also holds what happened later to requests that an older one opened,
+	 * and without that their replay would fall back on less than is known.
+	 */
+	function removePaid(): void {
+		for (const segment of segments.values()) {
+			if (segment === current || segment.owed > 0 || closed) return;
+			segments.delete(segment.number);
+			closeFile(segment.file);
+			disk.remove(segment.name);
+		}
+	}
+
+	function closeFile(file: JournalFile): void {
+		if (syncing) unused.push(file);
+		else file.close();
+	}
+
+	function startSync(): Promise<void> {
+		const dirty = [...segments.values()].filter((segment) => segment.dirty);
+		for (const segment of dirty) segment.dirty = false;
+		const run = Promise.all(dirty.map((segment) => segment.file.sync())).then(() => {});
+		syncing = run;
+		const done = () => {
+			syncing = undefined;
+			for (const file of unused) file.close();
+			unused = [];
+		};
+		run.then(done, (error) => {
+			syncFailure ??= { error };
+			done();
+			deps.onSyncFailed(error);
+		});
+		return run;
+	}
+
+	return {
+		admit(body) {
+			if (isFull()) throw new DiskFull("the journal's disk is full");
+			try {
+				if (current.bytes >= segmentBytesMax) {
+					current = open(current.number + 1);
+					removePaid();
+				}
+				append(RecordKind.admit, body);
+			} catch (error) {
+				if (error instanceof DiskFull) noteFull(error);
+				throw error;
+			}
+			current.owed += 1;
+			return current.number;
+		},
+		progress: (body) => appendFromReserve(RecordKind.progress, body),
+		settle: (body) => appendFromReserve(RecordKind.settle, body),
+		acknowledge(number) {
+			if (closed) return;
+			const segment = segments.get(number);
+			assert(
+				segment !== undefined && segment.owed > 0,
+				"an acknowledged request was opened in a segment that still owes",
+			);
+			segment.owed -= 1;
+			removePaid();
+		},
+		durable() {
+			if (!options.syncs) return Promise.resolve();
+			if (syncFailure) return Promise.reject(syncFailure.error);
+			if (!syncing) return startSync();
+			// What is being synced now may not hold our record: wait for the one behind it.
+			next ??= syncing.then(() => {
+				next = undefined;
+				return startSync();
+			});
+			return next;
+		},
+		isFull,
+		close() {
+			if (closed) return;
+			closed = true;
+			for (const segment of segments.values()) closeFile(segment.file);
+		},
+		destroy() {
+			this.close();
+			disk.destroy();
+		},
+	};
+}

@@ -1,0 +1,289 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { addUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import type { Journal } from "./journal.ts";
+import { DiskFull } from "./journal-disk.ts";
+import type { Shortage, Slice, Slices } from "./slices.ts";
+import type { Writer } from "./writer.ts";
+
+/** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
+export interface Hold {
+	readonly admitted: Omit<AdmittedEvent, "reserved">;
+	readonly account: Slice;
+	readonly key: Slice;
+	/** Grows only if the actual cost passes the bound and free credit covers it. */
+	reserved: NanoUsd;
+	/** What the journal says may have been delivered. */
+	bound: NanoUsd;
+	state: "held" | "posted" | "voided";
+	readonly segment: number;
+	readonly ledger: Ledger;
+	/** In mode `remote`: resolves when Postgres knows of the reservation. */
+	readonly known: Promise<void> | undefined;
+}
+
+/** How a request ended. `costNanoUsd` is what it really cost; what credit does not cover is written off. */
+export type Outcome = Omit<SettledEvent, keyof AdmittedEvent | "charged" | "off"> & { readonly costNanoUsd: NanoUsd };
+
+/** How far a running request may have got: the cost of all that was delivered is between the two amounts. */
+export interface Progress {
+	/** What has been delivered so far costs this. */
+	readonly delivered: NanoUsd;
+	/** What will be delivered until the next record costs this at most. */
+	readonly bound: NanoUsd;
+	/** Tokens in `delivered`. */
+	readonly prompt: number;
+	readonly completion: number;
+}
+
+export type JournalMode = "process" | "host" | "remote";
+
+/**
+ * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,
+ * settled exactly once and written to Postgres behind the request's back.
+ */
+export interface Ledger {
+	readonly epoch: number;
+	/**
+	 * Reserves from both budgets or from neither, in one synchronous step. Undefined if what is free here does not cover
+	 * it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
+	 */
+	reserve(admitted: Omit<AdmittedEvent, "reserved">, amount: NanoUsd): Hold | undefined;
+	/** Gets what `reserve` lacked. Gives the first budget that cannot cover it, null if it is worth trying again. */
+	draw(accountBudget: string, keyBudget: string, amount: NanoUsd): Promise<Shortage | null>;
+	/** Write-ahead: the journal bounds what is delivered from now on. */
+	progress(hold: Hold, progress: Progress): void;
+	/** Ends a hold. The record is in the journal when it returns. */
+	settle(hold: Hold, outcome: Outcome): SettledEvent;
+	/** What must be awaited before bytes whose cost was recorded go out; undefined if nothing. */
+	durable(hold: Hold): Promise<void> | undefined;
+	/** As `durable`, for the settlement. */
+	settledDurable(hold: Hold): Promise<void> | undefined;
+	surrender(budget: string): Promise<void>;
+	limitChanged(budget: string): void;
+	view(): LedgerView;
+	/** Waits for running requests until the deadline, flushes, closes the leases; true if all of it is in Postgres. */
+	retire(deadlineMs: number): Promise<boolean>;
+}
+
+export interface LedgerView {
+	readonly epoch: number;
+	readonly running: number;
+	readonly queued: number;
+	readonly oldestUnflushedMs: number;
+	readonly slices: readonly Readonly<Slice>[];
+}
+
+export interface LedgerDeps {
+	slices: Slices;
+	journal: Journal;
+	writer: Writer;
+	/** Closes the leases in Postgres. */
+	close: () => Promise<void>;
+	clock: Clock;
+	log: Log;
+}
+
+export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
+	const { slices, journal, writer, clock, log } = deps;
+	const { mode } = options;
+	const running = new Set<Hold>();
+	/** Settlements that a client waits for, in mode `remote`. */
+	const settling = new WeakMap<Hold, Promise<void>>();
+	let retired = false;
+	let onIdle: (() => void) | undefined;
+
+	function release(hold: Hold, slice: Slice, charged: NanoUsd): void {
+		slice.held = subUsd(slice.held, hold.reserved);
+		slice.free = addUsd(slice.free, subUsd(hold.reserved, charged));
+		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
+		slice.burntSinceTick += charged;
+	}
+
+	/** The bound was too low: takes the excess from what is free in both budgets. Gives the part that is not covered. */
+	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
+		const excess = subUsd(cost, hold.reserved);
+		const covered = minUsd(excess, minUsd(hold.account.free, hold.key.free));
+		for (const slice of [hold.account, hold.key]) {
+			slice.free = subUsd(slice.free, covered);
+			slice.held = addUsd(slice.held, covered);
+		}
+		hold.reserved = addUsd(hold.reserved, covered);
+		log.warn("a request cost more than its bound", {
+			request: hold.admitted.id,
+			model: hold.admitted.model,
+			excess,
+			covered,
+		});
+		return subUsd(excess, covered);
+	}
+
+	function ended(hold: Hold): void {
+		running.delete(hold);
+		if (running.size === 0) onIdle?.();
+	}
+
+	const ledger: Ledger = {
+		epoch: options.epoch,
+
+		reserve(admitted, amount) {
+			if (retired) throw unavailable("this epoch of the instance has ended");
+			const account = slices.get(admitted.account);
+			const key = slices.get(admitted.key);
+			if (!account || !key || account.free < amount || key.free < amount) return undefined;
+			if (writer.isFull() || journal.isFull()) throw unavailable("the queue or the journal's disk is full");
+			const event: AdmittedEvent = { ...admitted, reserved: amount };
+			const segment = admitToJournal(journal, event);
+			for (const slice of [account, key]) {
+				slice.free = subUsd(slice.free, amount);
+				slice.held = addUsd(slice.held, amount);
+			}
+			let acknowledge: (() => void) | undefined;
+			const known = mode === "remote" ? new Promise<void>((resolve) => (acknowledge = resolve)) : undefined;
+			const hold: Hold = {
+				admitted,
+				account,
+				key,
+				reserved: amount,
+				bound: ZERO_USD,
+				state: "held",
+				segment,
+				ledger,
+				known,
+			};
+			running.add(hold);
+			const open = {
+				json: () => JSON.stringify({ ...admitted, reserved: hold.reserved }),
+				isOpen: () => hold.state === "held",
+			};
+			writer.open(acknowledge ? { ...open, acknowledge } : open, acknowledge !== undefined);
+			const nowMs = clock.monotonicMs();
+			slices.topUp(account, nowMs);
+			slices.topUp(key, nowMs);
+			return hold;
+		},
+
+		async draw(accountBudget, keyBudget, amount) {
+			const shortages = await Promise.all(
+				[accountBudget, keyBudget].map((budget) =>
+					(slices.get(budget)?.free ?? -1) >= amount ? null : slices.draw(budget, amount),
+				),
+			);
+			return shortages.find((shortage) => shortage !== null) ?? null;
+		},
+
+		progress(hold, progress) {
+			assert(hold.state === "held", "only a running request delivers");
+			assert(progress.delivered <= progress.bound, "a bound is not below what was delivered");
+			if (progress.bound <= hold.bound) return;
+			journal.progress(JSON.stringify({ id: hold.admitted.id, ...progress }));
+			hold.bound = progress.bound;
+		},
+
+		settle(hold, outcome) {
+			assert(hold.state === "held", "a hold is settled once");
+			const { costNanoUsd, ...rest } = outcome;
+			const off = costNanoUsd > hold.reserved ? extend(hold, costNanoUsd) : ZERO_USD;
+			const charged = subUsd(costNanoUsd, off);
+			const event: SettledEvent = { ...hold.admitted, reserved: hold.reserved, charged, off, ...rest };
+			const json = JSON.stringify(event);
+			hold.state = charged > 0 ? "posted" : "voided";
+			try {
+				journal.settle(json);
+			} catch (error) {
+				// Postgres still gets it; only a crash before that would fall back on the journalled bound.
+				log.error("a settlement could not be journalled", { request: event.id, error });
+			}
+			release(hold, hold.account, charged);
+			release(hold, hold.key, charged);
+			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
+			const acknowledge = () => {
+				hold.account.unacknowledged = subUsd(hold.account.unacknowledged, charged);
+				hold.key.unacknowledged = subUsd(hold.key.unacknowledged, charged);
+				journal.acknowledge(hold.segment);
+				posted?.resolve();
+			};
+			writer.settle({ json, acknowledge });
+			if (posted) {
+				settling.set(hold, posted.promise);
+				writer.hurry();
+			}
+			const nowMs = clock.monotonicMs();
+			slices.settled(hold.account, nowMs);
+			slices.settled(hold.key, nowMs);
+			ended(hold);
+			return event;
+		},
+
+		durable(hold) {
+			if (mode === "process") return undefined;
+			if (mode === "host") return journal.durable();
+			writer.hurry();
+			return hold.known;
+		},
+
+		settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),
+		surrender: (budget) => slices.surrender(budget),
+		limitChanged: (budget) => slices.limitChanged(budget),
+		view: () => ({
+			epoch: options.epoch,
+			running: running.size,
+			queued: writer.queued(),
+			oldestUnflushedMs: writer.oldestAgeMs(),
+			slices: [...slices.all()],
+		}),
+
+		async retire(deadlineMs) {
+			retired = true;
+			const giveUpAtMs = clock.monotonicMs() + deadlineMs;
+			const late = () => new Error("not in time");
+			const inTime = (work: Promise<unknown>) =>
+				withDeadline(clock, work, Math.max(0, giveUpAtMs - clock.monotonicMs()), late).then(
+					() => true,
+					() => false,
+				);
+			// Others may need what lies idle here while the last requests run.
+			void slices.handBack();
+			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
+			const finished = await inTime(idle);
+			slices.stop();
+			// Leases are closed only behind the last settlement: before it they would free what was spent.
+			const handedIn = finished && (await inTime(writer.drain()));
+			const clean = handedIn && (await inTime(deps.close()));
+			writer.stop();
+			// What is not in Postgres stays in the journal for the next start of this identity.
+			if (clean) journal.destroy();
+			else journal.close();
+			return clean;
+		},
+	};
+	return ledger;
+}
+
+function admitToJournal(journal: Journal, event: AdmittedEvent): number {
+	try {
+		return journal.admit(JSON.stringify(event));
+	} catch (error) {
+		throw error instanceof DiskFull ? unavailable("the journal's disk is full", error) : error;
+	}
+}
+
+function unavailable(detail: string, cause?: unknown): Fault {
+	const message = "The service cannot record usage right now.";
+	return new Fault("service_unavailable", message, { retryAfterS: 2, private: detail, cause });
+}
+
+/** For callers that settle nothing: an outcome that costs nothing. */
+export const NOTHING_USED = {
+	prompt: 0,
+	cached: 0,
+	completion: 0,
+	reasoning: 0,
+	units: 0,
+	costNanoUsd: nanoUsd(0),
+} as const;

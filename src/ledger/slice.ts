@@ -1,0 +1,71 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { ZERO_USD } from "../money/nano-usd.ts";
+
+/**
+ * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is what Postgres thinks is
+ * left of the lease (granted − returned − settled), apart from statements under way.
+ */
+export interface Slice {
+	readonly budget: string;
+	/** May be reserved now. */
+	free: NanoUsd;
+	/** Reserved by running requests. */
+	held: NanoUsd;
+	/** Charged, but Postgres has not said that it knows. */
+	unacknowledged: NanoUsd;
+	/** Taken from `free` and on its way back. */
+	returning: NanoUsd;
+	/** The statements that carry `returning`; they never reject. */
+	readonly returns: Set<Promise<void>>;
+	/** The grant under way; it never rejects. */
+	asking: Promise<void> | undefined;
+	/** Charged per second, smoothed. */
+	burnPerSecond: number;
+	burntSinceTick: number;
+	/** The most that was held at once, fading. */
+	heldPeak: number;
+	lastUsedMs: number;
+	/** Other instances ask for this budget: what becomes free goes back at once. */
+	contestedUntilMs: number;
+	/** Postgres had nothing to give: no asking ahead until then. */
+	dryUntilMs: number;
+	/** When this instance last asked the others for what lies idle there. */
+	recalledMs: number;
+	waiters: Waiter[];
+	pumping: boolean;
+}
+
+export interface Waiter {
+	readonly need: NanoUsd;
+	resolve(shortage: Shortage | null): void;
+	reject(error: unknown): void;
+}
+
+/** Neither this instance, nor Postgres, nor the idle slices of other instances cover the need. */
+export interface Shortage {
+	readonly budget: string;
+	readonly needNanoUsd: NanoUsd;
+	/** What could be reserved at most when the need was refused. */
+	readonly availableNanoUsd: NanoUsd;
+}
+
+export function createSlice(budget: string, nowMs: number): Slice {
+	return {
+		budget,
+		free: ZERO_USD,
+		held: ZERO_USD,
+		unacknowledged: ZERO_USD,
+		returning: ZERO_USD,
+		returns: new Set(),
+		asking: undefined,
+		burnPerSecond: 0,
+		burntSinceTick: 0,
+		heldPeak: 0,
+		lastUsedMs: nowMs,
+		contestedUntilMs: Number.NEGATIVE_INFINITY,
+		dryUntilMs: Number.NEGATIVE_INFINITY,
+		recalledMs: Number.NEGATIVE_INFINITY,
+		waiters: [],
+		pumping: false,
+	};
+}

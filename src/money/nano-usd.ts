@@ -1,0 +1,136 @@
+import { assert } from "../base/assert.ts";
+
+/** An amount of money: an integer number of nano-dollars (10⁻⁹ USD). At most 2^53 − 1, about $9,007,199. */
+export type NanoUsd = number & { readonly unit: "nano-usd" };
+
+/** A rate: an integer number of pico-dollars (10⁻¹² USD) per unit (token, audio second, image, search, request). */
+export type PicoUsdPerUnit = number & { readonly unit: "pico-usd-per-unit" };
+
+export const ZERO_USD = 0 as NanoUsd;
+export const NANO_PER_USD = 1_000_000_000;
+const PICO_PER_NANO = 1000;
+const PICO_PER_USD = 1_000_000_000_000;
+
+/** The largest amount that can be written down: 2^53 − 1 nano-dollars. */
+export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
+
+/** Brands an integer; anything else is a bug. */
+export function nanoUsd(value: number): NanoUsd {
+	assert(Number.isSafeInteger(value), `nano-dollars are safe integers, got ${value}`);
+	return value as NanoUsd;
+}
+
+/** Reads a `bigint` column as the driver gives it (a string, or a number in JSON). */
+export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
+	return nanoUsd(Number(value));
+}
+
+export function addUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return nanoUsd(a + b);
+}
+
+export function subUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return nanoUsd(a - b);
+}
+
+export function minUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return a < b ? a : b;
+}
+
+export function maxUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return a > b ? a : b;
+}
+
+/** `units` of something at `rate` each. */
+export interface CostLine {
+	readonly units: number;
+	readonly rate: PicoUsdPerUnit;
+}
+
+/**
+ * cost = ⌈Σ units × rate ÷ 1000⌉ nano-dollars: one division, rounded up once.
+ * Exact for any units and rates; undefined if the sum passes MAX_NANO_USD.
+ */
+export function costNanoUsd(lines: readonly CostLine[]): NanoUsd | undefined {
+	let sumPico = 0;
+	for (const line of lines) {
+		assert(Number.isSafeInteger(line.units) && line.units >= 0, `units are whole and not negative, got ${line.units}`);
+		sumPico += line.units * line.rate;
+	}
+	// Rounding of a float product is monotonic: a sum that comes out below 2^53 was computed exactly.
+	if (sumPico <= Number.MAX_SAFE_INTEGER) return Math.ceil(sumPico / PICO_PER_NANO) as NanoUsd;
+	return costByBigInt(lines);
+}
+
+/** The rare large case, above $9,007 in one sum. */
+function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
+	let sumPico = 0n;
+	for (const line of lines) sumPico += BigInt(line.units) * BigInt(line.rate);
+	const nano = (sumPico + 999n) / 1000n;
+	return nano > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : (Number(nano) as NanoUsd);
+}
+
+/**
+ * The most whole units at `rate` that `budget` still pays beside a fixed cost of `fixedPico`.
+ * Rate 0 buys any number.
+ */
+export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {
+	let leftPico = BigInt(budget) * 1000n;
+	for (const line of fixed) leftPico -= BigInt(line.units) * BigInt(line.rate);
+	if (leftPico < 0n) return 0;
+	if (rate === 0) return Number.MAX_SAFE_INTEGER;
+	const units = leftPico / BigInt(rate);
+	return units > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(units);
+}
+
+/** Reads a decimal string of dollars ("100", "0.25"); undefined unless it is a whole number of nano-dollars in range. */
+export function parseUsd(text: string): NanoUsd | undefined {
+	return parseDecimal(text, 9) as NanoUsd | undefined;
+}
+
+/** Reads "USD per million units" ("0.23") as a rate; at most 6 decimals, at most 1000000. */
+export function parseRatePerMillion(text: string): PicoUsdPerUnit | undefined {
+	const pico = parseDecimal(text, 6);
+	return pico === undefined || pico > 1_000_000 * 1_000_000 ? undefined : (pico as PicoUsdPerUnit);
+}
+
+/** Reads "USD per unit" ("0.006") as a rate; at most 12 decimals, at most 9007. */
+export function parseRatePerUnit(text: string): PicoUsdPerUnit | undefined {
+	return parseDecimal(text, 12) as PicoUsdPerUnit | undefined;
+}
+
+/** "12.5" dollars and cents at least ("12.50"), nano-dollars at most; never an exponent. */
+export function formatUsd(amount: NanoUsd): string {
+	return formatDecimal(amount, NANO_PER_USD, 9, 2);
+}
+
+/** A rate as USD per single unit, the form of a public price list: "0.00000023". */
+export function formatRatePerUnit(rate: PicoUsdPerUnit): string {
+	return formatDecimal(rate, PICO_PER_USD, 12, 0);
+}
+
+/** A rate as USD per million units, the form of `tollgate.yaml`: "0.23". */
+export function formatRatePerMillion(rate: PicoUsdPerUnit): string {
+	return formatDecimal(rate, 1_000_000, 6, 0);
+}
+
+/** Reads decimal digits as an integer of 10^-places; undefined if malformed, finer, or past 2^53 − 1. */
+function parseDecimal(text: string, places: number): number | undefined {
+	const match = /^(\d{1,16})(?:\.(\d+))?$/.exec(text);
+	if (match === null) return undefined;
+	const fraction = (match[2] ?? "").replace(/0+$/, "");
+	if (fraction.length > places) return undefined;
+	const scaled = BigInt(match[1] + fraction.padEnd(places, "0"));
+	return scaled > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : Number(scaled);
+}
+
+function formatDecimal(value: number, one: number, places: number, placesMin: number): string {
+	const sign = value < 0 ? "-" : "";
+	const magnitude = Math.abs(value);
+	const whole = Math.floor(magnitude / one);
+	const fraction = String(magnitude % one)
+		.padStart(places, "0")
+		.replace(/0+$/, "")
+		.padEnd(placesMin, "0");
+	return fraction === "" ? `${sign}${whole}` : `${sign}${whole}.${fraction}`;
+}

@@ -1,0 +1,170 @@
+/**
+ * What the first run makes and keeps under `DATA_DIR`, so that nothing has a default secret: the pepper of key digests,
+ * the secret of console sessions, and the name of this machine's instance. Made once: losing the pepper would make
+ * every stored key worthless, so a damaged file stops the service and is never replaced.
+ */
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { assert } from "./base/assert.ts";
+import type { Config } from "./config.ts";
+import { ConfigError } from "./config.ts";
+
+export interface Secrets {
+	readonly keyPepper: string;
+	readonly consoleSecret: string;
+	readonly instanceId: string;
+	/** Variables whose values were made just now, for a line on the terminal. */
+	readonly made: readonly ("KEY_PEPPER" | "CONSOLE_SECRET" | "INSTANCE_ID")[];
+	/** Where secrets are kept. */
+	readonly path: string;
+}
+
+export interface SecretsDeps {
+	randomBytes: (count: number) => Uint8Array;
+	fs: Pick<
+		typeof fs,
+		| "chmodSync"
+		| "closeSync"
+		| "fsyncSync"
+		| "linkSync"
+		| "mkdirSync"
+		| "openSync"
+		| "readFileSync"
+		| "statSync"
+		| "unlinkSync"
+		| "writeSync"
+	>;
+}
+
+const SECRET_BYTES = 32;
+const INSTANCE_ID_BYTES = 6;
+const OWNER_ONLY = 0o600;
+
+export const systemSecretsDeps: SecretsDeps = {
+	randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+	fs,
+};
+
+/**
+ * The secrets of the configuration; those it lacks are read from `DATA_DIR/secrets.json` (mode 0600), which is made if
+ * there is none. Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or
+ * cannot be written.
+ */
+export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSecretsDeps): Secrets {
+	const path = join(config.dataDir, "secrets.json");
+	const made: Secrets["made"][number][] = [];
+	let { keyPepper, consoleSecret, instanceId } = config;
+	if (keyPepper === null || consoleSecret === null) {
+		assert(!config.production, "in production the configuration is refused without its secrets");
+		const kept = keepOnce(deps, path, () => {
+			const fresh = { key_pepper: hex(deps, SECRET_BYTES), console_secret: hex(deps, SECRET_BYTES) };
+			return `${JSON.stringify(fresh, null, "\t")}\n`;
+		});
+		const stored = parseSecrets(path, kept.text);
+		if (kept.isNew && keyPepper === null) made.push("KEY_PEPPER");
+		if (kept.isNew && consoleSecret === null) made.push("CONSOLE_SECRET");
+		keyPepper ??= stored.keyPepper;
+		consoleSecret ??= stored.consoleSecret;
+	}
+	if (instanceId === null) {
+		const idPath = join(config.dataDir, "instance-id");
+		const kept = keepOnce(deps, idPath, () => `instance-${hex(deps, INSTANCE_ID_BYTES)}\n`);
+		instanceId = kept.text.trim();
+		if (!/^[A-Za-z0-9._-]{1,63}$/.test(instanceId))
+			throw new ConfigError([`${idPath} does not hold an instance's name`]);
+		if (kept.isNew) made.push("INSTANCE_ID");
+	}
+	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
+}
+
+function hex(deps: SecretsDeps, bytes: number): string {
+	return Buffer.from(deps.randomBytes(bytes)).toString("hex");
+}
+
+function parseSecrets(path: string, text: string): { keyPepper: string; consoleSecret: string } {
+	let value: unknown;
+	try {
+		value = JSON.parse(text);
+	} catch {
+		value = null;
+	}
+	const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+	const { key_pepper: keyPepper, console_secret: consoleSecret } = fields;
+	if (isSecret(keyPepper) && isSecret(consoleSecret)) return { keyPepper, consoleSecret };
+	throw new ConfigError([
+		`${path} is damaged: restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
+	]);
+}
+
+function isSecret(value: unknown): value is string {
+	return typeof value === "string" && Buffer.byteLength(value) >= SECRET_BYTES;
+}
+
+/** The file's text; if there is no file, it is made with what `make` gives. The first of several processes wins. */
+function keepOnce(
+	deps: SecretsDeps,
+	path: string,
+	make: () => string,
+): { readonly text: string; readonly isNew: boolean } {
+	try {
+		const kept = readKept(deps, path);
+		if (kept !== undefined) return { text: kept, isNew: false };
+		const text = make();
+		// Postgres runs as another user below this directory, so the directory itself is not closed to others.
+		deps.fs.mkdirSync(dirname(path), { recursive: true });
+		if (writeOnce(deps, path, text)) return { text, isNew: true };
+		const others = readKept(deps, path);
+		assert(others !== undefined, "a file that could not be made because it exists can be read");
+		return { text: others, isNew: false };
+	} catch (error) {
+		const code = (error as NodeJS.ErrnoException).code;
+		if (code === undefined) throw error;
+		throw new ConfigError([`${path} cannot be read or written (${code}); DATA_DIR must be a directory of this user`]);
+	}
+}
+
+/** Undefined if there is no file. One that others could read is closed to them. */
+function readKept(deps: SecretsDeps, path: string): string | undefined {
+	try {
+		const text = deps.fs.readFileSync(path, "utf8");
+		if ((deps.fs.statSync(path).mode & 0o077) !== 0) deps.fs.chmodSync(path, OWNER_ONLY);
+		return text;
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+		throw error;
+	}
+}
+
+/**
+ * False if the file exists. It appears with all its content at once, and durably: written under another name, synced,
+ * and then linked, which unlike a rename does not replace what another process made meanwhile.
+ */
+function writeOnce(deps: SecretsDeps, path: string, text: string): boolean {
+	const temporary = `${path}.${hex(deps, 8)}`;
+	const descriptor = deps.fs.openSync(temporary, "wx", OWNER_ONLY);
+	try {
+		deps.fs.writeSync(descriptor, text);
+		deps.fs.fsyncSync(descriptor);
+	} finally {
+		deps.fs.closeSync(descriptor);
+	}
+	try {
+		deps.fs.linkSync(temporary, path);
+		syncDirectory(deps, dirname(path));
+		return true;
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+		throw error;
+	} finally {
+		deps.fs.unlinkSync(temporary);
+	}
+}
+
+function syncDirectory(deps: SecretsDeps, directory: string): void {
+	const descriptor = deps.fs.openSync(directory, "r");
+	try {
+		deps.fs.fsyncSync(descriptor);
+	} finally {
+		deps.fs.closeSync(descriptor);
+	}
+}

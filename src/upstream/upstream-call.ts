@@ -1,0 +1,119 @@
+import type { Clock } from "../base/clock.ts";
+import type { ServiceLimits } from "../catalog/service-limits.ts";
+import type { CallGuard } from "./call-guard.ts";
+import type { Replica } from "./replica.ts";
+import { UpstreamFailure } from "./reply.ts";
+
+export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+
+export interface CallDeps {
+	readonly clock: Clock;
+	readonly fetch: Fetch;
+}
+
+export interface UpstreamPost {
+	/** Under the replica's base address: `/chat/completions`. */
+	readonly path: string;
+	/** JSON text. */
+	readonly body: string;
+	readonly accept: "application/json" | "text/event-stream";
+	readonly requestId: string;
+	/** True to keep off kept-alive connections, one of which has just broken. */
+	readonly freshConnection: boolean;
+}
+
+/** The largest unstreamed answer; a larger one is a failure. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** How much of an error's text is read: its reason stands at the beginning. */
+const ERROR_BYTES_MAX = 64 * 1024;
+
+/**
+ * Sends the request before it returns. Only the headers named here leave; redirects are not followed, they would carry
+ * the prompt and the key to an address that nobody configured; no proxy of the environment stands in between.
+ */
+export function postUpstream(
+	deps: CallDeps,
+	replica: Replica,
+	guard: CallGuard,
+	post: UpstreamPost,
+): Promise<Response> {
+	const spec = replica.spec();
+	const headers: Record<string, string> = {
+		"content-type": "application/json",
+		accept: post.accept,
+		"accept-encoding": "identity",
+		"user-agent": "tollgate",
+		"x-request-id": post.requestId,
+	};
+	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+	return deps.fetch(spec.url + post.path, {
+		method: "POST",
+		headers,
+		body: post.body,
+		signal: guard.signal,
+		redirect: "manual",
+		keepalive: spec.keepAlive && !post.freshConnection,
+		// The guard has the deadlines; the runtime's own would cut a slow prefill.
+		timeout: false,
+		proxy: false,
+	});
+}
+
+/** Whether the replica's address takes a TCP connection within the connect deadline. */
+export async function reachable(
+	deps: { clock: Clock },
+	replica: Replica,
+	limits: Pick<ServiceLimits, "connectMs">,
+): Promise<boolean> {
+	const { hostname, port, protocol } = new URL(replica.spec().url);
+	const answer = Promise.withResolvers<boolean>();
+	const cancel = deps.clock.after(limits.connectMs, () => answer.resolve(false));
+	Bun.connect({
+		hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+		port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+		socket: {
+			open(socket) {
+				socket.end();
+				answer.resolve(true);
+			},
+			connectError: () => answer.resolve(false),
+			data() {},
+		},
+	}).catch(() => answer.resolve(false));
+	const verdict = await answer.promise;
+	cancel();
+	return verdict;
+}
+
+/** Throws the failure that an answer with another status than 200 stands for. */
+export async function assertAnswered(response: Response, replica: Replica): Promise<void> {
+	if (response.status === 200) return;
+	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
+	throw replica.dialect.failureOfStatus(response.status, text);
+}
+
+/** The body as text, up to `bytesMax`; throws UpstreamFailure `failed` beyond. */
+export async function readText(response: Response, bytesMax: number): Promise<string> {
+	const length = Number(response.headers.get("content-length") ?? Number.NaN);
+	if (length <= bytesMax) return response.text();
+	if (response.body === null) return "";
+	const reader = response.body.getReader();
+	const decoder = new TextDecoder();
+	let text = "";
+	let bytes = 0;
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return text + decoder.decode();
+		bytes += value.byteLength;
+		if (bytes > bytesMax) {
+			await reader.cancel();
+			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
+		}
+		text += decoder.decode(value, { stream: true });
+	}
+}
+
+/** Lets go of a body that nobody will read, so that its connection and memory are freed. */
+export function discard(response: Response | undefined): void {
+	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
+}

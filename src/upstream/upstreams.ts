@@ -1,0 +1,129 @@
+/** The service's side towards model servers: which replicas there are, and calls to them. */
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { CatalogSnapshot, Model } from "../catalog/model.ts";
+import type { ServiceLimits } from "../catalog/service-limits.ts";
+import { callChat, collectChat } from "./chat-attempt.ts";
+import { type ChatCall, createChatStream, requestTextOf } from "./chat-stream.ts";
+import { createHealthMonitor } from "./health.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { withReplays } from "./replay.ts";
+import { createReplica, type Replica, type ReplicaView } from "./replica.ts";
+import type { ChatReply, ChatStream } from "./reply.ts";
+import type { Fetch } from "./upstream-call.ts";
+
+export interface Upstreams {
+	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */
+	sync(snapshot: CatalogSnapshot): void;
+	/**
+	 * Sends a streamed request before it returns if a place is free. Faults and failures come out of `next`.
+	 * The request goes to another replica until the first chunk has been returned.
+	 */
+	openChat(model: Model, call: ChatCall): ChatStream;
+	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
+	chat(model: Model, call: ChatCall): Promise<{ reply: ChatReply; replica: string }>;
+	/** Whether at least one replica of the model is not known to be dead. */
+	connected(modelId: string): boolean;
+	/** Requests that wait for a place, of all models. */
+	waiting(): number;
+	replicas(): readonly ReplicaView[];
+	/** Ends the health checks and sends away who waits; calls under way are their callers' to close. */
+	stop(): Promise<void>;
+}
+
+export function createUpstreams(
+	deps: { clock: Clock; log: Log; fetch?: Fetch },
+	options: { limits: ServiceLimits },
+): Upstreams {
+	const { clock, log } = deps;
+	const { limits } = options;
+	const callDeps = { clock, fetch: deps.fetch ?? (fetch as Fetch) };
+	const pools = new Map<string, Pool>();
+	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
+
+	function sync(snapshot: CatalogSnapshot): void {
+		for (const [modelId, pool] of pools) {
+			if (snapshot.models.has(modelId)) continue;
+			pool.replace([]);
+			pool.close();
+			pools.delete(modelId);
+		}
+		for (const model of snapshot.models.values()) {
+			let pool = pools.get(model.id);
+			if (pool === undefined) {
+				pool = createPool({ clock }, { limits });
+				pools.set(model.id, pool);
+			}
+			pool.replace(replicasOf(model, pool.replicas()));
+		}
+		health.watch([...pools].flatMap(([modelId, pool]) => pool.replicas().map((replica) => ({ modelId, replica }))));
+	}
+
+	function replicasOf(model: Model, before: readonly Replica[]): Replica[] {
+		const left = new Map(before.map((replica) => [addressOf(replica.spec()), replica]));
+		const taken = new Set(before.map((replica) => replica.alias));
+		return model.upstreams.map((spec, index) => {
+			const known = left.get(addressOf(spec));
+			if (known !== undefined) {
+				left.delete(addressOf(spec));
+				known.configure(spec);
+				return known;
+			}
+			const alias = freeAlias(model.id, index, taken);
+			return createReplica({ clock }, { modelId: model.id, alias, spec, limits });
+		});
+	}
+
+	function poolOf(model: Model): Pool {
+		const pool = pools.get(model.id);
+		if (pool !== undefined) return pool;
+		throw new Fault("service_unavailable", "No server for this model is connected.", { retryAfterS: 5 });
+	}
+
+	return {
+		sync,
+		openChat: (model, call) => createChatStream(callDeps, { pool: poolOf(model), log, limits, model, call }),
+		chat(model, call) {
+			const startedMs = clock.monotonicMs();
+			const { requestId, signal } = call;
+			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
+				const { replica } = ticket;
+				// Where a whole answer's usage leaves choices out, the stream's does not.
+				const streamed = call.n > 1 && !replica.dialect.unaryUsageCoversChoices;
+				const body = requestTextOf(replica, model, call, streamed);
+				const attempt = { limits, body, requestId, signal, startedMs, freshConnection };
+				const reply = await (streamed ? collectChat : callChat)(callDeps, ticket, attempt);
+				return { reply, replica: replica.alias };
+			});
+		},
+		connected(modelId) {
+			return (
+				pools
+					.get(modelId)
+					?.replicas()
+					.some((replica) => replica.health() !== "down") ?? false
+			);
+		},
+		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
+		replicas: () => [...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
+		async stop() {
+			await health.stop();
+			for (const pool of pools.values()) pool.close();
+		},
+	};
+}
+
+/** What makes a replica another one. Keys and bounds may change under it. */
+function addressOf(spec: { url: string; model: string; dialect: string }): string {
+	return JSON.stringify([spec.url, spec.model, spec.dialect]);
+}
+
+/** `<model>#<place>`, or the next number that no replica has, so that two never share a name in logs. */
+function freeAlias(modelId: string, index: number, taken: Set<string>): string {
+	let number = index;
+	while (taken.has(`${modelId}#${number}`)) number += 1;
+	const alias = `${modelId}#${number}`;
+	taken.add(alias);
+	return alias;
+}

@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { confirmTopUp, createTopUp, getTopUp, listTopUps, rejectTopUp } from "../../src/billing/top-ups.ts";
+import { readControlAfter } from "../../src/cluster/control-log.ts";
+import { createAccount, findAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
+import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+	database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+let made = 0;
+async function newAccount(): Promise<string> {
+	made += 1;
+	return (await createAccount(database.hot, { email: `payer${made}@example.com`, vouched: true })).id;
+}
+const usd = (dollars: number) => nanoUsd(dollars * NANO_PER_USD);
+const codeOf = (work: Promise<unknown>) =>
+	work.then(
+		() => "none",
+		(error) => error.code as string,
+	);
+const topUp = (accountId: string, dollars: number, reference: string) =>
+	createTopUp(database.hot, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
+
+describe("top-ups", () => {
+	test("a pending one gives nothing; a confirmed one gives its amount and the right to use the service", async () => {
+		const accountId = await newAccount();
+		const { id, state } = await topUp(accountId, 150, "ref-1");
+		expect(state).toBe("pending");
+		expect(await accountBalance(database.hot, accountId)).toMatchObject({ balance: 0, available: 0 });
+		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(false);
+
+		const { seq } = await confirmTopUp(database.hot, id, "cli");
+		expect(await accountBalance(database.hot, accountId)).toEqual({
+			balance: usd(150),
+			held: usd(0),
+			available: usd(150),
+			spent: usd(0),
+		});
+		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(true);
+		expect(await getTopUp(database.hot, id)).toMatchObject({ state: "confirmed", decidedBy: "cli" });
+		const entries = (await readControlAfter(database.hot, 0)).filter((entry) => entry.subject === accountId);
+		expect(entries.map(({ kind, payload }) => ({ kind, payload }))).toEqual([
+			{ kind: "budget", payload: { lowered: false } },
+			{ kind: "account", payload: { state: "active", toppedUp: true, signedIn: true } },
+		]);
+		expect(entries.at(-1)?.seq).toBe(seq as number);
+	});
+
+	test("confirmed by many at once, it is booked once", async () => {
+		const accountId = await newAccount();
+		const { id } = await topUp(accountId, 100, "ref-race");
+		const results = await Promise.all(
+			Array.from({ length: 12 }, (_, i) => confirmTopUp(database.hot, id, `actor${i}`)),
+		);
+		expect(results.every((result) => result.state === "confirmed")).toBe(true);
+		expect(results.filter((result) => result.seq !== null).length).toBe(1);
+		const booked =
+			await database.sql`select amount_nano_usd, source_ref from ledger_entry where account_id = ${accountId}`;
+		expect([...booked]).toEqual([{ amount_nano_usd: "100000000000", source_ref: `topup:${id}` }]);
+		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(100));
+	});
+
+	test("confirming and rejecting at once ends in one of the two, and the credit agrees", async () => {
+		for (let round = 0; round < 10; round++) {
+			const accountId = await newAccount();
+			const { id } = await topUp(accountId, 100, `ref-either-${round}`);
+			const [confirmed, rejected] = await Promise.all([
+				codeOf(confirmTopUp(database.hot, id, "a")),
+				codeOf(rejectTopUp(database.hot, id, "b")),
+			]);
+			expect([confirmed, rejected].toSorted()).toEqual(["conflict", "none"]);
+			expect((await accountBalance(database.hot, accountId)).balance).toBe(confirmed === "none" ? usd(100) : usd(0));
+		}
+	});
+
+	test("many top-ups of one account confirmed at once all count", async () => {
+		const accountId = await newAccount();
+		const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => topUp(accountId, 100 + i, `ref-many-${i}`)));
+		await Promise.all(ids.map(({ id }) => confirmTopUp(database.hot, id, "cli")));
+		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(1045));
+	});
+
+	test("less than USD 100, more than USD 1000000, a used reference and a missing account are refused", async () => {
+		const accountId = await newAccount();
+		const tooLittle = {
+			accountId,
+			amountNanoUsd: nanoUsd(usd(100) - 1),
+			method: "transfer",
+			reference: "ref-small",
+		} as const;
+		expect(await codeOf(createTopUp(database.hot, tooLittle))).toBe("invalid_request");
+		expect(await codeOf(topUp(accountId, 1_000_001, "ref-large"))).toBe("invalid_request");
+		expect(await codeOf(topUp(accountId, 100, ""))).toBe("invalid_request");
+		expect(await codeOf(topUp("acc_none", 100, "ref-nobody"))).toBe("not_found");
+		expect(await codeOf(topUp(accountId, 100, "ref-twice"))).toBe("none");
+		expect(await codeOf(topUp(await newAccount(), 100, "ref-twice"))).toBe("conflict");
+		expect(await codeOf(confirmTopUp(database.hot, "top_none", "cli"))).toBe("not_found");
+		expect(await codeOf(rejectTopUp(database.hot, "top_none", "cli"))).toBe("not_found");
+	});
+
+	test("credit that could not be counted exactly is refused and leaves the top-up pending", async () => {
+		const accountId = await newAccount();
+		for (let i = 0; i < 9; i++)
+			await confirmTopUp(database.hot, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
+		const { id } = await topUp(accountId, 8_000, "ref-over");
+		expect(await codeOf(confirmTopUp(database.hot, id, "cli"))).toBe("conflict");
+		expect((await getTopUp(database.hot, id)).state).toBe("pending");
+		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(9_000_000));
+	});
+
+	test("a rejected one can be rejected again and never confirmed", async () => {
+		const accountId = await newAccount();
+		const { id } = await topUp(accountId, 100, "ref-rejected");
+		expect((await rejectTopUp(database.hot, id, "cli")).state).toBe("rejected");
+		expect((await rejectTopUp(database.hot, id, "cli")).state).toBe("rejected");
+		expect(await codeOf(confirmTopUp(database.hot, id, "cli"))).toBe("conflict");
+		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(false);
+	});
+
+	test("are listed by state and account in pages", async () => {
+		const accountId = await newAccount();
+		const ids: string[] = [];
+		for (let i = 0; i < 3; i++) ids.push((await topUp(accountId, 100, `ref-list-${i}`)).id);
+		await confirmTopUp(database.hot, ids[1] as string, "cli");
+		const pending = await listTopUps(database.hot, { accountId, state: "pending" });
+		expect(pending.items.map((item) => item.id)).toEqual([ids[2] as string, ids[0] as string]);
+		const page = await listTopUps(database.hot, { accountId }, { limit: 2 });
+		expect(page.next).toBe(ids[1] as string);
+		expect(
+			(await listTopUps(database.hot, { accountId }, { limit: 2, after: page.next })).items.map((item) => item.id),
+		).toEqual([ids[0] as string]);
+	});
+});
+
+describe("balance", () => {
+	/** An account with USD 100 and a key, whose instance holds USD 10 of each, has spent 3 and runs a request of 2. */
+	async function withLease(state: string, leaseSeconds: number) {
+		const accountId = await newAccount();
+		await confirmTopUp(database.hot, (await topUp(accountId, 100, `ref-lease-${accountId}`)).id, "cli");
+		const maker = { hot: database.hot, digest: createDigest("p"), serviceName: "service" };
+		const { id: keyId } = await createKey(maker, accountId, { name: "k", capNanoUsd: usd(20) });
+		const instance = `i-${accountId}`;
+		const { sql } = database;
+		await sql`insert into instance (id, epoch, state, lease_until) values (${instance}, 1, ${state}, now() + make_interval(secs => ${leaseSeconds}))`;
+		const leaseState = state === "left" ? "closed" : "open";
+		for (const budget of [accountId, keyId]) {
+			await sql`insert into lease values (${budget}, ${instance}, 1, ${usd(12)}, ${usd(2)}, ${usd(3)}, ${leaseState})`;
+		}
+		await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+			values (${Bun.randomUUIDv7()}, ${accountId}, ${keyId}, ${instance}, 1, 'm', ${usd(2)}, now())`;
+		return { accountId, keyId };
+	}
+
+	test("of a live instance only its running requests are held", async () => {
+		const { accountId, keyId } = await withLease("live", 30);
+		expect(await accountBalance(database.hot, accountId)).toEqual({
+			balance: usd(97),
+			held: usd(2),
+			available: usd(95),
+			spent: usd(3),
+		});
+		expect(await keyBalance(database.hot, keyId)).toEqual({
+			cap: usd(20),
+			held: usd(2),
+			spent: usd(3),
+			remaining: usd(15),
+		});
+	});
+
+	test("of one that is dead, or whose lease is over, the rest of its lease is held, once", async () => {
+		for (const [state, seconds] of [
+			["dead", 30],
+			["live", -1],
+		] as const) {
+			const { accountId, keyId } = await withLease(state, seconds);
+			expect(await accountBalance(database.hot, accountId)).toEqual({
+				balance: usd(97),
+				held: usd(7),
+				available: usd(90),
+				spent: usd(3),
+			});
+			expect(await keyBalance(database.hot, keyId)).toMatchObject({ held: usd(7), remaining: usd(10) });
+		}
+	});
+
+	test("of one that has left nothing is held", async () => {
+		const { accountId } = await withLease("left", -1);
+		expect(await accountBalance(database.hot, accountId)).toEqual({
+			balance: usd(97),
+			held: usd(0),
+			available: usd(97),
+			spent: usd(3),
+		});
+	});
+
+	test("of nothing is not found", async () => {
+		expect(await codeOf(accountBalance(database.hot, "acc_none"))).toBe("not_found");
+		expect(await codeOf(keyBalance(database.hot, "key_none"))).toBe("not_found");
+	});
+});

@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { drizzle } from "drizzle-orm/postgres-js";
+import postgres from "postgres";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
+import { createCatalog, createFixedCatalog } from "../../src/catalog/catalog.ts";
+import { findModel } from "../../src/catalog/find-model.ts";
+import { watchCatalog } from "../../src/catalog/watch.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { oneModel } from "./catalog-text.ts";
+import { chatSpec } from "./model-specs.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+	database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** A catalogue over a text that the test changes. */
+function catalogOf(text: string, tx = database.tx as Parameters<typeof createCatalog>[0]["tx"]) {
+	const file = { text, reads: 0 };
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => lines.push(line) });
+	const readFile = async () => {
+		file.reads++;
+		if (file.text === "absent") throw new Error("ENOENT");
+		return file.text;
+	};
+	return { catalog: createCatalog({ tx, clock: systemClock, log, readFile, env: {} }), file, lines };
+}
+
+describe("a catalogue from a file", () => {
+	test("is empty before its first load, and then has priced models found by id and alias", async () => {
+		const { catalog } = catalogOf(oneModel({ id: "first", extra: "    aliases: [nick]\n" }));
+		expect(catalog.current()).toMatchObject({ revision: 0, models: new Map() });
+		expect(await catalog.reload()).toEqual({ ok: true });
+		const snapshot = catalog.current();
+		expect(snapshot.revision).toBe(1);
+		const model = findModel(snapshot, "first");
+		expect(model?.rateCard).toMatchObject({ id: "first@1", version: 1 });
+		expect(model?.rateCard.input as number).toBe(230_000);
+		expect(model?.createdS).toBeGreaterThan(1_700_000_000);
+		expect(findModel(snapshot, "nick")).toBe(model as NonNullable<typeof model>);
+		expect(findModel(snapshot, "nobody")).toBeUndefined();
+		expect(Object.isFrozen(model)).toBe(true);
+		expect(Object.isFrozen(model?.rateCard)).toBe(true);
+	});
+
+	test("a bad file keeps the old snapshot, shows and logs every problem, and a good one clears them", async () => {
+		const { catalog, file, lines } = catalogOf(oneModel({ id: "kept" }));
+		await catalog.reload();
+		const before = catalog.current();
+		file.text = "models: []\nnope: 1\nnada: 2\n";
+		const result = await catalog.reload();
+		expect(result).toMatchObject({ ok: false, lasting: true });
+		expect(catalog.current()).toBe(before);
+		expect(catalog.problems().map(({ line }) => line)).toEqual([2, 3]);
+		const logged = lines.find((line) => line.includes("was not loaded")) ?? "";
+		expect(logged).toContain("nope");
+		expect(logged).toContain("nada");
+		file.text = oneModel({ id: "kept", input: "0.5" });
+		expect(await catalog.reload()).toEqual({ ok: true });
+		expect(catalog.problems()).toEqual([]);
+		expect(catalog.current().models.get("kept")?.rateCard.version).toBe(2);
+		// Who still holds the old snapshot still sees the old price.
+		expect(before.models.get("kept")?.rateCard.version).toBe(1);
+	});
+
+	test("an unreadable file keeps the old snapshot and may be tried again", async () => {
+		const { catalog, file } = catalogOf(oneModel({ id: "readable" }));
+		await catalog.reload();
+		file.text = "absent";
+		expect(await catalog.reload()).toMatchObject({ ok: false, lasting: false });
+		expect(catalog.current().models.has("readable")).toBe(true);
+	});
+
+	test("the same text again is no change", async () => {
+		const { catalog } = catalogOf(oneModel({ id: "same" }));
+		let changes = 0;
+		catalog.onChange(() => changes++);
+		await catalog.reload();
+		await catalog.reload();
+		expect(changes).toBe(1);
+		expect(catalog.current().revision).toBe(1);
+	});
+
+	test("listeners get models and limits of one file; one that throws does not keep the others from it", async () => {
+		const { catalog } = catalogOf(`${oneModel({ id: "heard" })}limits: { connect_s: 7 }\n`);
+		const heard: unknown[] = [];
+		catalog.onChange(() => {
+			throw new Error("a broken part");
+		});
+		const stop = catalog.onChange((snapshot, limits) => heard.push([[...snapshot.models.keys()], limits.connectMs]));
+		await catalog.reload();
+		expect(heard).toEqual([[["heard"], 7000]]);
+		expect(catalog.limits().connectMs).toBe(7000);
+		stop();
+	});
+
+	test("reloads asked for during one are done by a single further one, which sees the newest file", async () => {
+		const { catalog, file } = catalogOf(oneModel({ id: "v1" }));
+		const first = catalog.reload();
+		file.text = oneModel({ id: "v2" });
+		await Promise.all([first, catalog.reload(), catalog.reload(), catalog.reload()]);
+		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
+		expect(file.reads).toBe(2);
+	});
+
+	test("without a database a new upstream comes into force, a new price does not, until the database is back", async () => {
+		const client = postgres(database.url, { max: 1, onnotice: () => {}, connect_timeout: 1 });
+		let away = false;
+		const tx = drizzle(client);
+		const flaky = new Proxy(tx, {
+			get(target, name) {
+				if (away) throw new Error("connection refused");
+				return Reflect.get(target, name);
+			},
+		});
+		const { catalog, file } = catalogOf(oneModel({ id: "outage" }), flaky);
+		await catalog.reload();
+		away = true;
+		file.text = oneModel({ id: "outage", url: "http://replacement/v1" });
+		expect(await catalog.reload()).toEqual({ ok: true });
+		expect(catalog.current().models.get("outage")?.upstreams[0]?.url).toBe("http://replacement/v1");
+		file.text = oneModel({ id: "outage", input: "9" });
+		expect(await catalog.reload()).toMatchObject({ ok: false, lasting: false });
+		expect(catalog.current().models.get("outage")?.rateCard.version).toBe(1);
+		away = false;
+		expect(await catalog.reload()).toEqual({ ok: true });
+		expect(catalog.current().models.get("outage")?.rateCard.version).toBe(2);
+		await client.end({ timeout: 1 });
+	});
+});
+
+test("a watched file that is replaced comes into force by itself, and a bad one in between does not", async () => {
+	const directory = mkdtempSync(join(tmpdir(), "catalog-"));
+	const path = join(directory, "tollgate.yaml");
+	const put = (text: string) => {
+		writeFileSync(`${path}.new`, text);
+		renameSync(`${path}.new`, path);
+	};
+	const catalog = createCatalog({
+		tx: database.tx,
+		clock: systemClock,
+		log: silentLog,
+		readFile: () => Bun.file(path).text(),
+		env: {},
+	});
+	const revisions: string[][] = [];
+	let arrived = () => {};
+	catalog.onChange(({ models }) => {
+		revisions.push([...models.keys()]);
+		arrived();
+	});
+	const change = () => new Promise<void>((resolve) => (arrived = resolve));
+	const refused = Promise.withResolvers<void>();
+	const reload = async () => {
+		const result = await catalog.reload();
+		if (!result.ok) refused.resolve();
+		return result;
+	};
+	put(oneModel({ id: "watched-1" }));
+	const first = change();
+	const watching = watchCatalog({ clock: systemClock, log: silentLog, reload }, { path, settleMs: 10 });
+	try {
+		await first;
+		put("models: [\n");
+		await refused.promise;
+		const second = change();
+		put(oneModel({ id: "watched-2" }));
+		await second;
+		expect(revisions).toEqual([["watched-1"], ["watched-2"]]);
+	} finally {
+		watching.stop();
+		rmSync(directory, { recursive: true });
+	}
+});
+
+describe("a catalogue without a file", () => {
+	const fixed = () => createFixedCatalog({ tx: database.tx, clock: systemClock, log: silentLog });
+
+	test("has the models it is given, priced and versioned like those of a file", async () => {
+		const catalog = fixed();
+		await catalog.setModels([chatSpec("given"), { ...chatSpec("other"), aliases: ["alias"] }]);
+		expect([...catalog.current().models.values()].map(({ rateCard }) => rateCard.id)).toEqual(["given@1", "other@1"]);
+		expect(findModel(catalog.current(), "alias")?.id).toBe("other");
+		await catalog.setModels([]);
+		expect(catalog.current()).toMatchObject({ revision: 2, models: new Map(), aliases: new Map() });
+	});
+
+	test("calls that overlap end with the models of the last one", async () => {
+		const catalog = fixed();
+		// The first has a price to store, the second has not, so that it would otherwise overtake.
+		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
+		expect(catalog.current().models.size).toBe(0);
+	});
+
+	test("a name for two models is a bug of the caller", async () => {
+		const catalog = fixed();
+		await expect(catalog.setModels([chatSpec("twice"), chatSpec("twice")])).rejects.toThrow("every id and alias");
+	});
+});

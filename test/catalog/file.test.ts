@@ -1,0 +1,371 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
+import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";
+import { LIMIT_FIELDS } from "../../src/catalog/limits-section.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import type { Problem } from "../../src/catalog/yaml-reader.ts";
+import { oneModel } from "./catalog-text.ts";
+
+const FULL = `
+x-rates: &rates { input: "0.23", cached_input: "0.06", output: "0.40" }
+models:
+  - id: llama-3.3-70b-instruct
+    aliases: [llama, meta/llama]
+    name: Llama 3.3 70B Instruct
+    kind: chat                      # chat | embedding | transcription | image | rerank
+    modes: [chat, completions]
+    input_modalities: [text, image]
+    image_urls: forward
+    context_length: 131072
+    max_output_tokens: 8192
+    template_overhead_tokens: 64
+    parameters: [temperature, top_p, max_tokens]
+    unsupported_parameters: reject
+    rates: *rates
+    upstreams:
+      - url: http://127.0.0.1:8000/v1/
+        api_key: \${VLLM_API_KEY}
+        model: meta-llama/Llama-3.3-70B-Instruct
+        dialect: vllm
+        max_concurrency: \${CONCURRENCY}
+        keep_alive: false
+      - { url: https://gpu-2.example, model: x, dialect: openai }
+  - id: bge
+    kind: embedding
+    rates: { input: "0.01" }
+    upstreams: [{ url: http://127.0.0.1:8080, model: bge, dialect: tei }]
+  - id: whisper
+    kind: transcription
+    rates: { audio_second: "0.0001" }
+    upstreams: [{ url: http://127.0.0.1:8081/v1, model: w, dialect: openai }]
+limits:
+  status_hold_s: 2.5
+  body_mb: 8
+`;
+const ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
+
+function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly Problem[] {
+	try {
+		parseCatalogFile(text, env);
+	} catch (error) {
+		if (error instanceof CatalogFileError) return error.problems;
+		throw error;
+	}
+	return [];
+}
+
+/** The problems of `text`, each as `line: message`. */
+const linesOf = (text: string, env: Record<string, string | undefined> = {}) =>
+	problemsOf(text, env).map(({ line, message }) => `${line}: ${message}`);
+
+describe("a valid file", () => {
+	test("is read with every field, and rates become exact integers", () => {
+		const { models, limits } = parseCatalogFile(FULL, ENV);
+		const [llama, bge, whisper] = models;
+		expect(llama).toMatchObject({
+			id: "llama-3.3-70b-instruct",
+			aliases: ["llama", "meta/llama"],
+			name: "Llama 3.3 70B Instruct",
+			kind: "chat",
+			imageUrls: "forward",
+			contextLength: 131072,
+			maxOutputTokens: 8192,
+			templateOverheadTokens: 64,
+			unsupportedParameters: "reject",
+			upstreams: [
+				{
+					url: "http://127.0.0.1:8000/v1",
+					apiKey: "key-1",
+					model: "meta-llama/Llama-3.3-70B-Instruct",
+					dialect: "vllm",
+					maxConcurrency: 32,
+					keepAlive: false,
+				},
+				{
+					url: "https://gpu-2.example",
+					apiKey: null,
+					model: "x",
+					dialect: "openai",
+					maxConcurrency: 256,
+					keepAlive: true,
+				},
+			],
+		});
+		expect([...(llama?.modes ?? [])]).toEqual(["chat", "completions"]);
+		expect([...(llama?.parameters ?? [])]).toEqual(["temperature", "top_p", "max_tokens"]);
+		expect(llama?.rates as unknown).toEqual({
+			input: 230_000,
+			cachedInput: 60_000,
+			output: 400_000,
+			request: 0,
+			image: 0,
+			audioSecond: 0,
+			search: 0,
+		});
+		expect(bge).toMatchObject({ name: "bge", maxOutputTokens: 0, imageUrls: "data_only", templateOverheadTokens: 256 });
+		expect(bge?.modes.size).toBe(0);
+		expect(bge?.rates.cachedInput as number).toBe(10_000);
+		expect(whisper?.rates.audioSecond as number).toBe(100_000_000);
+		expect(limits).toEqual({ ...DEFAULT_LIMITS, holdStatusMs: 2500, bodyBytesMax: 8 * 1024 * 1024 });
+	});
+
+	test("without limits has the defaults", () => {
+		expect(parseCatalogFile(oneModel(), {}).limits).toEqual(DEFAULT_LIMITS);
+	});
+
+	test("every limit has one field, and its default lies within its bounds", () => {
+		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(DEFAULT_LIMITS).sort());
+		for (const field of LIMIT_FIELDS) {
+			const value = DEFAULT_LIMITS[field.limit] / field.scale;
+			expect(value).toBeGreaterThanOrEqual(field.min);
+			expect(value).toBeLessThanOrEqual(field.max);
+			const text = `${oneModel()}limits: { ${field.name}: ${value} }\n`;
+			expect(parseCatalogFile(text, {}).limits).toEqual(DEFAULT_LIMITS);
+		}
+	});
+
+	test("a limit beyond another's default takes that default along; two contradicting values are a mistake", () => {
+		const cool = (text: string) => `${oneModel()}limits: { ${text} }\n`;
+		expect(parseCatalogFile(cool("breaker_cool_s: 300"), {}).limits.breakerCoolMsMax).toBe(300_000);
+		expect(parseCatalogFile(cool("total_s: 60"), {}).limits).toMatchObject({ firstEventMs: 60_000, silenceMs: 60_000 });
+		expect(linesOf(cool("breaker_cool_s: 20, breaker_cool_max_s: 10"))).toEqual([
+			"8: limits.breaker_cool_s: must not be greater than breaker_cool_max_s",
+		]);
+	});
+});
+
+describe("mistakes", () => {
+	test("are all reported together, each with its line", () => {
+		const text = `models:
+  - id: "bad id"
+    kind: chat
+    contxt_length: 10
+    max_output_tokens: ten
+    modes: [chat, responses]
+    rates:
+      input: 0.23
+      output: "0.0000001"
+      search: "1"
+    upstreams:
+      - url: ftp://host
+        api_key: \${NOPE}
+        model: m
+        dialect: tei
+      - url: http://user:hunter2@host/v1
+        dialect: vlm
+  - id: a
+    kind: embedding
+    modes: [chat]
+    max_output_tokens: 5
+    rates: { output: "1" }
+    upstreams: []
+  - id: a
+    kind: rerank
+    rates: {}
+    upstreams: [{ url: "http://h/v1?x=1", model: m, dialect: tgi, max_concurrency: 0 }]
+limits:
+  connect_s: "5"
+  conect_s: 5
+extra: 1
+`;
+		expect(linesOf(text)).toEqual([
+			"2: models[0].id: must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -",
+			'2: models[0]: the field "context_length" is missing',
+			'4: models[0]: unknown field "contxt_length"; did you mean "context_length"?',
+			'5: models[0].max_output_tokens: must be a whole number from 1 to 100000000, got "ten"',
+			'6: models[0].modes[1]: must be one of chat, completions; got "responses"',
+			'8: models[0].rates.input: write rates as quoted decimal strings: "0.23" instead of 0.23',
+			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"',
+			"10: models[0].rates.search: a model of kind chat is never billed by this unit",
+			"12: models[0].upstreams[0].url: must begin with http:// or https://",
+			'13: models[0].upstreams[0].api_key: the environment variable "NOPE" is not set',
+			"15: models[0].upstreams[0].dialect: a tei server cannot serve a model of kind chat",
+			'16: models[0].upstreams[1]: the field "model" is missing',
+			"16: models[0].upstreams[1].url: must not hold a user name or password; use api_key",
+			'17: models[0].upstreams[1].dialect: must be one of openai, vllm, sglang, llama.cpp, ollama, tgi, tei; got "vlm"',
+			"20: models[1].modes: belongs to kind chat; a model of kind embedding has none",
+			"21: models[1].max_output_tokens: a model of kind embedding generates no tokens",
+			"22: models[1].rates.output: a model of kind embedding is never billed by this unit",
+			'22: models[1].rates: a model of kind embedding needs a rate for input; "0" makes it free',
+			"23: models[1].upstreams: needs at least one entry",
+			'24: models[2]: the name "a" is already taken in line 18',
+			'26: models[2].rates: a model of kind rerank needs a rate for search, or for input; "0" makes it free',
+			"27: models[2].upstreams[0].url: must not have a query (?…)",
+			"27: models[2].upstreams[0].dialect: a tgi server cannot serve a model of kind rerank",
+			'27: models[2].upstreams[0].max_concurrency: must be a whole number from 1 to 65536, got "0"',
+			'29: limits.connect_s: must be a number from 0.1 to 120, got "5"',
+			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
+			'31: file: unknown field "extra"; known are models, limits',
+		]);
+	});
+
+	test("the error's message lists each of them", () => {
+		const text = "models: []\nnope: 1\nnada: 2\n";
+		expect(() => parseCatalogFile(text, {})).toThrow(
+			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, limits\n  line 3: file: unknown field "nada"; known are models, limits',
+		);
+	});
+
+	test.each([
+		["", "1: the file is empty"],
+		["# nothing\n", "1: the file is empty"],
+		["- a\n", "1: file: must be a mapping of fields"],
+		["limits: {}\n", '1: file: the field "models" is missing'],
+		["models: {}\n", "1: models: must be a list"],
+		["models:\n  -\n", "2: models[0]: is empty"],
+		["models: *nobody\n", '1: models: the anchor of the alias "*nobody" is missing'],
+		["models: []\nmodels: []\n", "2: not valid YAML: Map keys must be unique"],
+		["models: []\n---\nmodels: []\n", "2: not valid YAML: Source contains multiple documents"],
+		["models: []\nx: !!thing 1\n", "2: not valid YAML: Unresolved tag"],
+		["models: [\n  {id: a\n", "not valid YAML"],
+		[
+			"models:\n  - { id: ${X} }\n",
+			'2: not valid YAML: Unexpected flow-map-start at node end; inside {} and [] a variable needs quotes: "${NAME}"',
+		],
+	])("%j says %j", (text, expected) => {
+		expect(linesOf(text, { X: "a" }).join("\n")).toContain(expected);
+	});
+
+	test("an alias that is its own content ends with a problem, not with a hang", () => {
+		expect(linesOf("models: &a [*a]\n")[0]).toContain("1: models[0]: must be a mapping");
+	});
+
+	test("max_output_tokens above context_length is refused", () => {
+		const text = oneModel().replace("max_output_tokens: 1024", "max_output_tokens: 8193");
+		expect(linesOf(text)).toEqual(["5: models[0].max_output_tokens: must not be greater than context_length (8192)"]);
+	});
+
+	test("an alias and an id cannot share a name", () => {
+		const text = `${oneModel({ id: "a", extra: "    aliases: [b]\n" })}${oneModel({ id: "b" }).replace("models:\n", "")}`;
+		expect(linesOf(text)).toEqual(['9: models[1]: the name "b" is already taken in line 8']);
+	});
+
+	test("one server listed twice for a model is refused", () => {
+		const upstream = "{ url: http://h/v1, model: s, dialect: vllm }";
+		const text = oneModel().replace(/upstreams: .*/, `upstreams: [${upstream}, ${upstream}]`);
+		expect(linesOf(text)).toEqual(["7: models[0].upstreams[1]: the same url and model as in line 7"]);
+	});
+
+	test("a wrong field put anywhere is reported at its own line, whatever surrounds it", () => {
+		const lines = FULL.split("\n");
+		const places = lines.flatMap((line, index) =>
+			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],
+		);
+		fc.assert(
+			fc.property(fc.uniqueArray(fc.constantFrom(...places), { minLength: 1, maxLength: 8 }), (chosen) => {
+				const indexes = chosen.toSorted((a, b) => a - b);
+				const text = lines
+					.flatMap((line, index) => {
+						const indent = /^ */.exec(line)?.[0] ?? "";
+						// Each mistake has its own name: YAML itself refuses a name that is given twice.
+						return indexes.includes(index) ? [`${indent}bogus_${index}: 1`, line] : [line];
+					})
+					.join("\n");
+				const expected = indexes.map((index, before) => index + before + 1);
+				expect(problemsOf(text, ENV).map(({ line }) => line)).toEqual(expected);
+			}),
+		);
+	});
+});
+
+describe("variables", () => {
+	const withName = (value: string) => oneModel({ extra: `    name: ${value}\n` });
+
+	test("whatever a variable holds stays one value: it adds no fields and is not read as YAML", () => {
+		fc.assert(
+			fc.property(fc.string({ maxLength: 40 }), (suffix) => {
+				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
+				const text = oneModel().replace("model: served", 'model: "${NAME}"');
+				const problems = problemsOf(text, { NAME: value, HOME: "/root" });
+				// A name with a line end is refused for what it is; nothing else has come of it.
+				expect(problems).toEqual([
+					{
+						line: 7,
+						message: "models[0].upstreams[0].model: must be a name of 1 to 512 characters without control characters",
+					},
+				]);
+			}),
+		);
+		const file = parseCatalogFile(withName("${NAME}"), { NAME: '[a, {b: "${HOME}"}] # *c' });
+		expect(file.models[0]?.name).toBe('[a, {b: "${HOME}"}] # *c');
+		expect(file.models.length).toBe(1);
+	});
+
+	test("stand anywhere in a value, more than one, and can be written literally", () => {
+		const env = { A: "1", B: "2" };
+		expect(parseCatalogFile(withName("x-${A}-${B}-$${A}"), env).models[0]?.name).toBe("x-1-2-${A}");
+	});
+
+	test("a name that objects inherit is not set", () => {
+		expect(linesOf(withName("${constructor}"))).toEqual([
+			'8: models[0].name: the environment variable "constructor" is not set',
+		]);
+	});
+
+	test("a key that is set to nothing means a server without a key; one with a line end is refused unshown", () => {
+		const text = oneModel().replace("dialect: vllm", 'dialect: vllm, api_key: "${KEY}"');
+		expect(parseCatalogFile(text, { KEY: "" }).models[0]?.upstreams[0]?.apiKey).toBeNull();
+		const [problem] = linesOf(text, { KEY: "hunter2\n" });
+		expect(problem).toContain("7: models[0].upstreams[0].api_key: must be");
+		expect(problem).not.toContain("hunter2");
+	});
+
+	test("no message repeats what a variable holds", () => {
+		const secret = "hunter2-hunter2";
+		const text = FULL.replace(
+			/(id|name|kind|image_urls|url|model|dialect|keep_alive|context_length): [^,}\n]+/g,
+			'$1: "${S} "',
+		)
+			.replace('"0.23"', '"${S}"')
+			.replaceAll("temperature", '"${S} "');
+		const problems = problemsOf(text, { ...ENV, S: secret });
+		expect(problems.length).toBeGreaterThan(10);
+		expect(JSON.stringify(problems)).not.toContain(secret);
+	});
+});
+
+describe("rates", () => {
+	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("%j USD per million is taken", (input) => {
+		expect(problemsOf(oneModel({ input }))).toEqual([]);
+	});
+	test.each(["", "-1", "1e3", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN", ".5"])(
+		"%j is refused",
+		(input) => {
+			expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
+		},
+	);
+	test("cached_input may be dearer than input", () => {
+		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
+		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);
+	});
+	test("a chat model without a rate for its output is refused", () => {
+		const text = oneModel().replace(', output: "0.40"', "");
+		expect(linesOf(text)).toEqual([
+			'6: models[0].rates: a model of kind chat needs a rate for input and output; "0" makes it free',
+		]);
+	});
+});
+
+describe("catalog check", () => {
+	test("sums up a good file, with rates as the file writes them", () => {
+		const check = checkCatalog(FULL, ENV);
+		expect(check).toMatchObject({
+			ok: true,
+			models: [
+				{ id: "llama-3.3-70b-instruct", replicas: 2, rates: { input: "0.23", cached_input: "0.06", output: "0.4" } },
+				{ id: "bge", replicas: 1 },
+				{ id: "whisper", rates: { audio_second: "0.0001" } },
+			],
+		});
+		expect(formatCatalogCheck(check)).toContain("\n  bge (embedding, 1 replica): input 0.01, cached_input 0.01\n");
+		expect(JSON.stringify(check)).not.toContain("key-1");
+	});
+
+	test("lists the problems of a bad one", () => {
+		expect(formatCatalogCheck(checkCatalog("models: 1\n", {}))).toBe(
+			"the catalogue has a problem:\n  line 1: models: must be a list",
+		);
+	});
+});

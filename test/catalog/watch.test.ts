@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { ReloadResult } from "../../src/catalog/catalog.ts";
+import { type CatalogWatch, watchCatalog } from "../../src/catalog/watch.ts";
+
+let directory: string;
+let path: string;
+let watching: CatalogWatch | undefined;
+
+beforeEach(() => {
+	directory = mkdtempSync(join(tmpdir(), "catalog-"));
+	path = join(directory, "tollgate.yaml");
+});
+afterEach(() => {
+	watching?.stop();
+	rmSync(directory, { recursive: true });
+});
+
+const OK: ReloadResult = { ok: true };
+const AWAY: ReloadResult = { ok: false, lasting: false, problems: [] };
+const NEVER_MS = 3_600_000;
+
+/** Watches `path`; `next()` gives the text that the next reload read. */
+function watchIt(options: { pollMs: number; settleMs?: number; answer?: () => ReloadResult }) {
+	const texts: string[] = [];
+	const waiters: ((text: string) => void)[] = [];
+	let reloads = 0;
+	const reload = async () => {
+		reloads++;
+		const text = await readFile(path, "utf8");
+		const waiter = waiters.shift();
+		if (waiter === undefined) texts.push(text);
+		else waiter(text);
+		return options.answer?.() ?? OK;
+	};
+	watching = watchCatalog(
+		{ clock: systemClock, log: silentLog, reload },
+		{ path, pollMs: options.pollMs, settleMs: options.settleMs ?? 10, events: options.pollMs === NEVER_MS },
+	);
+	const next = async () => texts.shift() ?? (await new Promise<string>((resolve) => waiters.push(resolve)));
+	return { next, reloads: () => reloads };
+}
+
+describe.each([
+	["by events of the directory alone", NEVER_MS],
+	["by the poll alone", 30],
+] as const)("a change is noticed %s:", (_, pollMs) => {
+	test("an atomic rename over the file", async () => {
+		writeFileSync(path, "one");
+		const { next } = watchIt({ pollMs });
+		expect(await next()).toBe("one");
+		writeFileSync(join(directory, "new"), "two");
+		renameSync(join(directory, "new"), path);
+		expect(await next()).toBe("two");
+		writeFileSync(join(directory, "new"), "three");
+		renameSync(join(directory, "new"), path);
+		expect(await next()).toBe("three");
+	});
+
+	test("a write in place", async () => {
+		writeFileSync(path, "one");
+		const { next } = watchIt({ pollMs });
+		expect(await next()).toBe("one");
+		writeFileSync(path, "two");
+		expect(await next()).toBe("two");
+	});
+
+	test("a removed file that comes back", async () => {
+		writeFileSync(path, "one");
+		const { next } = watchIt({ pollMs });
+		expect(await next()).toBe("one");
+		rmSync(path);
+		writeFileSync(path, "two");
+		expect(await next()).toBe("two");
+	});
+
+	test("a switched link of mounted configuration", async () => {
+		for (const version of ["v1", "v2"]) {
+			mkdirSync(join(directory, version));
+			writeFileSync(join(directory, version, "tollgate.yaml"), version);
+		}
+		symlinkSync("v1", join(directory, "..data"));
+		symlinkSync(join("..data", "tollgate.yaml"), path);
+		const { next } = watchIt({ pollMs });
+		expect(await next()).toBe("v1");
+		symlinkSync("v2", join(directory, "..data_tmp"));
+		renameSync(join(directory, "..data_tmp"), join(directory, "..data"));
+		expect(await next()).toBe("v2");
+	});
+});
+
+test("a reload that failed for a passing reason is tried again with the same file, one that cannot succeed is not", async () => {
+	writeFileSync(path, "one");
+	const answers = [AWAY, AWAY, { ok: false, lasting: true, problems: [] } as const];
+	const { next, reloads } = watchIt({ pollMs: 20, answer: () => answers.shift() ?? OK });
+	await next();
+	await next();
+	await next();
+	// A change read by the poll after it shows that polls went by without another try of the old text.
+	const seen = next();
+	await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)));
+	expect(reloads()).toBe(3);
+	writeFileSync(path, "two");
+	expect(await seen).toBe("two");
+});
+
+test("a file that is still being written is not read", async () => {
+	writeFileSync(path, "one");
+	const { next } = watchIt({ pollMs: NEVER_MS, settleMs: 60 });
+	expect(await next()).toBe("one");
+	let text = "";
+	for (let part = 0; part < 30; part++) {
+		text += `part ${part}\n`;
+		writeFileSync(path, text);
+		await Bun.sleep(5);
+	}
+	expect(await next()).toBe(text);
+});
+
+test("nothing is read after stop", async () => {
+	writeFileSync(path, "one");
+	const { next, reloads } = watchIt({ pollMs: 5, settleMs: 1 });
+	await next();
+	watching?.stop();
+	writeFileSync(path, "two");
+	await Bun.sleep(60);
+	expect(reloads()).toBe(1);
+});

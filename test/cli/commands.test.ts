@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createDigest } from "../../src/keys/digest.ts";
+import { keyLoader } from "../../src/keys/key-loader.ts";
+import { parseSecret } from "../../src/keys/secret.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { runCli } from "./run-cli.ts";
+
+const PEPPER = "p".repeat(32);
+let database: TestDatabase;
+let env: Record<string, string>;
+let folder: string;
+
+beforeAll(async () => {
+	database = await createTestDatabase();
+	folder = mkdtempSync(join(tmpdir(), "tollgate-cli-"));
+	env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), KEY_PEPPER: PEPPER, CONSOLE_SECRET: PEPPER };
+});
+afterAll(async () => {
+	await database.drop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+const run = (...args: string[]) => runCli([...args, "--json"], env);
+let made = 0;
+async function newAccount(): Promise<string> {
+	made += 1;
+	return (await run("account", "create", "--email", `cli${made}@example.com`)).json<{ id: string }>().id;
+}
+async function newKey(account: string, ...settings: string[]): Promise<{ id: string; secret: string }> {
+	return (await run("key", "create", "--account", account, "--name", "k", ...settings)).json();
+}
+
+describe("from an account to a key", () => {
+	test("account create, topup create, topup confirm, account show, key create print what they are documented to", async () => {
+		const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
+		expect(account.exitCode).toBe(0);
+		const { id } = account.json<{ id: string }>();
+		expect(account.json<object>()).toEqual({ id: expect.stringMatching(/^acc_[0-9a-f]{32}$/) });
+
+		const topUp = (await run("topup", "create", "--account", id, "--usd", "100", "--reference", "R1")).json<{
+			id: string;
+		}>();
+		expect(topUp).toEqual({ id: expect.stringMatching(/^top_/), status: "pending" } as never);
+		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
+		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
+		const credit = { balance_usd: "100.00", held_usd: "0.00", available_usd: "100.00", spent_usd: "0.00" };
+		expect((await run("account", "show", id)).json<object>()).toEqual({ id, ...credit });
+		expect((await run("account", "show", "ADA@example.com")).json<object>()).toEqual({ id, ...credit });
+
+		const key = (
+			await run(
+				"key",
+				"create",
+				"--account",
+				id,
+				"--name",
+				"prod",
+				"--cap-usd",
+				"0.5",
+				"--models",
+				"a,b",
+				"--expires",
+				"2099-01-31",
+			)
+		).json<{ id: string; secret: string }>();
+		const secret = parseSecret(key.secret, "service");
+		if (secret === undefined) throw new Error("no secret");
+		const loaded = await keyLoader(database.hot)(createDigest(PEPPER)(secret));
+		expect(loaded.key).toMatchObject({
+			id: key.id,
+			name: "prod",
+			capNanoUsd: 500_000_000,
+			models: ["a", "b"],
+			expiresAtMs: Date.UTC(2099, 0, 31),
+		});
+		expect(loaded.account).toEqual({ state: "active", toppedUp: true, signedIn: true });
+	});
+
+	test("lists come as data and next, and go on from there", async () => {
+		const account = await newAccount();
+		const ids: string[] = [];
+		for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
+		const first = (await run("key", "list", "--account", account, "--limit", "2")).json<{
+			data: { id: string }[];
+			next: string;
+		}>();
+		expect(first.data.map((key) => key.id)).toEqual([ids[2] as string, ids[1] as string]);
+		const second = (await run("key", "list", "--account", account, "--limit", "2", "--after", first.next)).json<{
+			data: { id: string }[];
+		}>();
+		expect(second).toMatchObject({ data: [{ id: ids[0] as string }], next: null } as never);
+		const accounts = (await run("account", "list", "--limit", "1")).json<{ data: object[] }>();
+		expect(accounts.data).toMatchObject([{ id: account, state: "active", topped_up: false }]);
+		await run("topup", "create", "--account", account, "--usd", "250", "--reference", "list");
+		const topUps = (await run("topup", "list", "--account", account, "--status", "pending")).json<{ data: object[] }>();
+		expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
+	});
+
+	test("no secret is ever listed", async () => {
+		const account = await newAccount();
+		const { secret } = await newKey(account);
+		const listed = await run("key", "list", "--account", account);
+		expect(listed.stdout).not.toContain(secret.slice(16, -4));
+		expect(listed.stdout).toContain(secret.slice(-4));
+	});
+
+	test("update and rotate change and replace a key", async () => {
+		const account = await newAccount();
+		const { id } = await newKey(account, "--cap-usd", "5");
+		expect(
+			(
+				await run("key", "update", id, "--cap-usd", "none", "--models", "x", "--concurrency", "3", "--name", "new")
+			).json<object>(),
+		).toEqual({ id });
+		const fresh = (await run("key", "rotate", id, "--grace", "0")).json<{ id: string; secret: string }>();
+		const { data } = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
+		expect(data).toMatchObject([
+			{ id: fresh.id, name: "new", state: "active", cap_usd: null, models: ["x"], concurrency: 3 },
+			{ id, state: "revoked", replaced_by: fresh.id },
+		]);
+	});
+
+	test("without --json people read the same", async () => {
+		const account = await newAccount();
+		const shown = await runCli(["account", "show", account], env);
+		expect(shown.stdout).toContain("available USD 0.00");
+		const created = await runCli(["key", "create", "--account", account, "--name", "k"], env);
+		expect(created.stdout).toContain("sk_service_");
+		expect((await runCli(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
+	});
+});
+
+describe("waiting until a change is in force", () => {
+	async function addInstance(id: string, leaseSeconds: number): Promise<void> {
+		await database.sql`insert into instance (id, epoch, state, lease_until) values (${id}, 1, 'live', now() + make_interval(secs => ${leaseSeconds}))`;
+	}
+	const stateOf = async (id: string) => (await database.sql`select state from instance where id = ${id}`)[0]?.state;
+	const removeAll = () => database.sql`delete from instance`;
+
+	test("with no instance a revocation is in force at once", async () => {
+		const { id } = await newKey(await newAccount());
+		const revoked = await run("key", "revoke", id);
+		expect(revoked.exitCode).toBe(0);
+		expect(revoked.json<object>()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
+	});
+
+	test("an instance that is silent is waited for until its lease is over, and is fenced off then", async () => {
+		const { id } = await newKey(await newAccount());
+		await addInstance("silent", 1);
+		const startedMs = performance.now();
+		const revoked = await run("key", "revoke", id);
+		expect(revoked.json<object>()).toMatchObject({ effective: true });
+		expect(performance.now() - startedMs).toBeGreaterThan(1_500);
+		expect(await stateOf("silent")).toBe("dead");
+		await removeAll();
+	});
+
+	test("--no-wait names those that do not know of it; a deadline that passes is a failure", async () => {
+		const { id } = await newKey(await newAccount());
+		await addInstance("busy", 300);
+		const noWait = await run("key", "revoke", id, "--no-wait");
+		expect(noWait.exitCode).toBe(0);
+		expect(noWait.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "busy", epoch: 1 }] });
+		const timedOut = await run("key", "revoke", id, "--timeout", "0");
+		expect([timedOut.exitCode, timedOut.json<{ effective: boolean }>().effective]).toEqual([1, false]);
+		await removeAll();
+	});
+
+	test("an instance that applies it ends the wait", async () => {
+		const account = await newAccount();
+		await addInstance("quick", 300);
+		const suspended = run("account", "suspend", account);
+		const giveUpAt = performance.now() + 10_000;
+		while (performance.now() < giveUpAt) {
+			const [row] = await database.sql`select max(seq) as seq from control_log where subject = ${account}`;
+			if (row?.seq !== null) break;
+			await Bun.sleep(5);
+		}
+		await database.sql`update instance set applied_seq = (select seq from control_clock) where id = 'quick'`;
+		expect((await suspended).json<object>()).toMatchObject({ id: account, state: "suspended", effective: true });
+		expect((await run("account", "unsuspend", account, "--no-wait")).json<object>()).toMatchObject({ state: "active" });
+		await removeAll();
+	});
+
+	test("instances are listed, and a lost one is recovered only once its lease is over and its loss attested", async () => {
+		await addInstance("gone", 300);
+		const { data } = (await run("instance", "list")).json<{ data: object[] }>();
+		expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", lease_over: false, leased_usd: "0.00" }]);
+		expect((await run("instance", "recover", "gone")).exitCode).toBe(2);
+		const running = await run("instance", "recover", "gone", "--journal-lost");
+		expect([running.exitCode, JSON.parse(running.stderr).error.code]).toEqual([1, "conflict"]);
+		await database.sql`update instance set lease_until = now() - interval '1 second'`;
+		expect((await run("instance", "recover", "gone", "--journal-lost")).json<object>()).toEqual({
+			id: "gone",
+			epochs: 1,
+			leases: 0,
+		});
+		expect((await run("instance", "list")).json<object>()).toEqual({ data: [], next: null });
+		expect((await run("instance", "list", "--all")).json<{ data: object[] }>().data).toMatchObject([
+			{ id: "gone", state: "left" },
+		]);
+		await removeAll();
+	});
+});
+
+describe("the books and the catalogue", () => {
+	test("reconcile is ok on sound books and exits 1 on broken ones", async () => {
+		const sound = await run("ledger", "reconcile");
+		expect(sound.json<{ checks: { ok: boolean }[] }>()).toMatchObject({ ok: true } as never);
+		expect(sound.json<{ checks: unknown[] }>().checks.length).toBeGreaterThan(5);
+		const account = await newAccount();
+		await database.sql`update budget set limit_nano_usd = 1 where id = ${account}`;
+		const broken = await run("ledger", "reconcile");
+		expect([broken.exitCode, broken.json<{ ok: boolean }>().ok]).toEqual([1, false]);
+		await database.sql`update budget set limit_nano_usd = 0 where id = ${account}`;
+	});
+
+	test("catalog check needs neither database nor configuration", async () => {
+		const good = join(folder, "good.yaml");
+		writeFileSync(
+			good,
+			"models:\n  - id: m\n    kind: chat\n    context_length: 1000\n    max_output_tokens: 100\n    rates: { input: '1', output: '2' }\n    upstreams:\n      - { url: 'http://127.0.0.1:1/v1', model: m, dialect: openai }\n",
+		);
+		const bad = join(folder, "bad.yaml");
+		writeFileSync(bad, "models:\n  - id: m\n    colour: red\n");
+		const broken = { NODE_ENV: "production", PORT: "x" };
+		const checked = await runCli(["catalog", "check", good, "--json"], broken);
+		expect(checked.json<object>()).toMatchObject({
+			ok: true,
+			models: [{ id: "m", rates: { input: "1", output: "2" } }],
+		});
+		const refused = await runCli(["catalog", "check", bad, "--json"], broken);
+		expect(refused.exitCode).toBe(1);
+		expect(refused.json<{ problems: { line: number }[] }>().problems.map((problem) => problem.line)).toContain(3);
+		expect((await runCli(["catalog", "check", join(folder, "none.yaml")], broken)).exitCode).toBe(1);
+		const shown = await runCli(["catalog", "show", "--json"], { ...env, CONFIG: good });
+		expect(shown.json<object>()).toMatchObject({ ok: true, models: [{ id: "m" }] });
+	});
+});
+
+describe("errors", () => {
+	test("wrong usage is exit code 2 with the reason on stderr and nothing on stdout", async () => {
+		const wrong = [
+			["nope"],
+			["key"],
+			["key", "nope"],
+			["account", "create"],
+			["account", "show"],
+			["account", "show", "a", "b"],
+			["key", "list", "--account"],
+			["topup", "create", "--account", "a", "--usd", "1e3", "--reference", "r"],
+			["account", "list", "--nope"],
+			["key", "rotate", "k", "--grace", "soon"],
+			["key", "create", "--account", "a", "--name", "n", "--expires", "2027-02-31"],
+			["key", "update", "k"],
+			["serve", "--nope"],
+		];
+		const results = await Promise.all(wrong.map((args) => runCli(args, env)));
+		for (const [place, result] of results.entries()) {
+			expect({ args: wrong[place], exitCode: result.exitCode, stdout: result.stdout }).toEqual({
+				args: wrong[place],
+				exitCode: 2,
+				stdout: "",
+			});
+			expect(result.stderr).toStartWith("error: ");
+		}
+	});
+
+	test("a refusal is exit code 1 with the reason on stderr, as JSON too", async () => {
+		const account = await newAccount();
+		const little = await run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little");
+		expect([little.exitCode, little.stdout]).toEqual([1, ""]);
+		expect(JSON.parse(little.stderr)).toEqual({
+			error: { code: "invalid_request", message: "A top-up is at least USD 100." },
+		});
+		const missing = await runCli(["account", "show", "acc_none"], env);
+		expect([missing.exitCode, missing.stdout, missing.stderr]).toEqual([
+			1,
+			"",
+			"error: There is no account acc_none.\n",
+		]);
+	});
+
+	test("a wrong configuration or a database that is away is exit code 1, without a stack or a password", async () => {
+		const configuration = await runCli(["account", "list"], { ...env, PORT: "x" });
+		expect([configuration.exitCode, configuration.stdout]).toEqual([1, ""]);
+		expect(configuration.stderr).toContain("PORT");
+		const away = await runCli(["account", "list"], { ...env, DATABASE_URL: "postgres://user:hunter2@127.0.0.1:1/x" });
+		expect([away.exitCode, away.stdout]).toEqual([1, ""]);
+		expect(away.stderr).toStartWith("error: ");
+		expect(away.stderr).not.toContain("hunter2");
+		expect(away.stderr).not.toContain("    at ");
+	});
+
+	test("help and version need nothing, and every command has its own help", async () => {
+		const broken = { PORT: "x" };
+		const help = await runCli(["help"], broken);
+		expect([help.exitCode, help.stderr]).toEqual([0, ""]);
+		for (const name of ["serve", "migrate", "key revoke", "topup reject", "instance recover", "DATABASE_URL"])
+			expect(help.stdout).toContain(name);
+		for (const args of [
+			["key", "revoke", "--help"],
+			["help", "key", "revoke"],
+		]) {
+			expect((await runCli(args, broken)).stdout).toStartWith("Usage: tollgate key revoke ID");
+		}
+		expect((await runCli(["version", "--json"], broken)).json<object>()).toEqual({
+			version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+		});
+	});
+});

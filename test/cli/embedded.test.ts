@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../src/base/log.ts";
+import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { runCli } from "./run-cli.ts";
+
+let folder: string;
+beforeAll(() => {
+	folder = mkdtempSync(join(tmpdir(), "tollgate-cli-embedded-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("without DATABASE_URL", () => {
+	test("a command starts the embedded database for its own time; beside a running one it leaves it running", async () => {
+		const dataDir = join(folder, "data");
+		const env = { DATA_DIR: dataDir };
+		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder);
+		expect(created.stderr).toBe("");
+		const { id } = created.json<{ id: string }>();
+		expect(runningEmbeddedUrl(dataDir)).toBeUndefined();
+
+		const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir });
+		try {
+			const key = await runCli(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
+			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
+			expect(key.stderr).toContain("KEY_PEPPER is not set: one was made");
+			const migrated = await runCli(["migrate", "--json"], env, folder);
+			expect(migrated.json<object>()).toEqual({ applied: [] });
+			expect(runningEmbeddedUrl(dataDir)).toBe(server.url);
+		} finally {
+			await server.stop();
+		}
+	}, 60_000);
+});

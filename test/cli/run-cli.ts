@@ -1,0 +1,39 @@
+import { join } from "node:path";
+
+export interface CliResult {
+	readonly exitCode: number;
+	readonly stdout: string;
+	readonly stderr: string;
+	/** stdout as JSON. */
+	json<Shape>(): Shape;
+}
+
+export const MAIN = join(import.meta.dir, "../../src/main.ts");
+
+/** Runs the command line as a process of its own, with nothing of this process's environment but what programs need. */
+export async function runCli(
+	args: readonly string[],
+	env: Record<string, string>,
+	cwd = import.meta.dir,
+): Promise<CliResult> {
+	const child = Bun.spawn([process.execPath, MAIN, ...args], {
+		cwd,
+		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...env },
+		stdout: "pipe",
+		stderr: "pipe",
+	});
+	const [stdout, stderr, exitCode] = await Promise.all([
+		new Response(child.stdout).text(),
+		new Response(child.stderr).text(),
+		child.exited,
+	]);
+	return {
+		exitCode,
+		stdout,
+		stderr,
+		json() {
+			if (!stdout.endsWith("\n") || stdout.trim().includes("\n")) throw new Error(`not one line: ${stdout} ${stderr}`);
+			return JSON.parse(stdout);
+		},
+	};
+}

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { MAIN, runCli } from "./run-cli.ts";
+
+const CATALOGUE = `models:
+  - id: m
+    kind: chat
+    context_length: 1000
+    max_output_tokens: 100
+    rates: { input: '1', output: '2' }
+    upstreams:
+      - { url: 'http://127.0.0.1:1/v1', model: m, dialect: openai }
+`;
+
+let database: TestDatabase;
+let folder: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+	database = await createTestDatabase();
+	folder = mkdtempSync(join(tmpdir(), "tollgate-serve-"));
+	const config = join(folder, "tollgate.yaml");
+	writeFileSync(config, CATALOGUE);
+	env = {
+		PORT: "0",
+		DATABASE_URL: database.url,
+		DATA_DIR: join(folder, "data"),
+		CONFIG: config,
+		DRAIN_S: "2",
+		LEASE_TTL_S: "5",
+	};
+});
+afterAll(async () => {
+	await database.drop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+interface Started {
+	readonly url: string;
+	readonly pid: number;
+	kill(signal: NodeJS.Signals): void;
+	/** Resolves once a line with this message was logged. */
+	logged(message: string): Promise<Record<string, unknown>>;
+	exited: Promise<number>;
+}
+
+async function start(more: Record<string, string> = {}): Promise<Started> {
+	const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+		cwd: folder,
+		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...env, ...more },
+		stdout: "ignore",
+		stderr: "pipe",
+	});
+	const lines: Record<string, unknown>[] = [];
+	const waiting: { message: string; resolve: (line: Record<string, unknown>) => void }[] = [];
+	void (async () => {
+		let rest = "";
+		const decoder = new TextDecoder();
+		for await (const chunk of child.stderr) {
+			const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+			rest = parts.pop() ?? "";
+			for (const part of parts) {
+				if (!part.startsWith("{")) continue;
+				const line = JSON.parse(part) as Record<string, unknown>;
+				lines.push(line);
+				for (const one of waiting) if (one.message === line.message) one.resolve(line);
+			}
+		}
+	})();
+	const logged = (message: string) => {
+		const found = lines.find((line) => line.message === message);
+		if (found !== undefined) return Promise.resolve(found);
+		return new Promise<Record<string, unknown>>((resolve) => waiting.push({ message, resolve }));
+	};
+	const { url } = await logged("listening");
+	return { url: String(url), pid: child.pid, kill: (signal) => child.kill(signal), logged, exited: child.exited };
+}
+
+describe("serve", () => {
+	test("serves until SIGTERM, hears of commands, leaves the cluster, and exits 0", async () => {
+		const server = await start();
+		expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+
+		const { id: account } = (await runCli(["account", "create", "--email", "s@example.com", "--json"], env)).json<{
+			id: string;
+		}>();
+		const key = (await runCli(["key", "create", "--account", account, "--name", "k", "--json"], env)).json<{
+			id: string;
+			secret: string;
+		}>();
+		const models = () => fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${key.secret}` } });
+		expect((await models()).status).toBe(200);
+
+		const revoked = await runCli(["key", "revoke", key.id, "--json"], env);
+		expect(revoked.json<{ effective: boolean; elapsed_ms: number }>()).toMatchObject({ effective: true });
+		expect(revoked.json<{ elapsed_ms: number }>().elapsed_ms).toBeLessThan(2_000);
+		const refused = await models();
+		expect(refused.status).toBe(401);
+		expect(((await refused.json()) as { error: { code: string } }).error.code).toBe("api_key_revoked");
+
+		const { data } = (await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>();
+		expect(data).toMatchObject([{ state: "live", lease_over: false }]);
+		server.kill("SIGTERM");
+		expect(await server.exited).toBe(0);
+		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);
+	});
+
+	test("has the runtime's fetch slots raised without becoming another process", async () => {
+		const server = await start();
+		const environment = await Bun.file(`/proc/${server.pid}/environ`).text();
+		expect(environment.split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=65535");
+		server.kill("SIGINT");
+		expect(await server.exited).toBe(0);
+	});
+
+	test("a port in use, a wrong catalogue and a wrong configuration are exit code 1 with the reason", async () => {
+		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+		const inUse = await runCli(["serve"], { ...env, PORT: String(taken.port) });
+		taken.stop(true);
+		expect(inUse.exitCode).toBe(1);
+		expect(inUse.stderr).toContain("error: the port is in use");
+		const catalogue = join(folder, "bad.yaml");
+		writeFileSync(catalogue, "models:\n  - id: m\n    colour: red\n");
+		const badCatalogue = await runCli(["serve"], { ...env, CONFIG: catalogue });
+		expect([badCatalogue.exitCode, badCatalogue.stderr.includes("colour")]).toEqual([1, true]);
+		expect((await runCli(["serve"], { ...env, LEASE_TTL_S: "1" })).exitCode).toBe(1);
+	});
+});

@@ -1,0 +1,335 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import fs, {
+	chmodSync,
+	existsSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CONFIG_TABLE, ConfigError, fetchSlotsEnvironment, loadConfig } from "../src/config.ts";
+import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
+
+let cwd: string;
+beforeEach(() => {
+	cwd = mkdtempSync(join(tmpdir(), "config-"));
+});
+afterEach(() => rmSync(cwd, { recursive: true }));
+
+const SECRET = "0123456789abcdef0123456789abcdef";
+const PRODUCTION = { NODE_ENV: "production", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET };
+
+function problemsOf(env: Record<string, string>): readonly string[] {
+	try {
+		loadConfig(env, cwd);
+	} catch (error) {
+		if (error instanceof ConfigError) return error.problems;
+		throw error;
+	}
+	return [];
+}
+
+describe("loadConfig", () => {
+	test("an empty environment in an empty directory is the first run, with the stated defaults", () => {
+		const { env, ...config } = loadConfig({}, cwd);
+		expect(env).toEqual({});
+		expect(config).toEqual({
+			port: 8080,
+			host: "127.0.0.1",
+			databaseUrl: null,
+			dataDir: join(cwd, ".data"),
+			configPath: null,
+			serviceName: "service",
+			instanceId: null,
+			workers: 1,
+			workerIndex: null,
+			journal: "process",
+			leaseTtlMs: 30_000,
+			keyPepper: null,
+			consoleSecret: null,
+			production: false,
+			demo: true,
+			logLevel: "info",
+			publicUrl: null,
+			drainMs: 25_000,
+			stripeSecretKey: null,
+			stripeWebhookSecrets: [],
+			stripeApiBase: null,
+			smtpUrl: null,
+			mailFrom: null,
+			githubClientId: null,
+			githubClientSecret: null,
+			googleClientId: null,
+			googleClientSecret: null,
+			metricsToken: null,
+			trustedProxies: [],
+			warnings: [],
+		});
+	});
+
+	test("empty values are as if not set", () => {
+		const empty = Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, ""]));
+		const { env: _, ...config } = loadConfig(empty, cwd);
+		const { env: __, ...defaults } = loadConfig({}, cwd);
+		expect(config).toEqual(defaults);
+	});
+
+	test("values are read, with times in milliseconds and paths absolute", () => {
+		writeFileSync(join(cwd, "my.yaml"), "");
+		const config = loadConfig(
+			{
+				PORT: "0",
+				HOST: "::1",
+				DATABASE_URL: "postgres:///tollgate?host=/run/postgresql",
+				DATA_DIR: "here",
+				CONFIG: "my.yaml",
+				WORKERS: "64",
+				JOURNAL: "host",
+				LEASE_TTL_S: "600",
+				DRAIN_S: "0",
+				PUBLIC_URL: "https://ai.example/",
+				STRIPE_WEBHOOK_SECRET: "whsec_a, whsec_b",
+				SMTP_URL: "smtp://u:p@mail:25",
+				MAIL_FROM: "Tollgate <a@b.example>",
+				TRUSTED_PROXIES: "10.0.0.0/8,::1, fd00::/8",
+			},
+			cwd,
+		);
+		expect(config).toMatchObject({
+			port: 0,
+			host: "::1",
+			databaseUrl: "postgres:///tollgate?host=/run/postgresql",
+			dataDir: join(cwd, "here"),
+			configPath: join(cwd, "my.yaml"),
+			demo: false,
+			workers: 64,
+			journal: "host",
+			leaseTtlMs: 600_000,
+			drainMs: 0,
+			publicUrl: "https://ai.example",
+			stripeWebhookSecrets: ["whsec_a", "whsec_b"],
+			trustedProxies: ["10.0.0.0/8", "::1", "fd00::/8"],
+		});
+	});
+
+	test("every problem is reported together", () => {
+		const problems = problemsOf({
+			PORT: "80a",
+			HOST: "a b",
+			DATABASE_URL: "mysql://root:hunter2@db",
+			CONFIG: "absent.yaml",
+			SERVICE_NAME: "Acme",
+			INSTANCE_ID: "a/b",
+			WORKERS: "0",
+			JOURNAL: "none",
+			LEASE_TTL_S: "4",
+			LOG_LEVEL: "loud",
+			PUBLIC_URL: "https://ai.example/path",
+			DRAIN_S: "-1",
+			STRIPE_API_BASE: "stripe",
+			SMTP_URL: "smtp://mail",
+			GITHUB_CLIENT_ID: "x",
+			GOOGLE_CLIENT_SECRET: "x",
+			METRICS_TOKEN: "short",
+			TRUSTED_PROXIES: "10.0.0.0/33, nowhere, ::1/129, 10.0.0.1",
+		});
+		const named = problems.map((problem) => /^[A-Z_]+/.exec(problem)?.[0]);
+		expect(new Set(named)).toEqual(
+			new Set([
+				"PORT",
+				"HOST",
+				"DATABASE_URL",
+				"CONFIG",
+				"SERVICE_NAME",
+				"INSTANCE_ID",
+				"WORKERS",
+				"JOURNAL",
+				"LEASE_TTL_S",
+				"LOG_LEVEL",
+				"PUBLIC_URL",
+				"DRAIN_S",
+				"STRIPE_API_BASE",
+				"MAIL_FROM",
+				"GITHUB_CLIENT_ID",
+				"GOOGLE_CLIENT_ID",
+				"METRICS_TOKEN",
+				"TRUSTED_PROXIES",
+			]),
+		);
+		expect(named.filter((name) => name === "TRUSTED_PROXIES").length).toBe(3);
+		expect(problems.join()).not.toContain("hunter2");
+	});
+
+	test("the default file is taken if it exists, and ends the first run", () => {
+		writeFileSync(join(cwd, "tollgate.yaml"), "models: []\n");
+		expect(loadConfig({}, cwd)).toMatchObject({ configPath: join(cwd, "tollgate.yaml"), demo: false });
+	});
+
+	test("a database alone ends the first run", () => {
+		expect(loadConfig({ DATABASE_URL: "postgres://db/x" }, cwd)).toMatchObject({ configPath: null, demo: false });
+	});
+
+	test("is frozen all the way, and a later change of the environment does not reach it", () => {
+		const env: Record<string, string> = { TRUSTED_PROXIES: "::1", A: "1" };
+		const config = loadConfig(env, cwd);
+		env.A = "2";
+		expect(config.env.A).toBe("1");
+		for (const part of [config, config.env, config.trustedProxies, config.stripeWebhookSecrets, config.warnings]) {
+			expect(Object.isFrozen(part)).toBe(true);
+		}
+	});
+
+	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
+		const source = readFileSync(join(import.meta.dir, "../src/config.ts"), "utf8");
+		const body = source.slice(source.indexOf("export function loadConfig"));
+		const read = [...body.matchAll(/(?:read\.\w+\(|env\.)"?([A-Z][A-Z_]+)\b/g)].map((match) => match[1]);
+		const known = CONFIG_TABLE.map(({ name }) => name);
+		expect(new Set(known).size).toBe(known.length);
+		expect(new Set(read.filter((name) => !name?.startsWith("BUN_")))).toEqual(new Set(known));
+	});
+});
+
+describe("production", () => {
+	test("is refused without its secrets, or with short ones, whose values are not shown", () => {
+		expect(problemsOf({ NODE_ENV: "production" }).map((problem) => problem.split(" ")[0])).toEqual([
+			"KEY_PEPPER",
+			"CONSOLE_SECRET",
+		]);
+		const short = problemsOf({ ...PRODUCTION, KEY_PEPPER: "hunter2", CONSOLE_SECRET: SECRET.slice(1) });
+		expect(short.length).toBe(2);
+		expect(short.join()).not.toContain("hunter2");
+		// 32 bytes count, not 32 characters.
+		expect(problemsOf({ ...PRODUCTION, KEY_PEPPER: "ä".repeat(16) })).toEqual([]);
+	});
+
+	test("is refused while the runtime prints the headers of fetches", () => {
+		expect(problemsOf({ ...PRODUCTION, BUN_CONFIG_VERBOSE_FETCH: "curl" })[0]).toContain("BUN_CONFIG_VERBOSE_FETCH");
+		expect(loadConfig({ BUN_CONFIG_VERBOSE_FETCH: "1" }, cwd).warnings.length).toBe(1);
+	});
+
+	test("never runs the demo, and warns of an embedded database and of a missing catalogue", () => {
+		const config = loadConfig(PRODUCTION, cwd);
+		expect(config).toMatchObject({ production: true, demo: false });
+		expect(config.warnings.map((warning) => /DATABASE_URL|catalogue/.exec(warning)?.[0])).toEqual([
+			"DATABASE_URL",
+			"catalogue",
+		]);
+	});
+
+	test("is seen by a compiled binary, where process.env.NODE_ENV was replaced when it was built", async () => {
+		const entry = join(cwd, "entry.ts");
+		const config = join(import.meta.dir, "../src/config.ts");
+		writeFileSync(
+			entry,
+			`import { loadConfig } from ${JSON.stringify(config)};\nprocess.stdout.write(String(loadConfig().production));\n`,
+		);
+		const outfile = join(cwd, "binary");
+		const built = await Bun.build({
+			entrypoints: [entry],
+			compile: { outfile },
+			minify: { syntax: true, whitespace: true },
+		});
+		expect(built.success).toBe(true);
+		const run = (env: Record<string, string>) => Bun.spawnSync([outfile], { cwd, env }).stdout.toString();
+		expect(run(PRODUCTION)).toBe("true");
+		expect(run({})).toBe("false");
+	});
+});
+
+describe("fetchSlotsEnvironment", () => {
+	test("adds the slots once", () => {
+		const env = fetchSlotsEnvironment({ A: "1", B: undefined });
+		expect(env).toEqual({ A: "1", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" });
+		expect(fetchSlotsEnvironment(env ?? {})).toBeNull();
+		expect(fetchSlotsEnvironment({ BUN_CONFIG_MAX_HTTP_REQUESTS: "512" })).toBeNull();
+	});
+});
+
+describe("loadOrCreateSecrets", () => {
+	test("makes secrets and a name once, readable by their owner alone, and finds them again", () => {
+		const config = loadConfig({}, cwd);
+		const first = loadOrCreateSecrets(config);
+		expect(first.made).toEqual(["KEY_PEPPER", "CONSOLE_SECRET", "INSTANCE_ID"]);
+		expect(first.keyPepper).toMatch(/^[0-9a-f]{64}$/);
+		expect(first.keyPepper).not.toBe(first.consoleSecret);
+		expect(first.instanceId).toMatch(/^[A-Za-z0-9._-]{1,63}$/);
+		expect(first.path).toBe(join(cwd, ".data/secrets.json"));
+		expect(statSync(first.path).mode & 0o777).toBe(0o600);
+		expect(loadOrCreateSecrets(config)).toEqual({ ...first, made: [] });
+		expect(readdirSync(join(cwd, ".data")).sort()).toEqual(["instance-id", "secrets.json"]);
+	});
+
+	test("takes what the environment has, and the kept one stays for when it has not", () => {
+		const given = loadOrCreateSecrets(loadConfig({ KEY_PEPPER: "given", INSTANCE_ID: "here" }, cwd));
+		expect(given).toMatchObject({ keyPepper: "given", instanceId: "here", made: ["CONSOLE_SECRET"] });
+		const later = loadOrCreateSecrets(loadConfig({}, cwd));
+		expect(later.consoleSecret).toBe(given.consoleSecret);
+		expect(later.keyPepper).toMatch(/^[0-9a-f]{64}$/);
+	});
+
+	test("writes nothing where everything is given", () => {
+		loadOrCreateSecrets(loadConfig({ ...PRODUCTION, INSTANCE_ID: "i" }, cwd));
+		expect(existsSync(join(cwd, ".data"))).toBe(false);
+	});
+
+	test("processes that start together get the same secrets", async () => {
+		const script = join(cwd, "entry.ts");
+		const path = (name: string) => JSON.stringify(join(import.meta.dir, "../src", name));
+		writeFileSync(
+			script,
+			`import { loadConfig } from ${path("config.ts")};\nimport { loadOrCreateSecrets } from ${path("secrets.ts")};\nprocess.stdout.write(JSON.stringify(loadOrCreateSecrets(loadConfig({}, ${JSON.stringify(cwd)}))));\n`,
+		);
+		const runs = Array.from({ length: 6 }, () => Bun.spawn([process.execPath, script], { stdout: "pipe" }));
+		const answers = await Promise.all(runs.map(async (run) => JSON.parse(await new Response(run.stdout).text())));
+		for (const field of ["keyPepper", "consoleSecret", "instanceId"]) {
+			expect(new Set(answers.map((answer) => answer[field])).size).toBe(1);
+		}
+		expect(answers.filter((answer) => answer.made.includes("KEY_PEPPER")).length).toBe(1);
+	});
+
+	test("who loses the race takes the winner's secrets", () => {
+		const config = loadConfig({ INSTANCE_ID: "i" }, cwd);
+		let winner: ReturnType<typeof loadOrCreateSecrets> | undefined;
+		const late = {
+			...systemSecretsDeps,
+			fs: {
+				...fs,
+				linkSync(from: fs.PathLike, to: fs.PathLike) {
+					winner ??= loadOrCreateSecrets(config);
+					fs.linkSync(from, to);
+				},
+			},
+		};
+		const loser = loadOrCreateSecrets(config, late);
+		expect(loser.keyPepper).toBe(winner?.keyPepper ?? "");
+		expect(loser.made).toEqual([]);
+		expect(readdirSync(join(cwd, ".data"))).toEqual(["secrets.json"]);
+	});
+
+	test("a damaged file stops the start and is left as it is", () => {
+		const config = loadConfig({}, cwd);
+		const { path } = loadOrCreateSecrets(config);
+		for (const damaged of ["", "{", '{"key_pepper":"short","console_secret":"short"}', "null"]) {
+			writeFileSync(path, damaged);
+			expect(() => loadOrCreateSecrets(config)).toThrow(ConfigError);
+			expect(readFileSync(path, "utf8")).toBe(damaged);
+		}
+	});
+
+	test("a file that others could read is closed to them", () => {
+		const config = loadConfig({}, cwd);
+		const { path } = loadOrCreateSecrets(config);
+		chmodSync(path, 0o644);
+		loadOrCreateSecrets(config);
+		expect(statSync(path).mode & 0o777).toBe(0o600);
+	});
+
+	test("a DATA_DIR that is no directory is a problem of the configuration", () => {
+		writeFileSync(join(cwd, "file"), "");
+		expect(() => loadOrCreateSecrets(loadConfig({ DATA_DIR: "file" }, cwd))).toThrow("DATA_DIR must be a directory");
+	});
+});

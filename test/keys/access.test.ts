@@ -1,0 +1,120 @@
+import { describe, expect, test } from "bun:test";
+import { Fault } from "../../src/base/fault.ts";
+import { checkAccess } from "../../src/keys/access.ts";
+import { bearerSecret } from "../../src/keys/bearer.ts";
+import { createFailedAttempts, networkOf } from "../../src/keys/failed-attempts.ts";
+import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
+import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
+import { newSecret } from "../../src/keys/secret.ts";
+import { manualClock } from "./manual-clock.ts";
+
+const NOW = 1_800_000_000_000;
+
+function entry(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {
+	const owner = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true, ...account });
+	const fields = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
+	return createKeyEntry({ id: "key_1", accountId: "acc_1", name: "n", state: "active", ...fields, ...key }, owner);
+}
+
+function codeOf(run: () => unknown): string {
+	try {
+		run();
+		return "none";
+	} catch (error) {
+		if (error instanceof Fault) return error.code;
+		throw error;
+	}
+}
+
+describe("access", () => {
+	test("lets a good key of a good account in", () => {
+		expect(codeOf(() => checkAccess(entry(), NOW))).toBe("none");
+		expect(codeOf(() => checkAccess(entry({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
+	});
+
+	test("names the first reason: key before account, state before money", () => {
+		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
+		expect(codeOf(() => checkAccess(entry({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
+			"api_key_revoked",
+		);
+		expect(codeOf(() => checkAccess(entry({ expiresAtMs: NOW }, worst), NOW))).toBe("api_key_expired");
+		expect(codeOf(() => checkAccess(entry({}, worst), NOW))).toBe("account_suspended");
+		expect(codeOf(() => checkAccess(entry({}, { signedIn: false, toppedUp: false }), NOW))).toBe("sign_in_required");
+		expect(codeOf(() => checkAccess(entry({}, { toppedUp: false }), NOW))).toBe("top_up_required");
+	});
+
+	test("a key that the keyring let go of admits nothing", () => {
+		const stale = entry();
+		stale.current = false;
+		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
+	});
+});
+
+describe("bearer", () => {
+	const secret = newSecret("service");
+	const read = (headers: Record<string, string>) => bearerSecret(new Headers(headers), "service");
+
+	test("takes Authorization: Bearer in any case, or x-api-key alone, or both alike", () => {
+		expect(read({ authorization: `Bearer ${secret}` })).toBe(secret);
+		expect(read({ authorization: `bearer   ${secret} ` })).toBe(secret);
+		expect(read({ "x-api-key": secret })).toBe(secret);
+		expect(read({ authorization: `Bearer ${secret}`, "x-api-key": secret })).toBe(secret);
+	});
+
+	test("no key at all is missing_api_key", () => {
+		expect(codeOf(() => read({}))).toBe("missing_api_key");
+		expect(codeOf(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
+	});
+
+	test("anything that is no key of ours is invalid_api_key", () => {
+		for (const authorization of [
+			"Bearer x",
+			`Basic ${secret}`,
+			secret,
+			`Bearer ${secret} x`,
+			`Bearer ${"a".repeat(100_000)}`,
+		]) {
+			expect(codeOf(() => read({ authorization }))).toBe("invalid_api_key");
+		}
+		expect(codeOf(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
+	});
+
+	test("two different keys are refused although both are valid", () => {
+		expect(codeOf(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
+			"invalid_api_key",
+		);
+	});
+});
+
+describe("failed attempts", () => {
+	test("after the limit each failure of the address hears 429 until its minute is over", () => {
+		const clock = manualClock();
+		const attempts = createFailedAttempts({ clock }, { perMinuteMax: 3 });
+		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
+		clock.advance(20_000);
+		try {
+			attempts.count("192.0.2.1");
+			expect.unreachable();
+		} catch (error) {
+			expect(error).toBeInstanceOf(Fault);
+			expect([(error as Fault).code, (error as Fault).retryAfterS]).toEqual(["rate_limit_exceeded", 40]);
+		}
+		expect(codeOf(() => attempts.count("192.0.2.2"))).toBe("none");
+		clock.advance(40_000);
+		expect(codeOf(() => attempts.count("192.0.2.1"))).toBe("none");
+	});
+
+	test("an IPv6 /64 counts as one address, an IPv4-mapped one as its IPv4", () => {
+		expect(networkOf("2001:db8:0:1::5")).toBe("2001:db8:0:1");
+		expect(networkOf("2001:0DB8:0000:0001:ffff:1:2:3")).toBe("2001:db8:0:1");
+		expect(networkOf("::1")).toBe("0:0:0:0");
+		expect(networkOf("fe80::1%eth0")).toBe("fe80:0:0:0");
+		expect(networkOf("::ffff:192.0.2.7")).toBe("192.0.2.7");
+	});
+
+	test("remembers a bounded number of addresses", () => {
+		const attempts = createFailedAttempts({ clock: manualClock() }, { perMinuteMax: 3 });
+		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+		expect(attempts.size()).toBe(20_000);
+	});
+});

@@ -1,0 +1,272 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Fault } from "../../src/base/fault.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { ControlEntry } from "../../src/cluster/control-log.ts";
+import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
+import type { Keyring, KeyringOptions, LoadedKey } from "../../src/keys/keyring.ts";
+import { createKeyring } from "../../src/keys/keyring.ts";
+
+/** A keyring whose reads of the database the test answers one by one. */
+function scripted(options: KeyringOptions = {}) {
+	const asked: { digest: string; answer: (loaded: LoadedKey) => void; fail: (error: Error) => void }[] = [];
+	const load = (digest: string) => new Promise<LoadedKey>((answer, fail) => asked.push({ digest, answer, fail }));
+	return { ring: createKeyring({ load, log: silentLog }, options), asked };
+}
+
+/** A keyring over rows that answer at once. */
+function answering(rows: Map<string, LoadedKey>, options: KeyringOptions = {}) {
+	return createKeyring(
+		{ load: async (digest) => rows.get(digest) ?? { seq: 1, key: null, account: null }, log: silentLog },
+		options,
+	);
+}
+
+const good: AccountFields = { state: "active", toppedUp: true, signedIn: true };
+
+function fields(id: string, changes: Partial<KeyFields> = {}): KeyFields {
+	const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
+	return { id, accountId: "acc_1", name: id, state: "active", ...none, ...changes };
+}
+
+function loaded(
+	seq: number,
+	id: string,
+	changes: Partial<KeyFields> = {},
+	account: Partial<AccountFields> = {},
+): LoadedKey {
+	return { seq, key: fields(id, changes), account: { ...good, ...account } };
+}
+
+function keyChange(seq: number, id: string, changes: Partial<KeyFields>): ControlEntry {
+	return { seq, kind: "key", subject: id, payload: { ...fields(id, changes) } };
+}
+
+function accountChange(seq: number, changes: Partial<AccountFields>, subject = "acc_1"): ControlEntry {
+	return { seq, kind: "account", subject, payload: { ...good, ...changes } };
+}
+
+async function loadOne(ring: Keyring, digest: string): Promise<KeyEntry> {
+	const entry = await ring.load(digest);
+	if (entry === null) throw new Error(`${digest} is unknown`);
+	return entry;
+}
+
+/** Lets everything that is already resolved run. */
+const settle = () => Bun.sleep(0);
+
+describe("keyring", () => {
+	test("asks once however many wait for the same key, and then never again", async () => {
+		const { ring, asked } = scripted();
+		expect(ring.peek("d")).toBeUndefined();
+		const waiting = [ring.load("d"), ring.load("d"), ring.load("d")];
+		expect(ring.size().loading).toBe(1);
+		asked[0]?.answer(loaded(5, "key_1", { models: ["m"], capNanoUsd: 7 }));
+		const entries = await Promise.all(waiting);
+		expect(new Set(entries).size).toBe(1);
+		expect(ring.peek("d")).toBe(entries[0] as KeyEntry);
+		expect(await ring.load("d")).toBe(entries[0] as KeyEntry);
+		expect(asked.length).toBe(1);
+		expect(entries[0]).toMatchObject({
+			id: "key_1",
+			capNanoUsd: 7,
+			models: new Set(["m"]),
+			account: { id: "acc_1", state: "active" },
+		});
+		expect(ring.size()).toEqual({ keys: 1, unknown: 0, accounts: 1, loading: 0 });
+	});
+
+	test("a row read before a revocation that was applied meanwhile is read again", async () => {
+		const { ring, asked } = scripted();
+		const waiting = ring.load("d");
+		ring.apply(keyChange(6, "key_1", { state: "revoked" }));
+		asked[0]?.answer(loaded(5, "key_1"));
+		await settle();
+		expect(ring.peek("d")).toBeUndefined();
+		asked[1]?.answer(loaded(6, "key_1", { state: "revoked" }));
+		expect((await waiting)?.state).toBe("revoked");
+	});
+
+	test("a row read before its account was suspended is read again", async () => {
+		const { ring, asked } = scripted();
+		const waiting = ring.load("d");
+		ring.apply(accountChange(6, { state: "suspended" }));
+		asked[0]?.answer(loaded(5, "key_1"));
+		await settle();
+		asked[1]?.answer(loaded(6, "key_1", {}, { state: "suspended" }));
+		expect((await waiting)?.account.state).toBe("suspended");
+	});
+
+	test("a row newer than what was applied keeps what it knows when older entries arrive", async () => {
+		const { ring, asked } = scripted();
+		const waiting = ring.load("d");
+		asked[0]?.answer(loaded(9, "key_1", { state: "revoked", name: "new" }, { state: "suspended" }));
+		const entry = await waiting;
+		ring.apply(keyChange(7, "key_1", { name: "old" }));
+		ring.apply(accountChange(8, { state: "active" }));
+		expect(entry).toMatchObject({ state: "revoked", name: "new", account: { state: "suspended" } });
+		ring.apply(accountChange(10, { state: "active" }));
+		expect(entry?.account.state).toBe("active");
+	});
+
+	test("a change reaches a request that already holds the key", async () => {
+		const ring = answering(new Map([["d", loaded(1, "key_1")]]));
+		const held = await loadOne(ring, "d");
+		ring.apply(keyChange(2, "key_1", { state: "revoked", capNanoUsd: 3, models: ["a"] }));
+		expect(held).toMatchObject({ state: "revoked", capNanoUsd: 3, models: new Set(["a"]) });
+		ring.apply(accountChange(3, { state: "suspended" }));
+		expect(held.account.state).toBe("suspended");
+	});
+
+	test("all keys of an account share its state, also one that is loaded later by an older row", async () => {
+		const { ring, asked } = scripted();
+		const first = ring.load("d1");
+		asked[0]?.answer(loaded(9, "key_1", {}, { state: "suspended" }));
+		const entry1 = await first;
+		const second = ring.load("d2");
+		asked[1]?.answer(loaded(4, "key_2", {}, { state: "active" }));
+		const entry2 = await second;
+		expect(entry2?.account).toBe(entry1?.account as KeyEntry["account"]);
+		expect(entry2?.account.state).toBe("suspended");
+	});
+
+	test("an unknown digest is remembered until a key is made", async () => {
+		const { ring, asked } = scripted();
+		const first = ring.load("d");
+		asked[0]?.answer({ seq: 3, key: null, account: null });
+		expect(await first).toBeNull();
+		expect(ring.peek("d")).toBe("unknown");
+		ring.apply(keyChange(4, "key_1", {}));
+		expect(ring.peek("d")).toBeUndefined();
+		const second = ring.load("d");
+		asked[1]?.answer(loaded(4, "key_1"));
+		expect((await second)?.id).toBe("key_1");
+	});
+
+	test("a key made while its digest is looked up is not remembered as unknown", async () => {
+		const { ring, asked } = scripted();
+		const waiting = ring.load("d");
+		ring.apply(keyChange(4, "key_1", {}));
+		asked[0]?.answer({ seq: 3, key: null, account: null });
+		await settle();
+		asked[1]?.answer(loaded(4, "key_1"));
+		expect((await waiting)?.id).toBe("key_1");
+	});
+
+	test("entries about credit, recalls and the catalogue do not make a row outdated", async () => {
+		const { ring, asked } = scripted();
+		const waiting = ring.load("d");
+		for (const kind of ["budget", "recall", "catalog"] as const)
+			ring.apply({ seq: 50, kind, subject: "acc_1", payload: {} });
+		asked[0]?.answer(loaded(5, "key_1"));
+		expect((await waiting)?.id).toBe("key_1");
+	});
+
+	test("gives up with 503, not for ever, when rows stay older than what was applied", async () => {
+		let reads = 0;
+		const load = async () => {
+			reads += 1;
+			return loaded(1, "key_1");
+		};
+		const ring = createKeyring({ load, log: silentLog });
+		ring.apply(accountChange(9, {}));
+		expect(await ring.load("d").catch((error) => error.code)).toBe("service_unavailable");
+		expect(reads).toBe(5);
+		expect(ring.size().loading).toBe(0);
+	});
+
+	test("a database that cannot be asked is 503 with retry-after, never an unknown key, and is asked again", async () => {
+		const { ring, asked } = scripted();
+		const first = ring.load("d");
+		asked[0]?.fail(new Error("connection refused"));
+		const fault = await first.catch((error) => error);
+		expect(fault).toBeInstanceOf(Fault);
+		expect([fault.code, fault.retryAfterS]).toEqual(["service_unavailable", 1]);
+		expect(ring.peek("d")).toBeUndefined();
+		const second = ring.load("d");
+		asked[1]?.answer(loaded(1, "key_1"));
+		expect((await second)?.id).toBe("key_1");
+	});
+
+	test("after clear nothing is known, held keys admit nothing, and a load begun before is read again", async () => {
+		const { ring, asked } = scripted();
+		const first = ring.load("d1");
+		asked[0]?.answer(loaded(1, "key_1"));
+		const held = await first;
+		const waiting = ring.load("d2");
+		ring.clear();
+		expect(held?.current).toBe(false);
+		expect(ring.peek("d1")).toBeUndefined();
+		asked[1]?.answer(loaded(1, "key_2"));
+		await settle();
+		expect(ring.size().keys).toBe(0);
+		asked[2]?.answer(loaded(2, "key_2", { state: "revoked" }));
+		expect((await waiting)?.state).toBe("revoked");
+	});
+
+	test("keeps a bounded number of keys, those in use first, and marks the ones it lets go", async () => {
+		const rows = new Map(
+			Array.from({ length: 20 }, (_, i) => [`d${i}`, loaded(1, `key_${i}`, { accountId: `acc_${i}` })]),
+		);
+		const ring = answering(rows, { keysMax: 4 });
+		const hot = await loadOne(ring, "d0");
+		const entries: KeyEntry[] = [];
+		for (let i = 1; i < 20; i++) {
+			ring.peek("d0");
+			entries.push(await loadOne(ring, `d${i}`));
+		}
+		expect(ring.size()).toMatchObject({ keys: 4, accounts: 4 });
+		expect(hot.current).toBe(true);
+		expect(ring.peek("d0")).toBe(hot);
+		expect(entries.filter((entry) => entry.current).length).toBe(3);
+		expect(entries.filter((entry) => !entry.current).length).toBe(16);
+	});
+
+	test("remembers a bounded number of unknown digests", async () => {
+		const ring = answering(new Map(), { unknownMax: 10 });
+		for (let i = 0; i < 50; i++) await ring.load(`d${i}`);
+		expect(ring.size().unknown).toBe(10);
+		expect(ring.peek("d49")).toBe("unknown");
+		expect(ring.peek("d0")).toBeUndefined();
+	});
+
+	test("loads a bounded number at once", async () => {
+		const { ring, asked } = scripted({ loadsMax: 2 });
+		const waiting = [ring.load("d1"), ring.load("d2")];
+		expect(await ring.load("d3").catch((error) => error.code)).toBe("service_unavailable");
+		asked[0]?.answer(loaded(1, "key_1"));
+		asked[1]?.answer(loaded(1, "key_2"));
+		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
+	});
+
+	test("whatever the order of loads and changes, no key shows a state older than what was applied", async () => {
+		const step = fc.constantFrom("load", "change", "apply", "answer");
+		await fc.assert(
+			fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+				// The database's own state is its sequence number, written into the key's and the account's fields.
+				let newest = 0;
+				let applied = 0;
+				const pending: (() => void)[] = [];
+				const load = () =>
+					new Promise<LoadedKey>((resolve) => {
+						const row = loaded(newest, "key_1", { name: String(newest) });
+						pending.push(() => resolve(row));
+					});
+				const ring = createKeyring({ load, log: silentLog });
+				for (const name of steps) {
+					if (name === "load") void ring.load("d").catch(() => {});
+					else if (name === "change") newest += 1;
+					else if (name === "answer") pending.shift()?.();
+					else if (applied < newest) {
+						applied += 1;
+						ring.apply(keyChange(applied, "key_1", { name: String(applied) }));
+					}
+					await settle();
+					const entry = ring.peek("d");
+					if (entry !== undefined && entry !== "unknown") expect(Number(entry.name)).toBeGreaterThanOrEqual(applied);
+				}
+			}),
+			{ numRuns: 500 },
+		);
+	});
+});

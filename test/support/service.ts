@@ -1,0 +1,120 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { App } from "../../src/app.ts";
+import { createApp } from "../../src/app.ts";
+import { createLog } from "../../src/base/log.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { loadConfig } from "../../src/config.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import type { KeySettings } from "../../src/keys/key-settings.ts";
+import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import type { TestDatabase } from "./database.ts";
+import { createTestDatabase } from "./database.ts";
+import { waitFor } from "./wait.ts";
+
+/** The whole service in this process, on a port of its own, with a database of its own. */
+export interface TestService {
+	readonly app: App;
+	readonly url: string;
+	readonly db: TestDatabase;
+	readonly dataDir: string;
+	/** Lines of its log, parsed. */
+	readonly logged: readonly Record<string, unknown>[];
+	/** An account with confirmed credit, or none. Amounts in decimal dollars. */
+	account(options?: { credit?: string | null; exactCredit?: number }): Promise<string>;
+	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
+	/** Account with 100 dollars and a key, in one step. */
+	customer(options?: { exactCredit?: number; settings?: KeySettings }): Promise<{ accountId: string; keyId: string; secret: string }>;
+	/** POST with a key; JSON in. */
+	post(path: string, secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response>;
+	get(path: string, secret?: string): Promise<Response>;
+	/** Resolves when everything settled so far is in Postgres: no running requests, nothing queued. */
+	settled(): Promise<void>;
+	/** Usage rows of an account, oldest first. */
+	usage(accountId: string): Promise<Record<string, string | number | null>[]>;
+	stop(): Promise<void>;
+}
+
+/** `models` is YAML of the `models:` list; `limits` of the `limits:` section. */
+export async function startService(options: { models: string; limits?: string; env?: Record<string, string> }): Promise<TestService> {
+	const db = await createTestDatabase();
+	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
+	const configPath = join(dataDir, "tollgate.yaml");
+	writeFileSync(configPath, `models:\n${options.models}\n${options.limits ? `limits:\n${options.limits}\n` : ""}`);
+	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
+	const logged: Record<string, unknown>[] = [];
+	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
+	const app = await createApp(loadConfig(env, dataDir), { log });
+	const maker = { hot: db.hot, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
+
+	const service: TestService = {
+		app,
+		url: app.url,
+		db,
+		dataDir,
+		logged,
+		async account({ credit = "100", exactCredit } = {}) {
+			const { id } = await createAccount(db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+			if (credit !== null) {
+				const amount = parseUsd(credit);
+				if (amount === undefined) throw new Error(`not an amount: ${credit}`);
+				const topUp = await createTopUp(db.hot, { accountId: id, amountNanoUsd: amount, method: "transfer", reference: crypto.randomUUID() });
+				await confirmTopUp(db.hot, topUp.id, "test");
+				if (exactCredit !== undefined) {
+					const change = nanoUsd(exactCredit - amount);
+					await db.hot`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${change}, ${crypto.randomUUID()}, 'test', '', false)`;
+				}
+			}
+			return id;
+		},
+		async key(accountId, settings = {}) {
+			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
+			return { id, secret };
+		},
+		async customer({ exactCredit, settings } = {}) {
+			const accountId = await service.account(exactCredit === undefined ? {} : { exactCredit });
+			const { id, secret } = await service.key(accountId, settings);
+			return { accountId, keyId: id, secret };
+		},
+		post(path, secret, body, init = {}) {
+			const headers: Record<string, string> = { "content-type": "application/json" };
+			if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
+			return fetch(`${app.url}${path}`, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body), ...init });
+		},
+		get: (path, secret) => fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
+		async settled() {
+			await waitFor(() => {
+				const view = app.tenure.present()?.view();
+				return view !== undefined && view.running === 0 && view.queued === 0;
+			}, "all requests to be settled in Postgres");
+		},
+		async usage(accountId) {
+			return await db.sql`select * from usage_event where account_id = ${accountId} order by admitted_at, request_id`;
+		},
+		async stop() {
+			await app.stop();
+			await db.drop();
+			rmSync(dataDir, { recursive: true, force: true });
+		},
+	};
+	return service;
+}
+
+/** YAML of one chat model with round rates: USD 1 a million input tokens, USD 2 a million output tokens. */
+export function chatModel(options: { id?: string; url: string; dialect?: string; extra?: string }): string {
+	return `  - id: ${options.id ?? "test-model"}
+    kind: chat
+    modes: [chat, completions]
+    context_length: 8192
+    max_output_tokens: 1024
+    parameters: [temperature, top_p, max_tokens, max_completion_tokens, n, stop, seed, tools, tool_choice, response_format, logprobs, top_logprobs]
+    rates: { input: "1", cached_input: "0.5", output: "2" }
+${options.extra ?? ""}
+    upstreams:
+      - url: ${options.url}
+        model: served-name
+        dialect: ${options.dialect ?? "openai"}`;
+}

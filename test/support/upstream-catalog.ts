@@ -1,0 +1,94 @@
+/** Models over scripted upstreams, and chat calls to them, for tests that need no catalogue of their own. */
+import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
+import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
+import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import type { ChatCall } from "../../src/upstream/chat-stream.ts";
+import type { ChatChunk, ChatStream } from "../../src/upstream/reply.ts";
+
+const FREE = 0 as PicoUsdPerUnit;
+
+export function modelOver(upstreams: readonly UpstreamSpec[], more: Partial<Model> = {}): Model {
+	const id = more.id ?? "test-model";
+	const rateCard: RateCard = {
+		id: `${id}@1`,
+		version: 1,
+		input: FREE,
+		cachedInput: FREE,
+		output: FREE,
+		request: FREE,
+		image: FREE,
+		audioSecond: FREE,
+		search: FREE,
+	};
+	return {
+		id,
+		aliases: [],
+		name: id,
+		kind: "chat",
+		modes: new Set(["chat"]),
+		inputModalities: new Set(["text"]),
+		outputModalities: new Set(["text"]),
+		imageUrls: "data_only",
+		templateOverheadTokens: 64,
+		contextLength: 8192,
+		maxOutputTokens: 1024,
+		parameters: new Set(["temperature", "max_tokens", "stop", "n", "tools"]),
+		unsupportedParameters: "ignore",
+		rateCard,
+		upstreams,
+		createdS: 0,
+		...more,
+	};
+}
+
+export function snapshotOf(...models: Model[]): CatalogSnapshot {
+	return { revision: 1, models: new Map(models.map((model) => [model.id, model])), aliases: new Map() };
+}
+
+export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
+	return {
+		fields: { messages: [{ role: "user", content: "one two three" }] },
+		outputLimit: 100,
+		n: 1,
+		signal: new AbortController().signal,
+		affinity: undefined,
+		requestId: "req_test",
+		...more,
+	};
+}
+
+/** Limits with everything as by default but for what a test shortens. */
+export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
+	return { ...DEFAULT_LIMITS, ...more };
+}
+
+/** What a stream gave until its end or its failure. */
+export interface Collected {
+	chunks: ChatChunk[];
+	/** Per choice index. */
+	text: string[];
+	finish: string[];
+	outputBytes: number;
+	/** Undefined after a proper end. */
+	error: unknown;
+}
+
+export async function collect(stream: ChatStream): Promise<Collected> {
+	const collected: Collected = { chunks: [], text: [], finish: [], outputBytes: 0, error: undefined };
+	try {
+		for (;;) {
+			const chunks = await stream.next();
+			if (chunks === null) return collected;
+			for (const chunk of chunks) {
+				collected.chunks.push(chunk);
+				collected.outputBytes += chunk.outputBytes;
+				for (const { index, delta, finish_reason } of chunk.choices) {
+					collected.text[index] = (collected.text[index] ?? "") + (delta.content ?? "");
+					if (finish_reason !== null) collected.finish[index] = finish_reason;
+				}
+			}
+		}
+	} catch (error) {
+		return { ...collected, error };
+	}
+}

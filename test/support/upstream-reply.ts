@@ -1,0 +1,153 @@
+/** What a scripted upstream says to one request, in words that no dialect owns. See `upstream-server.ts`. */
+
+export interface ScriptUsage {
+	prompt: number;
+	completion: number;
+	cached?: number;
+	reasoning?: number;
+}
+
+export type Piece =
+	| { kind: "text" | "reasoning"; text: string }
+	/** The first piece of a call has its id and name, later ones only more arguments. */
+	| { kind: "tool"; index: number; id?: string; name?: string; arguments: string };
+
+/** How the answer breaks off, once so many pieces of the first choice have been sent. */
+export interface Break {
+	after: number;
+	how: "reset" | "end" | "stall" | "error";
+	/** The `error` event's body. */
+	body?: unknown;
+}
+
+export interface Script {
+	/** Undefined: echo the last message. */
+	pieces: Piece[] | undefined;
+	finish: string;
+	/** Undefined: count the pieces. Null: send none. */
+	usage: ScriptUsage | null | undefined;
+	/** Pause before each event. */
+	gapMs: number;
+	/** Pause before the headers. */
+	delayMs: number;
+	breaks: Break | undefined;
+	/** Instead of a chat answer. */
+	instead:
+		| { status: number; body: string | Uint8Array; headers: Record<string, string> }
+		| "hang"
+		| "reset"
+		| undefined;
+	endMarker: boolean;
+	/** Answer a streamed request with one JSON body. */
+	whole: boolean;
+	/** Merged into every event and body, and into every choice and delta. */
+	lies: { top: object; choice: object; delta: object };
+}
+
+/** Every method changes the reply and returns it. One piece is one token. */
+export interface Reply {
+	readonly script: Script;
+	/** Pieces as given, or one a word. */
+	text(text: string | string[]): Reply;
+	reasoning(text: string | string[]): Reply;
+	/** Arguments go out in two pieces. */
+	toolCall(name: string, args: object, id?: string): Reply;
+	stop(): Reply;
+	length(): Reply;
+	/** Any finish reason, legal or not. */
+	finish(reason: string): Reply;
+	usage(usage: ScriptUsage | null): Reply;
+	/** Each event this many milliseconds after the one before. */
+	trickle(gapMs: number): Reply;
+	delay(delayMs: number): Reply;
+	/** Never answers. */
+	hang(): Reply;
+	/** Breaks the connection before the headers. */
+	reset(): Reply;
+	/** Breaks the connection after so many pieces. */
+	dieAfter(pieces: number): Reply;
+	/** Ends the body cleanly, but without finish and end marker, after so many pieces. */
+	endAfter(pieces: number): Reply;
+	/** Says nothing more after so many pieces, the connection stays open. */
+	stallAfter(pieces: number): Reply;
+	/** Sends an error event after so many pieces (default 0: before the first), then `[DONE]`. */
+	errorEvent(after?: number, body?: unknown): Reply;
+	errorStatus(status: number, body?: unknown, headers?: Record<string, string>): Reply;
+	/** Status 200 with these bytes. */
+	raw(body: string | Uint8Array, contentType?: string): Reply;
+	withoutEndMarker(): Reply;
+	wholeBody(): Reply;
+	lie(lies: { top?: object; choice?: object; delta?: object }): Reply;
+}
+
+export function reply(): Reply {
+	const script: Script = {
+		pieces: undefined,
+		finish: "stop",
+		usage: undefined,
+		gapMs: 0,
+		delayMs: 0,
+		breaks: undefined,
+		instead: undefined,
+		endMarker: true,
+		whole: false,
+		lies: { top: {}, choice: {}, delta: {} },
+	};
+	const set = (change: Partial<Script>): Reply => {
+		Object.assign(script, change);
+		return self;
+	};
+	const add = (pieces: Piece[]): Reply => set({ pieces: [...(script.pieces ?? []), ...pieces] });
+	const self: Reply = {
+		script,
+		text: (text) => add(wordsOf(text).map((word) => ({ kind: "text", text: word }))),
+		reasoning: (text) => add(wordsOf(text).map((word) => ({ kind: "reasoning", text: word }))),
+		toolCall(name, args, id) {
+			const index = new Set(
+				(script.pieces ?? []).map((piece) => (piece.kind === "tool" ? piece.index : -1)).filter((at) => at >= 0),
+			).size;
+			const json = JSON.stringify(args);
+			const half = Math.ceil(json.length / 2);
+			set({ finish: "tool_calls" });
+			return add([
+				{ kind: "tool", index, id: id ?? `call_${index}`, name, arguments: json.slice(0, half) },
+				{ kind: "tool", index, arguments: json.slice(half) },
+			]);
+		},
+		stop: () => set({ finish: "stop" }),
+		length: () => set({ finish: "length" }),
+		finish: (finish) => set({ finish }),
+		usage: (usage) => set({ usage }),
+		trickle: (gapMs) => set({ gapMs }),
+		delay: (delayMs) => set({ delayMs }),
+		hang: () => set({ instead: "hang" }),
+		reset: () => set({ instead: "reset" }),
+		dieAfter: (after) => set({ breaks: { after, how: "reset" } }),
+		endAfter: (after) => set({ breaks: { after, how: "end" } }),
+		stallAfter: (after) => set({ breaks: { after, how: "stall" } }),
+		errorEvent: (after = 0, body) => set({ breaks: { after, how: "error", body } }),
+		errorStatus: (
+			status,
+			body = { error: { message: "scripted", type: "server_error", param: null, code: null } },
+			headers = {},
+		) =>
+			set({
+				instead: {
+					status,
+					body: typeof body === "string" ? body : JSON.stringify(body),
+					headers: { "content-type": "application/json", ...headers },
+				},
+			}),
+		raw: (body, contentType = "text/event-stream") =>
+			set({ instead: { status: 200, body, headers: { "content-type": contentType } } }),
+		withoutEndMarker: () => set({ endMarker: false }),
+		wholeBody: () => set({ whole: true }),
+		lie: (lies) => set({ lies: { ...script.lies, ...lies } }),
+	};
+	return self;
+}
+
+/** "a b c" as "a", " b", " c": joined again they are the text. */
+export function wordsOf(text: string | string[]): string[] {
+	return typeof text === "string" ? (text.match(/\s*\S+|\s+$/g) ?? []) : text;
+}

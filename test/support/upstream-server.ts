@@ -1,0 +1,290 @@
+/**
+ * A scripted model server on a real port, in any dialect.
+ *
+ *     const upstream = startUpstream({ dialect: "vllm" });
+ *     upstream.next(reply().text("Hello there.").usage({ prompt: 9, completion: 2 }));   // answers the next request
+ *     upstream.next(reply().errorStatus(503), reply().hang());                            // and the two after it
+ *     upstream.always(() => reply().text("again"));                                       // whenever nothing is queued
+ *     … upstream.url is the base address with /v1; upstream.spec() an UpstreamSpec for a catalogue
+ *     const request = await upstream.waitForRequest(1);        // the first POST; .headers, .body, .path
+ *     await upstream.waitForAbort(1);                          // its client hung up before the answer's end
+ *     upstream.count()                                         // tokens sent so far, by the upstream's own count
+ *     await upstream.stop();
+ *
+ * Without a script it echoes: the answer is "echo:" and the words of the last message, one word one token, cut to the
+ * request's output limit (finish `length`). Prompt tokens are the words of all messages plus 3 a message.
+ * GET /v1/models, /health and /api/version answer with `setHealth`'s status (200). `reply()` is in `upstream-reply.ts`.
+ */
+import type { DialectName, UpstreamSpec } from "../../src/catalog/model.ts";
+import { lastText, wordCount } from "./upstream-prompt.ts";
+import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
+import { type Answer, errorPayload, SINGLE_CHOICE, streamEvents, wholeBody } from "./upstream-wire.ts";
+
+export { reply };
+
+export interface SeenRequest {
+	readonly path: string;
+	readonly headers: Headers;
+	readonly body: Record<string, unknown>;
+	/** `performance.now()` of its arrival. */
+	readonly atMs: number;
+	/** When the client hung up before the end of the answer. */
+	abortedAtMs: number | undefined;
+	/** Tokens by the upstream's own count: `completion` grows as events leave, over all choices. */
+	readonly tokens: { prompt: number; completion: number };
+	/** Resolves when the answer has been sent whole, or the client has hung up. */
+	readonly over: Promise<void>;
+}
+
+export interface UpstreamServer {
+	/** With `/v1`. */
+	readonly url: string;
+	readonly port: number;
+	readonly requests: readonly SeenRequest[];
+	/** GETs of health addresses so far. */
+	healthProbes(): number;
+	setHealth(status: number): void;
+	next(...replies: Reply[]): void;
+	always(make: () => Reply): void;
+	spec(more?: Partial<UpstreamSpec>): UpstreamSpec;
+	/** The nth POST since the start, 1 the first. Rejects after 5 s. */
+	waitForRequest(nth?: number): Promise<SeenRequest>;
+	/** Resolves when the nth POST's client has hung up early. Rejects after 5 s. */
+	waitForAbort(nth?: number): Promise<SeenRequest>;
+	count(): { prompt: number; completion: number };
+	/** POSTs being answered now. */
+	open(): number;
+	stop(): Promise<void>;
+}
+
+const WAIT_MS = 5_000;
+const FLUSH_MS = 20;
+
+export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}): UpstreamServer {
+	const dialect = options.dialect ?? "openai";
+	const model = options.model ?? "upstream-model";
+	const queue: Reply[] = [];
+	const requests: SeenRequest[] = [];
+	let fallback: () => Reply = reply;
+	let health = 200;
+	let probes = 0;
+	let open = 0;
+	const watchers = new Set<() => void>();
+	const changed = () => {
+		for (const watcher of watchers) watcher();
+	};
+
+	const server = Bun.serve({
+		port: options.port ?? 0,
+		hostname: "127.0.0.1",
+		idleTimeout: 0,
+		development: false,
+		maxRequestBodySize: 256 * 1024 * 1024,
+		async fetch(request) {
+			const path = new URL(request.url).pathname;
+			if (request.method === "GET") return probe(path);
+			const body = (await request.json()) as Record<string, unknown>;
+			const { script } = queue.shift() ?? fallback();
+			const ending = Promise.withResolvers<void>();
+			const answer = decide(script, body);
+			const tokens = { prompt: promptTokens(answer, body), completion: 0 };
+			const seen: SeenRequest = {
+				path,
+				headers: request.headers,
+				body,
+				atMs: performance.now(),
+				abortedAtMs: undefined,
+				tokens,
+				over: ending.promise,
+			};
+			const end = () => {
+				if (finished) return;
+				finished = true;
+				open -= 1;
+				ending.resolve();
+				changed();
+			};
+			let finished = false;
+			open += 1;
+			request.signal.addEventListener("abort", () => {
+				if (!finished) seen.abortedAtMs = performance.now();
+				end();
+			});
+			requests.push(seen);
+			changed();
+			return await respond(script, answer, seen, request.signal, end);
+		},
+	});
+
+	function probe(path: string): Response {
+		probes += 1;
+		changed();
+		if (path !== "/v1/models") return new Response(health === 200 ? "{}" : "no", { status: health });
+		return Response.json({ object: "list", data: [{ id: model, object: "model" }] }, { status: health });
+	}
+
+	function decide(script: Script, body: Record<string, unknown>): Answer {
+		const limit = Number(body.max_completion_tokens ?? body.max_tokens ?? Number.POSITIVE_INFINITY);
+		const all = script.pieces ?? wordsOf(`echo: ${lastText(body)}`).map((text) => ({ kind: "text" as const, text }));
+		const pieces = script.pieces === undefined ? all.slice(0, limit) : all;
+		const choices = SINGLE_CHOICE.has(dialect) ? 1 : Number(body.n ?? 1);
+		const usage = script.usage === undefined ? { prompt: wordCount(body), completion: pieces.length } : script.usage;
+		const finish = pieces.length < all.length ? "length" : script.finish;
+		return { pieces, finish, usage, choices, lies: script.lies, model: String(body.model ?? model) };
+	}
+
+	async function respond(
+		script: Script,
+		answer: Answer,
+		seen: SeenRequest,
+		signal: AbortSignal,
+		end: () => void,
+	): Promise<Response> {
+		const { instead } = script;
+		if (script.delayMs > 0) await Bun.sleep(script.delayMs);
+		if (instead === "hang") await new Promise((resolve) => signal.addEventListener("abort", resolve));
+		if (instead === "hang" || instead === "reset") {
+			if (instead === "reset") end();
+			return new Response(brokenBody());
+		}
+		if (instead !== undefined) {
+			end();
+			return new Response(instead.body as BodyInit, { status: instead.status, headers: instead.headers });
+		}
+		if (seen.body.stream !== true || script.whole) {
+			if (script.breaks?.how === "stall") await new Promise((resolve) => signal.addEventListener("abort", resolve));
+			seen.tokens.completion = answer.pieces.length * answer.choices;
+			end();
+			return Response.json(
+				script.breaks?.how === "error" ? JSON.parse(errorPayload(dialect)) : wholeBody(dialect, answer),
+			);
+		}
+		return new Response(streamBody(script, answer, seen, signal, end), {
+			headers: { "content-type": "text/event-stream" },
+		});
+	}
+
+	function streamBody(
+		script: Script,
+		answer: Answer,
+		seen: SeenRequest,
+		signal: AbortSignal,
+		end: () => void,
+	): ReadableStream {
+		const wish = (seen.body.stream_options ?? {}) as Record<string, unknown>;
+		const events = streamEvents(dialect, answer, {
+			includeUsage: wish.include_usage === true,
+			continuousUsage: wish.continuous_usage_stats === true,
+		});
+		const encoder = new TextEncoder();
+		const { breaks, gapMs } = script;
+		let at = 0;
+		let pieces = 0;
+		const line = (payload: string) => `data: ${payload}\n\n`;
+		/** Everything up to the next pause or break in one write. */
+		function batch(): string {
+			let text = "";
+			while (at < events.length) {
+				const event = events[at] as (typeof events)[number];
+				if (breaks !== undefined && pieces + event.pieces > breaks.after) break;
+				at += 1;
+				pieces += event.pieces;
+				seen.tokens.completion += event.tokens;
+				text += line(event.payload);
+				if (gapMs > 0) break;
+			}
+			if (at === events.length && script.endMarker && breaks === undefined) text += line("[DONE]");
+			return text;
+		}
+		let broken = false;
+		return new ReadableStream({
+			async pull(controller) {
+				if (gapMs > 0 && at > 0) await Bun.sleep(gapMs);
+				const text = signal.aborted ? "" : batch();
+				if (text !== "") {
+					controller.enqueue(encoder.encode(text));
+					if (at < events.length || breaks !== undefined) return;
+					end();
+					controller.close();
+				} else if (signal.aborted) {
+					end();
+				} else if (breaks?.how === "stall") {
+					await new Promise((resolve) => signal.addEventListener("abort", resolve));
+				} else if (breaks?.how === "error" && !broken) {
+					broken = true;
+					const payload = breaks.body === undefined ? errorPayload(dialect) : JSON.stringify(breaks.body);
+					const marker = dialect === "llama.cpp" || dialect === "ollama" ? "" : line("[DONE]");
+					end();
+					controller.enqueue(encoder.encode(line(payload) + marker));
+					controller.close();
+				} else {
+					// An error drops what the runtime has not sent yet: give it the time.
+					await Bun.sleep(FLUSH_MS);
+					end();
+					if (breaks?.how === "end") controller.close();
+					else controller.error(new Error("scripted break"));
+				}
+			},
+		});
+	}
+
+	/** Resolves once `find` gives something; looked at whenever anything happens. */
+	function waitFor<T>(what: string, find: () => T | undefined): Promise<T> {
+		return new Promise<T>((resolve, reject) => {
+			const timer = setTimeout(() => {
+				watchers.delete(look);
+				reject(new Error(`the upstream waited in vain for ${what}`));
+			}, WAIT_MS);
+			const look = () => {
+				const found = find();
+				if (found === undefined) return;
+				clearTimeout(timer);
+				watchers.delete(look);
+				resolve(found);
+			};
+			watchers.add(look);
+			look();
+		});
+	}
+
+	const url = `http://127.0.0.1:${server.port}/v1`;
+	return {
+		url,
+		port: server.port as number,
+		requests,
+		healthProbes: () => probes,
+		setHealth(status) {
+			health = status;
+		},
+		next: (...replies) => void queue.push(...replies),
+		always(make) {
+			fallback = make;
+		},
+		spec: (more = {}) => ({ url, apiKey: null, model, dialect, maxConcurrency: 64, keepAlive: true, ...more }),
+		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),
+		waitForAbort: (nth = 1) =>
+			waitFor(`the abort of request ${nth}`, () =>
+				requests[nth - 1]?.abortedAtMs === undefined ? undefined : requests[nth - 1],
+			),
+		count: () => ({
+			prompt: requests.reduce((sum, { tokens }) => sum + tokens.prompt, 0),
+			completion: requests.reduce((sum, { tokens }) => sum + tokens.completion, 0),
+		}),
+		open: () => open,
+		stop: () => server.stop(true),
+	};
+}
+
+/** A body that fails before its first byte: the runtime then resets the connection. */
+function brokenBody(): ReadableStream {
+	return new ReadableStream({
+		async pull(controller) {
+			await Bun.sleep(1);
+			controller.error(new Error("scripted reset"));
+		},
+	});
+}
+
+function promptTokens(answer: Answer, body: Record<string, unknown>): number {
+	return answer.usage?.prompt ?? wordCount(body);
+}

@@ -1,0 +1,54 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { UpstreamSpec } from "../../src/catalog/model.ts";
+import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
+import type { Reply } from "./upstream-reply.ts";
+import { reply, startUpstream } from "./upstream-server.ts";
+
+/** An address for tests that bring their own server. */
+export const SPEC: UpstreamSpec = {
+	url: "http://127.0.0.1:9/v1",
+	apiKey: null,
+	model: "m",
+	dialect: "openai",
+	maxConcurrency: 4,
+	keepAlive: true,
+};
+
+/** Waits until `condition` holds; throws after 5 s. */
+export async function until(condition: () => boolean): Promise<void> {
+	const endMs = performance.now() + 5_000;
+	while (!condition()) {
+		if (performance.now() > endMs) throw new Error("the condition never came");
+		await Bun.sleep(2);
+	}
+}
+
+/** One model over `count` scripted servers. `closing` gets what the test has to stop, in order of starting. */
+export function openUpstreams(
+	closing: (() => Promise<unknown>)[],
+	count: number,
+	limits: Partial<ServiceLimits> = {},
+	specs: readonly Partial<UpstreamSpec>[] = [],
+) {
+	const servers = Array.from({ length: count }, () => startUpstream());
+	const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: limitsWith(limits) });
+	const model = modelOver(servers.map((server, index) => server.spec(specs[index])));
+	upstreams.sync(snapshotOf(model));
+	closing.push(...servers.map((server) => server.stop), upstreams.stop);
+	const requests = () => servers.reduce((sum, server) => sum + server.requests.length, 0);
+	/** The first request anywhere gets `bad`, all others the usual echo. */
+	const firstFails = (bad: () => Reply) => {
+		let failed = false;
+		for (const server of servers) {
+			server.always(() => {
+				if (failed) return reply().text("fine");
+				failed = true;
+				return bad();
+			});
+		}
+	};
+	return { servers, upstreams, model, requests, firstFails };
+}

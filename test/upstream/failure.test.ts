@@ -1,0 +1,244 @@
+import { describe, expect, test } from "bun:test";
+import type { DialectName } from "../../src/catalog/model.ts";
+import { createChatCollector } from "../../src/upstream/chat-collect.ts";
+import { createChatReader } from "../../src/upstream/chat-reader.ts";
+import { readChatReply } from "../../src/upstream/chat-reply.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+
+const of = (dialect: DialectName, status: number, body: unknown) =>
+	DIALECTS[dialect].failureOfStatus(status, typeof body === "string" ? body : JSON.stringify(body));
+
+describe("an answer's status", () => {
+	test.each<[DialectName, number, unknown]>([
+		[
+			"vllm",
+			400,
+			{
+				error: {
+					message: "Input length (9000) exceeds model's maximum context length (8192).",
+					type: "BadRequestError",
+					code: 400,
+				},
+			},
+		],
+		[
+			"vllm",
+			400,
+			{
+				object: "error",
+				message: "This model's maximum context length is 8192 tokens. However, you requested 9000",
+				code: 400,
+			},
+		],
+		[
+			"sglang",
+			400,
+			{
+				object: "error",
+				message: "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+				code: 400,
+			},
+		],
+		[
+			"llama.cpp",
+			400,
+			{ error: { code: 400, message: "the request exceeds it", type: "exceed_context_size_error", n_ctx: 4096 } },
+		],
+		[
+			"tgi",
+			422,
+			{
+				error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",
+				error_type: "validation",
+			},
+		],
+		["openai", 400, { error: { message: "too much", type: "invalid_request_error", code: "context_length_exceeded" } }],
+		["openai", 403, { error: { message: "exceeds the maximum context length" } }],
+	])("%s %d: a prompt that does not fit is `context_length`", (dialect, status, body) => {
+		expect(of(dialect, status, body)).toMatchObject({ kind: "context_length", status });
+	});
+
+	test.each<[number, string]>([
+		[401, "misconfigured"],
+		[402, "misconfigured"],
+		[403, "misconfigured"],
+		[404, "misconfigured"],
+		[302, "misconfigured"],
+		[429, "busy"],
+		[503, "busy"],
+		[400, "rejected"],
+		[413, "rejected"],
+		[422, "rejected"],
+		[408, "failed"],
+		[424, "failed"],
+		[499, "failed"],
+		[500, "failed"],
+		[502, "failed"],
+		[204, "unreachable"],
+	])("%d is `%s` for everyone", (status, kind) => {
+		for (const dialect of Object.values(DIALECTS))
+			expect(dialect.failureOfStatus(status, "<html>").kind as string).toBe(kind);
+	});
+
+	test("a rejection names its field only if it is one that clients send", () => {
+		expect(of("openai", 400, { error: { message: "x", param: "messages[0].content" } }).param).toBe("messages");
+		expect(of("openai", 400, { error: { message: "x", param: "/srv/models/secret" } }).param).toBeNull();
+		expect(of("vllm", 422, { detail: [{ loc: ["body", "temperature"], msg: "x" }] }).param).toBe("temperature");
+		expect(of("vllm", 422, { detail: [{ loc: ["body", "internal_field"], msg: "x" }] }).param).toBeNull();
+	});
+
+	test("the upstream's text is kept for the log, cut, and nowhere else", () => {
+		const failure = of("openai", 500, `sk-upstream-secret ${"x".repeat(2000)}`);
+		expect(failure.private).toContain("sk-upstream-secret");
+		expect(failure.private.length).toBeLessThanOrEqual(500);
+		expect(failure.message).toBe("upstream failed");
+	});
+
+	test("llama.cpp: what its build cannot do is a rejection", () => {
+		expect(of("llama.cpp", 501, { error: { type: "not_supported_error" } }).kind).toBe("rejected");
+	});
+});
+
+describe("a stream that lies", () => {
+	const reader = () => createChatReader(DIALECTS.openai);
+	const choice = (more: object) => JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: null, ...more }] });
+
+	test("what is no event object is a failure", () => {
+		for (const payload of ["{", "7", "null", "[]", '"x"', `${"[".repeat(50_000)}`]) {
+			expect(() => reader().accept(payload)).toThrow(expect.objectContaining({ name: "UpstreamFailure" }));
+		}
+	});
+
+	test("what is oddly typed inside is left out, never passed on", () => {
+		const chat = reader();
+		for (const delta of [
+			7,
+			"x",
+			[],
+			{ content: 7 },
+			{ content: { a: 1 } },
+			{ tool_calls: "x" },
+			{ tool_calls: [7] },
+			{ role: "user" },
+		]) {
+			expect(chat.accept(choice({ delta }))).toBeUndefined();
+		}
+		expect(chat.accept('{"choices":{"0":1}}')).toBeUndefined();
+		expect(chat.accept('{"choices":[null,7]}')).toBeUndefined();
+		expect(chat.accept("")).toBeUndefined();
+		expect(chat.accept(choice({ delta: { role: "user", content: "x" } }))?.choices[0]?.delta).toEqual({
+			role: "assistant",
+			content: "x",
+		});
+	});
+
+	test("an impossible index is a failure, `abort` too, an unknown finish is `stop`", () => {
+		for (const index of [-1, 128, 1e9, "0", 0.5])
+			expect(() => reader().accept(choice({ index }))).toThrow(expect.objectContaining({ kind: "failed" }));
+		expect(() => reader().accept(choice({ finish_reason: "abort" }))).toThrow(
+			expect.objectContaining({ kind: "failed" }),
+		);
+		expect(reader().accept(choice({ finish_reason: "eos_token" }))?.choices[0]?.finish_reason).toBe("stop");
+		expect(reader().accept(choice({ finish_reason: "surprise" }))?.choices[0]?.finish_reason).toBe("stop");
+	});
+
+	test("an empty finish reason ends nothing: the end marker after it is a failure", () => {
+		const chat = reader();
+		chat.accept(choice({ delta: { content: "x" }, finish_reason: "" }));
+		expect(chat.complete()).toBe(false);
+		expect(() => chat.accept("[DONE]")).toThrow(expect.objectContaining({ kind: "died" }));
+	});
+
+	test("finish and usage are a proper end without the marker, finish alone is not; nothing counts after the marker", () => {
+		const chat = reader();
+		chat.accept(choice({ delta: { content: "x" }, finish_reason: "stop" }));
+		expect(chat.complete()).toBe(false);
+		chat.accept('{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}');
+		expect(chat.complete()).toBe(true);
+		chat.accept(" [DONE] ");
+		chat.accept('{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1000}}');
+		expect(chat.usage()?.completionTokens).toBe(1);
+	});
+
+	test("tool calls get the index, id and type that the server left out", () => {
+		const chat = reader();
+		const calls = (call: object) =>
+			chat.accept(choice({ delta: { tool_calls: [call] } }))?.choices[0]?.delta.tool_calls;
+		expect(calls({ function: { name: "a", arguments: { x: 1 } } })).toEqual([
+			{
+				index: 0,
+				id: expect.stringMatching(/^call_/),
+				type: "function",
+				function: { name: "a", arguments: '{"x":1}' },
+			},
+		]);
+		expect(calls({ function: { arguments: "more" } })).toEqual([{ index: 0, function: { arguments: "more" } }]);
+		expect(calls({ id: "call_2", function: { name: "b" } })).toEqual([
+			{ index: 1, id: "call_2", type: "function", function: { name: "b", arguments: "" } },
+		]);
+	});
+
+	test("log probabilities are rebuilt field by field", () => {
+		const content = [
+			{ token: "a", logprob: -0.5, bytes: [97], token_id: 7, top_logprobs: [{ token: "b", logprob: -2, rank: 1 }] },
+		];
+		const chunk = reader().accept(choice({ delta: { content: "a" }, logprobs: { content, prompt: "secret" } }));
+		expect(chunk?.choices[0]?.logprobs).toEqual({
+			content: [{ token: "a", logprob: -0.5, bytes: [97], top_logprobs: [{ token: "b", logprob: -2, bytes: null }] }],
+			refusal: null,
+		});
+	});
+});
+
+describe("a whole answer that lies", () => {
+	test.each([
+		"",
+		"[]",
+		"{}",
+		'{"choices":[]}',
+		'{"choices":[{}]}',
+		'{"choices":"x"}',
+		'{"choices":[{"message":{"content":"x"}}]}',
+	])("%s is a failure", (body) => {
+		expect(() => readChatReply(body, DIALECTS.openai)).toThrow(expect.objectContaining({ name: "UpstreamFailure" }));
+	});
+});
+
+describe("a stream gathered into a whole answer", () => {
+	test("is the answer that a whole request would have had", () => {
+		const chat = createChatReader(DIALECTS.openai);
+		const collector = createChatCollector();
+		const feed = (index: number, delta: object, finish: string | null = null, more: object = {}) => {
+			const chunk = chat.accept(JSON.stringify({ choices: [{ index, delta, finish_reason: finish, ...more }] }));
+			if (chunk !== undefined) collector.add(chunk);
+		};
+		feed(1, { content: "se", reasoning: "why" });
+		feed(0, { tool_calls: [{ index: 0, id: "call_a", function: { name: "f", arguments: "{" } }] });
+		feed(1, { content: "cond" }, null, { logprobs: { content: [{ token: "cond", logprob: -1 }] } });
+		feed(0, { tool_calls: [{ index: 0, function: { arguments: "}" } }] }, "tool_calls");
+		expect(() => collector.reply()).toThrow(expect.objectContaining({ kind: "died" }));
+		feed(1, {}, "length");
+		expect(collector.reply()).toEqual({
+			outputBytes: "second".length + "why".length + "f{}".length,
+			choices: [
+				{
+					index: 0,
+					message: {
+						role: "assistant",
+						content: null,
+						refusal: null,
+						tool_calls: [{ id: "call_a", type: "function", function: { name: "f", arguments: "{}" } }],
+					},
+					logprobs: null,
+					finish_reason: "tool_calls",
+				},
+				{
+					index: 1,
+					message: { role: "assistant", content: "second", refusal: null, reasoning_content: "why" },
+					logprobs: { content: [{ token: "cond", logprob: -1, bytes: null, top_logprobs: [] }], refusal: null },
+					finish_reason: "length",
+				},
+			],
+		});
+	});
+});

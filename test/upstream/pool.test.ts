@@ -1,0 +1,225 @@
+import { describe, expect, test } from "bun:test";
+import type { UpstreamSpec } from "../../src/catalog/model.ts";
+import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import { createPool, type Ticket } from "../../src/upstream/pool.ts";
+import { createReplica, type Replica } from "../../src/upstream/replica.ts";
+import { limitsWith } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const NONE: ReadonlySet<Replica> = new Set();
+
+function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
+	const clock = createManualClock();
+	const limits = limitsWith({
+		queueLengthMax: 3,
+		queueWaitMs: 1_000,
+		breakerFailuresInRow: 2,
+		breakerCoolMs: 5_000,
+		...more,
+	});
+	const replicas = places.map((maxConcurrency, index) => {
+		const spec: UpstreamSpec = {
+			url: `http://r${index}/v1`,
+			apiKey: null,
+			model: "m",
+			dialect: "openai",
+			maxConcurrency,
+			keepAlive: true,
+		};
+		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits });
+	});
+	const pool = createPool({ clock }, { limits });
+	pool.replace(replicas);
+	const signal = new AbortController().signal;
+	const acquire = (more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal } = {}) =>
+		pool.acquire({ affinity: undefined, exclude: NONE, signal, ...more });
+	const take = (more: Parameters<typeof acquire>[0] = {}): Ticket => {
+		const place = acquire(more);
+		if (place instanceof Promise) throw new Error("there was no place");
+		return place;
+	};
+	return { clock, pool, replicas, acquire, take };
+}
+
+/** What a promise came to, without waiting for it longer than the microtasks at hand. */
+async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
+	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
+}
+
+describe("choice", () => {
+	test("goes to the replica with the smallest share of its capacity in use", () => {
+		const { take, replicas } = setUp([2, 8]);
+		for (let call = 0; call < 10; call += 1) take();
+		expect(replicas.map((replica) => replica.inFlight())).toEqual([2, 8]);
+	});
+
+	test("equals take turns", () => {
+		const { take } = setUp([100, 100, 100]);
+		const used = new Set(
+			[1, 2, 3].map(() => {
+				const ticket = take();
+				ticket.release("ok");
+				return ticket.replica.alias;
+			}),
+		);
+		expect(used.size).toBe(3);
+	});
+
+	test("the same key goes to the same replica, keys spread over all, and a busy one is passed over", () => {
+		const { take, replicas } = setUp([8, 8, 8]);
+		const homes = Array.from({ length: 60 }, (_, key) => {
+			const aliases = [1, 2, 3].map(() => {
+				const ticket = take({ affinity: `conversation ${key}` });
+				ticket.release("ok");
+				return ticket.replica.alias;
+			});
+			expect(new Set(aliases).size).toBe(1);
+			return aliases[0];
+		});
+		expect(new Set(homes).size).toBe(3);
+		const home = take({ affinity: "x" }).replica;
+		const others = Array.from({ length: 8 }, () => take({ affinity: "x" }).replica);
+		expect(others[0]).toBe(home);
+		expect(others.some((replica) => replica !== home)).toBe(true);
+		expect(Math.max(...replicas.map((replica) => replica.inFlight()))).toBeLessThan(8);
+	});
+
+	test("a replica that goes away moves only its own conversations", () => {
+		const { take, pool, replicas } = setUp([8, 8, 8]);
+		const homeOf = (key: number) => {
+			const ticket = take({ affinity: `c${key}` });
+			ticket.release("ok");
+			return ticket.replica;
+		};
+		const keys = Array.from({ length: 40 }, (_, key) => key);
+		const before = keys.map(homeOf);
+		pool.replace(replicas.slice(1));
+		const after = keys.map(homeOf);
+		keys.forEach((_, at) => {
+			if (before[at] !== replicas[0]) expect(after[at]).toBe(before[at] as Replica);
+		});
+	});
+
+	test("never goes to an excluded, dead or draining one, and says so when none is left", () => {
+		const { acquire, take, pool, replicas } = setUp([8, 8]);
+		const [a, b] = replicas as [Replica, Replica];
+		expect(take({ exclude: new Set([a]) }).replica).toBe(b);
+		a.setHealth("down");
+		for (let call = 0; call < 4; call += 1) expect(take().replica).toBe(b);
+		expect(() => acquire({ exclude: new Set([b]) })).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+		pool.replace([a]);
+		expect(() => acquire()).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+	});
+
+	test("a replica that comes back takes its load step by step", () => {
+		const { clock, replicas } = setUp([100]);
+		const [replica] = replicas as [Replica];
+		replica.setHealth("up");
+		expect(replica.capacity()).toBe(100);
+		replica.setHealth("down");
+		replica.setHealth("up");
+		expect(replica.capacity()).toBe(10);
+		clock.advance(5_000);
+		expect(replica.capacity()).toBe(50);
+		clock.advance(5_000);
+		expect(replica.capacity()).toBe(100);
+	});
+});
+
+describe("queue", () => {
+	test("never lets more calls in than there are places, and serves who waits first in, first out", async () => {
+		const { acquire, take, replicas } = setUp([1]);
+		const first = take();
+		const order: string[] = [];
+		const waiting = ["b", "c"].map((name) =>
+			Promise.resolve(acquire()).then((ticket) => {
+				order.push(name);
+				return ticket;
+			}),
+		);
+		expect(replicas[0]?.inFlight()).toBe(1);
+		first.release("ok");
+		const second = await (waiting[0] as Promise<Ticket>);
+		expect(order).toEqual(["b"]);
+		expect(replicas[0]?.inFlight()).toBe(1);
+		second.release("ok");
+		second.release("ok");
+		await waiting[1];
+		expect(order).toEqual(["b", "c"]);
+		expect(replicas[0]?.inFlight()).toBe(1);
+	});
+
+	test("nobody overtakes who waits, also where places grow by time alone", async () => {
+		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
+		replicas[0]?.setHealth("down");
+		replicas[0]?.setHealth("up");
+		take();
+		const early = Promise.resolve(acquire());
+		expect(await now(early)).toBe("pending");
+		clock.advance(2_000);
+		const late = acquire();
+		expect(late).toBeInstanceOf(Promise);
+		expect(await now(early)).toMatchObject({ replica: replicas[0] as Replica });
+		expect(await now(Promise.resolve(late))).toBe("pending");
+	});
+
+	test("past its length and past its deadline a request hears `overloaded` with a time to come back", async () => {
+		const { clock, acquire, take, pool } = setUp([1]);
+		take();
+		const waiting = [acquire(), acquire(), acquire()].map((place) => Promise.resolve(place).catch((error) => error));
+		expect(() => acquire()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterS: 1 }));
+		clock.advance(999);
+		expect(pool.waiting()).toBe(3);
+		clock.advance(1);
+		expect(await Promise.all(waiting)).toEqual(
+			Array(3).fill(expect.objectContaining({ code: "overloaded", retryAfterS: 1 })),
+		);
+		expect(pool.waiting()).toBe(0);
+		expect(clock.pending()).toBe(0);
+	});
+
+	test("a client that leaves gives up its place in the queue", async () => {
+		const { acquire, take, pool } = setUp([1]);
+		const held = take();
+		const leave = new AbortController();
+		const gone = Promise.resolve(acquire({ signal: leave.signal })).catch((error) => error);
+		const next = Promise.resolve(acquire());
+		leave.abort();
+		expect(await gone).toMatchObject({ name: "AbortError" });
+		expect(pool.waiting()).toBe(1);
+		held.release("ok");
+		expect((await next).replica.alias).toBe("m#0");
+	});
+
+	test("who waits is sent away when the last replica fails, and goes on when one comes back", async () => {
+		const { clock, acquire, take, pool, replicas } = setUp([1, 1]);
+		const [a, b] = replicas as [Replica, Replica];
+		b.setHealth("down");
+		const call = take();
+		const hopeful = Promise.resolve(acquire());
+		b.setHealth("up");
+		pool.wake();
+		expect((await hopeful).replica).toBe(b);
+		b.setHealth("down");
+		const hopeless = Promise.resolve(acquire()).catch((error) => error);
+		call.release("failed");
+		const again = await now(hopeless);
+		expect(again).toMatchObject({ replica: a });
+		(again as Ticket).release("failed");
+		expect(() => acquire()).toThrow(expect.objectContaining({ code: "service_unavailable", retryAfterS: 5 }));
+		clock.advance(5_000);
+		expect(take().replica).toBe(a);
+	});
+
+	test("a waiter that only an excluded replica could serve does not hold up the others", async () => {
+		const { acquire, take, replicas } = setUp([1, 1]);
+		const [a, b] = replicas as [Replica, Replica];
+		const onA = take({ exclude: new Set([b]) });
+		take({ exclude: new Set([a]) });
+		const picky = Promise.resolve(acquire({ exclude: new Set([a]) }));
+		const easy = Promise.resolve(acquire());
+		onA.release("ok");
+		expect((await easy).replica).toBe(a);
+		expect(await now(picky)).toBe("pending");
+	});
+});

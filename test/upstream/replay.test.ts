@@ -1,0 +1,183 @@
+/** What is tried again elsewhere, what is not, and what it does to the replicas. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { UpstreamSpec } from "../../src/catalog/model.ts";
+import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import type { Reply } from "../support/upstream-reply.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+
+import { openUpstreams } from "../support/upstream-set.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+	for (const close of closing.splice(0).reverse()) await close();
+});
+const setUp = (...args: [number, Partial<ServiceLimits>?, Partial<UpstreamSpec>[]?]) => openUpstreams(closing, ...args);
+
+const FAILURES: Record<string, () => Reply> = {
+	"a reset before the headers": () => reply().reset(),
+	"status 500": () => reply().errorStatus(500),
+	"status 429": () => reply().errorStatus(429),
+	"status 503": () => reply().errorStatus(503),
+	"refused credentials": () => reply().errorStatus(401, { error: "Unauthorized" }),
+	"a redirect": () => reply().errorStatus(307, "", { location: "http://127.0.0.1:9/" }),
+	"an error event before the first token": () => reply().errorEvent(),
+	"an end before the first token": () => reply().text("a b").endAfter(0),
+	"an engine abort": () => reply().text([]).finish("abort"),
+	"an answer that is no JSON": () => reply().raw("<html>", "application/json"),
+	"an error with status 200": () => reply().raw('{"error":{"message":"x"}}', "application/json"),
+};
+
+describe("another replica takes over", () => {
+	test.each(Object.keys(FAILURES))("after %s, streamed and whole", async (name) => {
+		const bad = FAILURES[name] as () => Reply;
+		const streamed = setUp(2);
+		streamed.firstFails(bad);
+		const stream = streamed.upstreams.openChat(streamed.model, chatCall());
+		const got = await collect(stream);
+		expect(got.error).toBeUndefined();
+		expect(got.text).toEqual(["fine"]);
+		expect(streamed.servers.map((server) => server.requests.length)).toEqual([1, 1]);
+		expect(stream.usage()?.completionTokens).toBe(1);
+
+		const whole = setUp(2);
+		whole.firstFails(bad);
+		// An unstreamed answer has no event to break off at.
+		if (name === "an end before the first token") return;
+		const { reply: answer } = await whole.upstreams.chat(whole.model, chatCall());
+		expect(answer.choices[0]?.message.content).toBe("fine");
+		expect(whole.servers.map((server) => server.requests.length)).toEqual([1, 1]);
+		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
+	});
+
+	test("when nobody listens at the first address", async () => {
+		const { servers, upstreams, model } = setUp(2);
+		await servers[0]?.stop();
+		for (let call = 0; call < 4; call += 1)
+			expect((await collect(upstreams.openChat(model, chatCall()))).error).toBeUndefined();
+	});
+
+	test("but three attempts at most, each replica once", async () => {
+		const { upstreams, model, servers, requests } = setUp(5);
+		for (const server of servers) server.always(() => reply().errorStatus(500));
+		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({ kind: "failed", status: 500 });
+		expect(requests()).toBe(3);
+		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
+	});
+});
+
+describe("nobody takes over", () => {
+	test.each([
+		[400, "rejected", "temperature"],
+		[422, "rejected", "temperature"],
+	] as const)("after %d: the request's own fault (`%s`, with its field)", async (status, kind, param) => {
+		const { upstreams, model, servers, requests } = setUp(2);
+		for (const server of servers)
+			server.always(() => reply().errorStatus(status, { error: { message: "no", param: "temperature" } }));
+		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({ kind, param, status });
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind, param });
+		expect(requests()).toBe(2);
+		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
+	});
+
+	test("after the first chunk: what came before the failure stands", async () => {
+		const { upstreams, model, requests, firstFails } = setUp(2);
+		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
+		const got = await collect(upstreams.openChat(model, chatCall()));
+		expect(got.text).toEqual(["a b"]);
+		expect(got.error).toMatchObject({ kind: "died" });
+		expect(requests()).toBe(1);
+	});
+
+	test("at an address that a redirect names: neither prompt nor key go there", async () => {
+		const { upstreams, model, servers } = setUp(1, {}, [{ apiKey: "upstream-key" }]);
+		const elsewhere = startUpstream();
+		closing.push(elsewhere.stop);
+		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
+		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({
+			kind: "misconfigured",
+			status: 307,
+		});
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "misconfigured" });
+		expect(elsewhere.requests).toHaveLength(0);
+	});
+
+	test("after a client that left", async () => {
+		const { upstreams, model, servers, requests } = setUp(2);
+		for (const server of servers) server.always(() => reply().hang());
+		const leave = new AbortController();
+		const stream = upstreams.openChat(model, chatCall({ signal: leave.signal }));
+		const outcome = collect(stream);
+		await Promise.race(servers.map((server) => server.waitForRequest(1).catch(() => new Promise(() => {}))));
+		leave.abort();
+		expect((await outcome).error).toMatchObject({ kind: "aborted" });
+		expect(requests()).toBe(1);
+	});
+
+	test("for a request that its client had left before it began", async () => {
+		const { upstreams, model, requests } = setUp(1);
+		const got = await collect(upstreams.openChat(model, chatCall({ signal: AbortSignal.abort() })));
+		expect(got.error).toMatchObject({ kind: "aborted" });
+		expect(requests()).toBe(0);
+	});
+});
+
+describe("an address that takes no connection", () => {
+	/** As when packets vanish: the runtime goes on connecting for minutes. */
+	const connecting = (_url: string, init: BunFetchRequestInit) =>
+		new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+
+	test.each(["streamed", "whole"])(
+		"is given up after the connect deadline, and one that is only slow is not (%s)",
+		async (how) => {
+			const server = startUpstream();
+			const upstreams = createUpstreams(
+				{ clock: systemClock, log: silentLog, fetch: connecting },
+				{ limits: limitsWith({ connectMs: 30, totalMs: 400, firstEventMs: 400 }) },
+			);
+			closing.push(upstreams.stop);
+			const model = modelOver([server.spec()]);
+			upstreams.sync(snapshotOf(model));
+			const call = () =>
+				how === "whole" ? upstreams.chat(model, chatCall()) : upstreams.openChat(model, chatCall()).next();
+			await expect(call()).rejects.toMatchObject({ kind: "timeout" });
+			await server.stop();
+			await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
+		},
+	);
+});
+
+describe("a single replica", () => {
+	test("is asked once more, on a new connection, when the connection broke before the answer", async () => {
+		const { upstreams, model, servers, firstFails } = setUp(1);
+		firstFails(() => reply().reset());
+		expect((await upstreams.chat(model, chatCall())).reply.choices).toHaveLength(1);
+		expect(servers[0]?.requests).toHaveLength(2);
+		expect(servers[0]?.requests.map((request) => request.headers.get("connection"))).toEqual(["keep-alive", null]);
+	});
+
+	test("is not asked for ever, and not again when nobody listens or it failed", async () => {
+		const { upstreams, model, servers, requests } = setUp(1);
+		servers[0]?.always(() => reply().reset());
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+		expect(requests()).toBe(2);
+		servers[0]?.always(() => reply().errorStatus(500));
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "failed" });
+		expect(requests()).toBe(3);
+		await servers[0]?.stop();
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+	});
+
+	test("that keeps failing is left alone for a while: no request reaches it", async () => {
+		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
+		servers[0]?.always(() => reply().errorStatus(500));
+		for (let call = 0; call < 3; call += 1) await collect(upstreams.openChat(model, chatCall()));
+		expect(upstreams.replicas()[0]?.breaker).toBe("open");
+		const refused = (await collect(upstreams.openChat(model, chatCall()))).error;
+		expect(refused).toMatchObject({ name: "Fault", code: "service_unavailable", retryAfterS: 60 });
+		expect(requests()).toBe(3);
+	});
+});

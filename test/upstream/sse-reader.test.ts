@@ -1,0 +1,110 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createSseReader } from "../../src/upstream/sse-reader.ts";
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+
+function readWhole(bytes: Uint8Array): string[] {
+	const reader = createSseReader();
+	return [...reader.push(bytes), ...reader.end()];
+}
+
+function readCut(bytes: Uint8Array, cuts: readonly number[]): string[] {
+	const reader = createSseReader();
+	const events: string[] = [];
+	let from = 0;
+	for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
+		events.push(...reader.push(bytes.slice(from, cut)));
+		from = cut;
+	}
+	return [...events, ...reader.end()];
+}
+
+const payload = fc.oneof(
+	fc.string({ unit: "grapheme" }).map((text) => JSON.stringify({ text })),
+	fc.constant("[DONE]"),
+	fc.constant("äöü 漢字 🎉 \u2028"),
+);
+const noise = fc.constantFrom(
+	": ping",
+	"event: message",
+	"id: 7",
+	"retry: 3000",
+	"dataX: no",
+	"da",
+	":",
+	"data",
+	"data:",
+);
+const breakMark = fc.constantFrom("\n", "\r\n", "\r");
+
+describe("SSE reader", () => {
+	test("any cut of the bytes gives the same events", () => {
+		const line = fc.oneof({ weight: 3, arbitrary: payload.map((text) => `data: ${text}`) }, noise, fc.constant(""));
+		const stream = fc
+			.array(fc.tuple(line, breakMark), { maxLength: 30 })
+			.map((lines) => bytesOf(lines.flat().join("")));
+		fc.assert(
+			fc.property(stream, fc.array(fc.nat(2000), { maxLength: 40 }), (bytes, cuts) => {
+				expect(readCut(bytes, cuts)).toEqual(readWhole(bytes));
+			}),
+			{ numRuns: 500 },
+		);
+	});
+
+	test("one byte at a time gives the events as sent, whatever the line break", () => {
+		fc.assert(
+			fc.property(fc.array(payload, { minLength: 1, maxLength: 8 }), breakMark, (payloads, end) => {
+				const bytes = bytesOf(payloads.map((text) => `data: ${text}${end}${end}`).join(""));
+				const reader = createSseReader();
+				const events: string[] = [];
+				for (const byte of bytes) events.push(...reader.push(Uint8Array.of(byte)));
+				expect([...events, ...reader.end()]).toEqual(payloads);
+			}),
+			{ numRuns: 200 },
+		);
+	});
+
+	test("several data lines of one event are joined, comments and other fields dropped, one leading space stripped", () => {
+		const text = "\uFEFFevent: x\ndata: a\n: c\ndata:b\ndata:  c\n\n: only\n\nretry: 1\n\ndata\n\ndatum: no\n\n";
+		expect(readWhole(bytesOf(text))).toEqual(["a\nb\n c", ""]);
+	});
+
+	test("an event without its blank line comes out at the end", () => {
+		expect(readWhole(bytesOf("data: [DONE]"))).toEqual(["[DONE]"]);
+		expect(readWhole(bytesOf("data: a\n\ndata: b\n"))).toEqual(["a", "b"]);
+	});
+
+	test("a line or an event past the limit is a failure, in one piece or in many", () => {
+		const limit = { eventBytesMax: 1000 };
+		const failed = { name: "UpstreamFailure", kind: "failed" };
+		const attempt = (feed: (push: (text: string) => void) => void) => {
+			const reader = createSseReader(limit);
+			try {
+				feed((text) => void reader.push(bytesOf(text)));
+			} catch (error) {
+				return error;
+			}
+			return undefined;
+		};
+		expect(attempt((push) => push(`data: ${"x".repeat(990)}\n\n`))).toBeUndefined();
+		expect(attempt((push) => push(`data: ${"x".repeat(1001)}\n\n`))).toMatchObject(failed);
+		expect(attempt((push) => push("x".repeat(1001)))).toMatchObject(failed);
+		expect(attempt((push) => [..."x".repeat(1001)].forEach(push))).toMatchObject(failed);
+		const manyLines = attempt((push) => {
+			for (let line = 0; line < 20; line += 1) push(`data: ${"x".repeat(90)}\n`);
+		});
+		expect(manyLines).toMatchObject(failed);
+	});
+
+	test("a megabyte line that comes byte by byte costs linear time", () => {
+		const bytes = bytesOf(`data: ${"x".repeat(1024 * 1024 - 100)}\n\n`);
+		const reader = createSseReader();
+		const started = performance.now();
+		let events = 0;
+		for (let at = 0; at < bytes.length; at += 1) events += reader.push(bytes.subarray(at, at + 1)).length;
+		expect(events).toBe(1);
+		// Quadratic work would take minutes.
+		expect(performance.now() - started).toBeLessThan(10_000);
+	});
+});

@@ -1,0 +1,179 @@
+/** Places, connections, deadlines and changes of the catalogue, over real sockets. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { UpstreamSpec } from "../../src/catalog/model.ts";
+import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+
+import { openUpstreams, SPEC, until } from "../support/upstream-set.ts";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+	for (const close of closing.splice(0).reverse()) await close();
+});
+const setUp = (...args: [number, Partial<ServiceLimits>?, Partial<UpstreamSpec>[]?]) => openUpstreams(closing, ...args);
+
+describe("places", () => {
+	test("never more requests at a replica than it has places; the rest waits its turn and is served", async () => {
+		const { upstreams, model, servers } = setUp(1, {}, [{ maxConcurrency: 2 }]);
+		let most = 0;
+		servers[0]?.always(() => {
+			most = Math.max(most, servers[0]?.open() ?? 0);
+			return reply().text("a b c").trickle(2);
+		});
+		const all = await Promise.all(Array.from({ length: 12 }, () => collect(upstreams.openChat(model, chatCall()))));
+		expect(all.every((got) => got.error === undefined)).toBe(true);
+		expect(most).toBeLessThanOrEqual(2);
+		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
+	});
+
+	test("a finished stream keeps its connection for the next one", async () => {
+		const ports = new Set<number>();
+		const server = Bun.serve({
+			port: 0,
+			hostname: "127.0.0.1",
+			fetch(request, bun) {
+				ports.add(bun.requestIP(request)?.port ?? 0);
+				const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
+				async function* body() {
+					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
+					// The end of the body comes after the end marker, as with most servers.
+					await Bun.sleep(5);
+				}
+				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
+			},
+		});
+		const { upstreams } = setUp(0);
+		const spec = { ...SPEC, url: `http://127.0.0.1:${server.port}/v1` };
+		const model = modelOver([spec]);
+		upstreams.sync(snapshotOf(model));
+		ports.clear();
+		for (let call = 0; call < 20; call += 1) {
+			const stream = upstreams.openChat(model, chatCall());
+			expect((await collect(stream)).error).toBeUndefined();
+			expect(stream.usage()).toBeUndefined();
+			await Bun.sleep(10);
+		}
+		// One for the calls, one for the health question.
+		expect(ports.size).toBeLessThanOrEqual(3);
+		await server.stop(true);
+	});
+
+	test("a server that talks on after its end marker is hung up on, and nobody waits for it", async () => {
+		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
+		const hungUp = Promise.withResolvers<void>();
+		const server = Bun.serve({
+			port: 0,
+			hostname: "127.0.0.1",
+			fetch(request) {
+				request.signal.addEventListener("abort", () => hungUp.resolve());
+				async function* body() {
+					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
+					for (;;) {
+						await Bun.sleep(5);
+						yield ": and another thing\n\n";
+					}
+				}
+				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
+			},
+		});
+		const { upstreams } = setUp(0);
+		const model = modelOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
+		upstreams.sync(snapshotOf(model));
+		expect((await collect(upstreams.openChat(model, chatCall()))).error).toBeUndefined();
+		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
+		await hungUp.promise;
+		await server.stop(true);
+	});
+
+	test("a call leaves no timer and no listener behind, however it ends", async () => {
+		const clock = createManualClock();
+		const server = startUpstream();
+		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({}) });
+		closing.push(server.stop, upstreams.stop);
+		const model = modelOver([server.spec()]);
+		upstreams.sync(snapshotOf(model));
+		await until(() => upstreams.replicas()[0]?.health === "up" && clock.pending() === 1);
+		server.next(
+			reply(),
+			reply(),
+			reply().errorStatus(500),
+			reply().text("a b").dieAfter(1),
+			reply().text("a b").stallAfter(1),
+		);
+		const leave = new AbortController();
+		let listeners = 0;
+		const { signal } = leave;
+		const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+		signal.addEventListener = (...args: Parameters<typeof add>) => {
+			listeners += 1;
+			add(...args);
+		};
+		signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+			listeners -= 1;
+			remove(...args);
+		};
+		const call = chatCall({ signal });
+		await upstreams.chat(model, call);
+		for (let ending = 0; ending < 3; ending += 1) await collect(upstreams.openChat(model, call));
+		const stalled = upstreams.openChat(model, call);
+		await stalled.next();
+		stalled.close();
+		await until(() => clock.pending() === 1);
+		expect(listeners).toBe(0);
+		expect(server.requests).toHaveLength(5);
+	});
+
+	test("a reader that pauses is not taken for a silent upstream", async () => {
+		const { upstreams, model, servers } = setUp(1, { silenceMs: 60, firstEventMs: 60 });
+		servers[0]?.next(reply().text("a b c").trickle(20));
+		const stream = upstreams.openChat(model, chatCall());
+		await stream.next();
+		await Bun.sleep(200);
+		const rest = await collect(stream);
+		expect(rest.error).toBeUndefined();
+		expect(rest.finish).toEqual(["stop"]);
+	});
+
+	test("the total deadline ends a stream that never falls silent, and is not the replica's fault", async () => {
+		const { upstreams, model, servers } = setUp(1, { totalMs: 150, breakerFailuresInRow: 1 });
+		servers[0]?.always(() => reply().text("x ".repeat(1000)).trickle(5));
+		const got = await collect(upstreams.openChat(model, chatCall()));
+		expect(got.error).toMatchObject({ kind: "timeout", private: "total deadline" });
+		expect(got.chunks.length).toBeGreaterThan(3);
+		await servers[0]?.waitForAbort(1);
+		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
+		servers[0]?.always(() => reply().hang());
+		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "timeout" });
+		await servers[0]?.waitForAbort(2);
+	});
+});
+
+describe("a new catalogue", () => {
+	test("keeps the replicas that stay with their load, lets removed ones finish and sends them nothing more", async () => {
+		const { upstreams, model, servers } = setUp(2);
+		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
+		a.always(() => reply().text("x ".repeat(100)).trickle(2));
+		b.always(() => reply().text("b"));
+		const onA = [1, 2].map(() => upstreams.openChat(model, chatCall()));
+		await a.waitForRequest(1);
+		const slow = onA.find((stream) => stream.replica() === "test-model#0");
+		const changed = { ...model, upstreams: [b.spec({ maxConcurrency: 3 })] };
+		upstreams.sync(snapshotOf(changed));
+		expect(upstreams.replicas().map(({ alias, maxConcurrency }) => [alias, maxConcurrency])).toEqual([
+			["test-model#1", 3],
+		]);
+		const before = a.requests.length;
+		for (let call = 0; call < 5; call += 1) await upstreams.chat(changed, chatCall());
+		expect(a.requests.length).toBe(before);
+		expect((await collect(slow as NonNullable<typeof slow>)).error).toBeUndefined();
+		upstreams.sync(snapshotOf());
+		expect(upstreams.connected("test-model")).toBe(false);
+		expect(() => upstreams.openChat(changed, chatCall())).toThrow(
+			expect.objectContaining({ code: "service_unavailable" }),
+		);
+	});
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test";
+import { createUsageTally, readUsage } from "../../src/upstream/usage.ts";
+
+const record = (prompt: unknown, completion: unknown, more: object = {}) => ({
+	prompt_tokens: prompt,
+	completion_tokens: completion,
+	...more,
+});
+const usage = (promptTokens: number, completionTokens: number, cachedTokens = 0, reasoningTokens = 0) => ({
+	promptTokens,
+	completionTokens,
+	cachedTokens,
+	reasoningTokens,
+});
+
+describe("a usage record", () => {
+	test("is read with its details, wherever the server keeps them", () => {
+		const details = { prompt_tokens_details: { cached_tokens: 4 }, completion_tokens_details: { reasoning_tokens: 2 } };
+		expect(readUsage(record(9, 3, details))).toEqual(usage(9, 3, 4, 2));
+		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
+	});
+
+	test("never has more cached than prompt nor more reasoning than completion tokens", () => {
+		const lies = { prompt_tokens_details: { cached_tokens: 99 }, completion_tokens_details: { reasoning_tokens: 99 } };
+		expect(readUsage(record(9, 3, lies))).toEqual(usage(9, 3, 9, 3));
+	});
+
+	test("that cannot be is none", () => {
+		for (const [prompt, completion] of [
+			[0, 5],
+			["9", 3],
+			[9, "3"],
+			[9, -1],
+			[9, 1.5],
+			[Number.NaN, 1],
+			[9, undefined],
+			[9, 1e15],
+		]) {
+			expect(readUsage(record(prompt, completion))).toBeUndefined();
+		}
+		for (const odd of [null, undefined, 7, "x", [], {}]) expect(readUsage(odd)).toBeUndefined();
+	});
+});
+
+describe("usage of a stream", () => {
+	test("`last`: the last whole record wins, zeros for unknown do not count", () => {
+		const tally = createUsageTally("last");
+		tally.note(record(0, 0), 0, true, false);
+		expect(tally.current()).toBeUndefined();
+		tally.note(record(9, 1), 0, true, false);
+		expect(tally.isFinal()).toBe(false);
+		tally.note(record(9, 5), undefined, false, true);
+		tally.note(record(0, 0), undefined, false, true);
+		expect(tally.current()).toEqual(usage(9, 5));
+		expect(tally.isFinal()).toBe(true);
+	});
+
+	test("`last`: a record on the finish event is final", () => {
+		const tally = createUsageTally("last");
+		tally.note(record(9, 5), 0, true, true);
+		expect(tally.isFinal()).toBe(true);
+	});
+
+	test("`per_choice`: running records are cumulative for their choice, the one without choices is the whole", () => {
+		const tally = createUsageTally("per_choice");
+		for (const [choice, tokens] of [
+			[0, 1],
+			[1, 1],
+			[0, 2],
+			[0, 3],
+			[1, 2],
+		] as const) {
+			tally.note(record(9, tokens), choice, true, false);
+		}
+		expect(tally.current()).toEqual(usage(9, 5));
+		expect(tally.isFinal()).toBe(false);
+		tally.note(record(9, 6), undefined, false, true);
+		expect(tally.current()).toEqual(usage(9, 6));
+		expect(tally.isFinal()).toBe(true);
+	});
+
+	test("`sum`: each choice's own record counts, the prompt once", () => {
+		const tally = createUsageTally("sum");
+		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, false);
+		tally.note(record(9, 7), undefined, false, true);
+		expect(tally.current()).toEqual(usage(9, 11, 5));
+	});
+});

@@ -8,6 +8,8 @@ export type FaultCode =
 	| "api_key_revoked"
 	| "api_key_expired"
 	| "sign_in_required"
+	| "session_required"
+	| "forbidden"
 	| "top_up_required"
 	| "insufficient_quota"
 	| "key_cap_exceeded"

@@ -5,6 +5,13 @@ export interface FileLock {
 	release(): void;
 }
 
+/** Held together with others. */
+export interface SharedFileLock extends FileLock {
+	/** True if nobody else held it: then nobody can, until it is released. After false it is not held any more. */
+	tryExclusive(): boolean;
+}
+
+const LOCK_SH = 1;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 
@@ -14,18 +21,30 @@ const LOCK_NB = 4;
  * and no pid file decides whether the owner of a journal may still write to it. Not for network file systems.
  */
 export function tryFileLock(path: string): FileLock | undefined {
+	const fd = lockedFile(path, LOCK_EX);
+	return fd === undefined ? undefined : { release: releaseOnce(fd) };
+}
+
+/** As `tryFileLock`, shared with other holders of this kind; undefined if one holds it alone. */
+export function trySharedFileLock(path: string): SharedFileLock | undefined {
+	const fd = lockedFile(path, LOCK_SH);
+	if (fd === undefined) return undefined;
+	return { release: releaseOnce(fd), tryExclusive: () => libc().flock(fd, LOCK_EX | LOCK_NB) === 0 };
+}
+
+function lockedFile(path: string, kind: number): number | undefined {
 	const fd = openSync(path, "a", 0o600);
-	if (libc().flock(fd, LOCK_EX | LOCK_NB) !== 0) {
-		closeSync(fd);
-		return undefined;
-	}
+	if (libc().flock(fd, kind | LOCK_NB) === 0) return fd;
+	closeSync(fd);
+	return undefined;
+}
+
+function releaseOnce(fd: number): () => void {
 	let held = true;
-	return {
-		release() {
-			if (!held) return;
-			held = false;
-			closeSync(fd);
-		},
+	return () => {
+		if (!held) return;
+		held = false;
+		closeSync(fd);
 	};
 }
 

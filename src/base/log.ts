@@ -26,7 +26,7 @@ export function createLog(options: { level: LogLevel; write: (line: string) => v
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (RANK[level] < RANK[options.level]) return;
 			const record = { time: new Date(nowMs()).toISOString(), level, message, ...bound, ...fields };
-			options.write(JSON.stringify(record, redact));
+			options.write(lineOf(record));
 		};
 		return {
 			debug: at("debug"),
@@ -41,6 +41,16 @@ export function createLog(options: { level: LogLevel; write: (line: string) => v
 
 /** For parts built without a log, and for tests that do not read one. */
 export const silentLog: Log = createLog({ level: "error", write: () => {} });
+
+/** A log must not end what it tells of: fields that are no JSON are left out. */
+function lineOf(record: { time: string; level: LogLevel; message: string }): string {
+	try {
+		return JSON.stringify(record, redact);
+	} catch {
+		const { time, level, message } = record;
+		return JSON.stringify({ time, level, message, fields: "not JSON" }, redact);
+	}
+}
 
 function redact(name: string, value: unknown): unknown {
 	if (SECRET_FIELD.test(name) && value !== undefined) return "[redacted]";

@@ -2,7 +2,9 @@ import { accountCommands } from "./account-commands.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
+import { healthCommand } from "./health-command.ts";
 import { keyCommands } from "./key-commands.ts";
+import { operatorCommands } from "./operator-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
 /** Every command but `serve`, `help` and `version`, in the order of the help. */
@@ -13,4 +15,6 @@ export const COMMANDS: readonly Command[] = [
 	...keyCommands,
 	...catalogCommands,
 	...clusterCommands,
+	...operatorCommands,
+	healthCommand,
 ];

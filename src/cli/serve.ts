@@ -1,5 +1,6 @@
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
+import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
 
 export interface ServeDeps {
@@ -12,6 +13,11 @@ export interface ServeDeps {
 	/** How a shell calls this program. */
 	readonly program: string;
 }
+
+/** What the supervisor says to a worker whose successor is ready. */
+export const RETIRE = "retire";
+/** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
+const SEND_AWAY_MS = 6_000;
 
 /**
  * Runs the service until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second one ends the
@@ -40,13 +46,10 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		}
 	}
 
-	for (const signal of ["SIGTERM", "SIGINT"] as const) {
-		process.on(signal, () => {
-			if (stopping) process.exit(1);
-			log.info("stopping", { signal });
-			stop(0);
-		});
-	}
+	onEndSignal((signal) => {
+		log.info("stopping", { signal });
+		stop(0);
+	});
 	for (const event of ["unhandledRejection", "uncaughtException"] as const) {
 		process.on(event, (error: unknown) => {
 			log.error("a bug: the service stops", { event, error });
@@ -72,6 +75,12 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		// A worker tells its supervisor, and does not outlive it.
 		process.send?.("ready");
 		process.on("disconnect", () => stop(0));
+		process.on("message", (message) => {
+			if (message !== RETIRE) return;
+			log.info("sending clients to the other workers");
+			app.sendAway();
+			setTimeout(() => stop(0), SEND_AWAY_MS);
+		});
 	} catch (error) {
 		deps.err(`error: ${explain(error).message}\n`);
 		await stopApp?.().catch((failure) => log.error("the service did not stop cleanly", { error: failure }));

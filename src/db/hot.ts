@@ -28,6 +28,18 @@ export interface HotOptions {
 	applicationName: string;
 }
 
+const RECONNECT_S_MIN = 0.05;
+const RECONNECT_S_MAX = 0.5;
+
+/**
+ * Pause before a connection is tried again, seconds. The driver's own grows to 20 s, and for so long an instance would
+ * stay away from a database that is back. Those who ask pace themselves.
+ */
+export function reconnectDelayS(failuresInRow: number): number {
+	const mostS = Math.min(RECONNECT_S_MAX, RECONNECT_S_MIN * 2 ** failuresInRow);
+	return mostS * (0.5 + Math.random() / 2);
+}
+
 /** How long the server itself lets a statement run; longer than the client's deadline, to end what nobody waits for. */
 const SERVER_STATEMENT_TIMEOUT_MS = 30_000;
 
@@ -80,7 +92,10 @@ function connect(options: HotOptions): postgres.Sql {
 	return postgres(options.url, {
 		max: options.connectionsMax,
 		connect_timeout: 5,
+		backoff: reconnectDelayS,
 		idle_timeout: 0,
+		// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
+		fetch_types: false,
 		onnotice: () => {},
 		connection: { application_name: options.applicationName, statement_timeout: SERVER_STATEMENT_TIMEOUT_MS },
 	});

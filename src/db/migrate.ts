@@ -4,6 +4,7 @@ import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
+import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { migrations } from "./migrations/list.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
@@ -35,6 +36,7 @@ export async function migrate(deps: { log: Log }, url: string): Promise<readonly
 			await transaction.unsafe(clusterFunctions);
 			await transaction.unsafe(ledgerFunctions);
 			await transaction.unsafe(keyFunctions);
+			await transaction.unsafe(usageFunctions);
 			await transaction.unsafe(billingFunctions);
 		});
 		return applied;

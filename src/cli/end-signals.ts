@@ -1,0 +1,15 @@
+/** One Ctrl-C can arrive twice: from the terminal, and passed on by a script runner or a parent. */
+const SAME_MS = 1000;
+
+/** Calls `end` at the first SIGTERM or SIGINT; a later one ends the process at once. */
+export function onEndSignal(end: (signal: "SIGTERM" | "SIGINT") => void): void {
+	let firstAtMs: number | undefined;
+	for (const signal of ["SIGTERM", "SIGINT"] as const) {
+		process.on(signal, () => {
+			if (firstAtMs === undefined) {
+				firstAtMs = performance.now();
+				end(signal);
+			} else if (performance.now() - firstAtMs > SAME_MS) process.exit(1);
+		});
+	}
+}

@@ -1,0 +1,39 @@
+import { Fault } from "../base/fault.ts";
+import type { Command } from "./command.ts";
+
+const DEADLINE_MS = 5_000;
+
+/** For container health checks, which then need no other program. */
+export const healthCommand: Command = {
+	name: "health",
+	summary: "ask the server on this machine whether it lives; exit code 1 if not",
+	arguments: [],
+	options: { ready: { type: "boolean", help: "whether it takes requests now" } },
+	details:
+		"Without --ready a server that lives and has lost its database counts as well: starting it again would not help.",
+	async run({ config }, input) {
+		const path = input.flag("ready") ? "/readyz" : "/livez";
+		const url = `${localOrigin(config())}${path}`;
+		const response = await ask(url);
+		const text = (await response.text()).trim();
+		return {
+			json: { ok: response.ok, status: response.status, answer: text },
+			text: `${path}: ${response.status} ${text}`,
+			exitCode: response.ok ? 0 : 1,
+		};
+	},
+};
+
+async function ask(url: string): Promise<Response> {
+	try {
+		return await fetch(url, { signal: AbortSignal.timeout(DEADLINE_MS), redirect: "manual", proxy: "" });
+	} catch (cause) {
+		throw new Fault("service_unavailable", `No server answers at ${url}.`, { cause });
+	}
+}
+
+/** An address to listen on is not always one to connect to. */
+function localOrigin({ host, port }: { host: string; port: number }): string {
+	const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+	return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}

@@ -1,0 +1,69 @@
+-- Sums of usage by the hour, from which every page answers.
+
+create or replace function usage_class(p_ending text) returns text
+language sql immutable as $$
+  select case p_ending when 'finished' then 'ok' when 'client_left' then 'left' else 'failed' end
+$$;
+
+-- Adds the usage rows that were committed since the last call to the sums, each row once. Returns how many there were;
+-- null if another instance is at it.
+--
+-- A moment in settled_at does not tell what was seen before: a row gets it when its transaction begins and appears when
+-- that commits. So the number of the transaction counts: whatever is below the snapshot's xmin has ended and is visible
+-- in this very snapshot. Rows older than a minute are all there by then, since every writer is one statement that the
+-- server ends after half of that.
+create or replace function usage_fold() returns bigint
+language plpgsql as $$
+declare
+  c usage_cursor;
+  v_floor timestamptz;
+  v_rows bigint;
+begin
+  insert into usage_cursor (id) values (1) on conflict do nothing;
+  select * into c from usage_cursor where id = 1 for update skip locked;
+  if not found then
+    return null;
+  end if;
+  if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
+    -- The first time, or a restored database that counts its transactions anew.
+    delete from usage_hour;
+    c.horizon := 0;
+    v_floor := '-infinity';
+  else
+    v_floor := c.folded_at - interval '1 minute';
+  end if;
+  with seen as materialized (
+    select s.horizon, s.horizon % 4294967296 as low, clock_timestamp() as at from (
+      select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as horizon) s
+  ), fresh as materialized (
+    select e.account_id, e.key_id, e.model, e.ending, e.admitted_at, e.prompt_tokens, e.cached_tokens, e.completion_tokens,
+      e.reasoning_tokens, e.charged_nano_usd, e.written_off_nano_usd, e.duration_ms, e.first_token_ms, e.settled_at, s.horizon, s.at,
+      -- The row's transaction with all its digits: the one near the horizon that ends in these 32 bits.
+      s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
+    from usage_event e cross join seen s where e.settled_at >= v_floor
+  ), added as (
+    insert into usage_hour as h (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
+      reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
+    select f.account_id, date_trunc('hour', f.admitted_at, 'UTC'), f.key_id, f.model, usage_class(f.ending), count(*),
+      sum(f.prompt_tokens), sum(f.cached_tokens), sum(f.completion_tokens), sum(f.reasoning_tokens), sum(f.charged_nano_usd),
+      sum(f.written_off_nano_usd), sum(f.duration_ms::double precision), coalesce(sum(f.first_token_ms::double precision), 0), count(f.first_token_ms)
+    from fresh f
+    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
+    group by 1, 2, 3, 4, 5
+    on conflict (account_id, hour, key_id, model, class) do update set
+      requests = h.requests + excluded.requests, prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = h.cached_tokens + excluded.cached_tokens, completion_tokens = h.completion_tokens + excluded.completion_tokens,
+      reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
+      written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
+      first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens
+  ), used as (
+    update api_key k set last_used_at = x.at
+    from (select f.key_id, max(f.admitted_at) as at from fresh f group by 1) x
+    where k.id = x.key_id and (k.last_used_at is null or k.last_used_at < x.at)
+  ), moved as (
+    update usage_cursor u set horizon = s.horizon, folded_at = s.at from seen s where u.id = 1
+  )
+  select count(*) into v_rows from fresh f
+    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon);
+  return v_rows;
+end $$;

@@ -1,0 +1,105 @@
+/** What the first run prints: the address, the key, and two ways to use them that work as pasted. */
+
+export interface BannerFacts {
+	/** `http://127.0.0.1:8080` */
+	readonly url: string;
+	/** Where each model is served from, for a person to read. */
+	readonly models: readonly { readonly id: string; readonly origin: string }[];
+	/** The model of the examples. */
+	readonly exampleModel: string;
+	/** Ports that were asked in vain; empty if a server was found. */
+	readonly portsAsked: readonly number[];
+	readonly accountId: string;
+	readonly email: string;
+	/** Decimal dollars. */
+	readonly availableUsd: string;
+	/** Dollars per million tokens. */
+	readonly rates: { readonly input: string; readonly output: string };
+	/** Undefined if the key was shown by an earlier start. */
+	readonly secret: string | undefined;
+	readonly shownKey: { readonly prefix: string; readonly lastFour: string };
+	/** How this program is called from a shell, as `tollgate`. */
+	readonly command: string;
+}
+
+const MODELS_SHOWN_MAX = 8;
+const KEY_VARIABLE = "TOLLGATE_API_KEY";
+
+/** The whole text, with a line end at the end. Colour only for a terminal. */
+export function formatBanner(facts: BannerFacts, options: { colour: boolean }): string {
+	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
+	return [
+		"",
+		`  ${bold("Tollgate is running:")} ${facts.url}`,
+		"",
+		...modelLines(facts),
+		`  Account  ${facts.email}, USD ${facts.availableUsd} of demo credit; input USD ${facts.rates.input}, output USD ${facts.rates.output} per million tokens`,
+		...keyLines(facts, bold),
+		"",
+		`  ${bold("Ask it something:")}`,
+		"",
+		curlLine(facts),
+		"",
+		`  ${bold("Or with an OpenAI SDK")} (npm install openai; save as try.mjs, run with node try.mjs):`,
+		"",
+		sdkSnippet(facts),
+		"",
+		"  This is the demo. DATABASE_URL or a tollgate.yaml switches it off; the README says how. Ctrl-C stops.",
+		"",
+		"",
+	].join("\n");
+}
+
+export function curlLine(facts: BannerFacts): string {
+	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
+	const key = facts.secret ?? `$${KEY_VARIABLE}`;
+	// Double quotes, so that the shell puts the variable in.
+	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
+}
+
+export function sdkSnippet(facts: BannerFacts): string {
+	const key = facts.secret === undefined ? `process.env.${KEY_VARIABLE}` : JSON.stringify(facts.secret);
+	return [
+		'import OpenAI from "openai";',
+		`const client = new OpenAI({ baseURL: ${JSON.stringify(`${facts.url}/v1`)}, apiKey: ${key} });`,
+		"const stream = await client.chat.completions.create({",
+		`  model: ${JSON.stringify(facts.exampleModel)},`,
+		'  messages: [{ role: "user", content: "Hello! Who are you?" }],',
+		"  stream: true,",
+		"});",
+		'for await (const event of stream) process.stdout.write(event.choices[0]?.delta?.content ?? "");',
+	].join("\n");
+}
+
+function modelLines(facts: BannerFacts): string[] {
+	const shown = facts.models.slice(0, MODELS_SHOWN_MAX).map(({ id, origin }) => `${id} (${origin})`);
+	const more = facts.models.length - shown.length;
+	if (more > 0) shown.push(`and ${more} more: GET /v1/models`);
+	const lines = shown.map((text, at) => `  ${at === 0 ? "Models " : "       "}  ${text}`);
+	if (facts.portsAsked.length > 0) {
+		lines.push(
+			`           No model server answered on the usual ports of this machine (${facts.portsAsked.join(", ")}).`,
+		);
+	}
+	return lines;
+}
+
+function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] {
+	if (facts.secret !== undefined) {
+		return [`  API key  ${bold(facts.secret)}`, "           Keep it: it is shown this once."];
+	}
+	const { prefix, lastFour } = facts.shownKey;
+	return [
+		`  API key  ${prefix}…${lastFour}, shown at the first start. The examples take it from ${KEY_VARIABLE}.`,
+		"           Lost it? This makes another:",
+		"",
+		`${facts.command} key create --account ${facts.accountId} --name another`,
+		"",
+		`export ${KEY_VARIABLE}=`,
+	];
+}
+
+/** One word of a POSIX shell. */
+export function shellQuoted(text: string): string {
+	return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,66 @@
+import { Fault } from "../base/fault.ts";
+import { confirmTopUp, createTopUp, listTopUps, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
+import type { Hot } from "../db/hot.ts";
+import { createAccount, findAccount } from "../keys/account-admin.ts";
+import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
+import { createKey, listKeys } from "../keys/key-admin.ts";
+import { shownParts } from "../keys/secret.ts";
+
+/** The first run's account: a top-up of USD 100 that nobody paid, and one key. */
+export interface DemoAccount {
+	readonly id: string;
+	/** The secret of a key that was made just now: the only time that it can be shown. */
+	readonly secret: string | undefined;
+	/** The key that was made, or the newest of earlier ones that work. */
+	readonly key: { readonly prefix: string; readonly lastFour: string };
+}
+
+export const DEMO_EMAIL = "demo@localhost";
+const ACTOR = "demo";
+const PAGE_ROWS = 100;
+
+/**
+ * Makes what is missing of it. A start that was cut off in the middle is completed by the next.
+ * `newPepper`: the secret of the key digests was made just now, so that no earlier key works.
+ */
+export async function ensureDemoAccount(
+	deps: KeyMakerDeps,
+	options: { nowMs: number; newPepper: boolean },
+): Promise<DemoAccount> {
+	const { hot, serviceName } = deps;
+	const id = await ensureAccount(hot);
+	await ensureTopUp(hot, id);
+	const keys = await listKeys(hot, id, { limit: PAGE_ROWS });
+	const working = options.newPepper ? undefined : keys.items.find((key) => isWorking(key, serviceName, options.nowMs));
+	if (working !== undefined) return { id, secret: undefined, key: working };
+	const made = await createKey(deps, id, { name: "demo" });
+	return { id, secret: made.secret, key: shownParts(made.secret, serviceName) };
+}
+
+async function ensureAccount(hot: Hot): Promise<string> {
+	const found = await findAccount(hot, DEMO_EMAIL);
+	if (found !== null) return found.id;
+	try {
+		return (await createAccount(hot, { email: DEMO_EMAIL, name: "Demo", vouched: true })).id;
+	} catch (error) {
+		const others = error instanceof Fault && error.code === "conflict" ? await findAccount(hot, DEMO_EMAIL) : null;
+		if (others === null) throw error;
+		return others.id;
+	}
+}
+
+async function ensureTopUp(hot: Hot, accountId: string): Promise<void> {
+	const { items } = await listTopUps(hot, { accountId }, { limit: PAGE_ROWS });
+	if (items.some(({ state }) => state === "confirmed")) return;
+	const waiting = items.find(({ method, state }) => method === "demo" && state === "pending");
+	const topUp = waiting ?? (await createTopUp(hot, { accountId, ...DEMO_TOP_UP, reference: `demo ${accountId}` }));
+	await confirmTopUp(hot, topUp.id, ACTOR);
+}
+
+const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;
+
+/** A key of another service name was made before SERVICE_NAME was changed, and is refused by its form. */
+function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
+	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;
+	return lives && key.prefix.startsWith(`sk_${serviceName}_`);
+}

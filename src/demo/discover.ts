@@ -1,0 +1,159 @@
+/**
+ * Finds model servers on this machine's usual ports, for a first run without a catalogue. Only loopback is asked, and
+ * only addresses that generate nothing. A server that wants a key, or is still loading, is not connected.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { DialectName, ModelSpec } from "../catalog/model.ts";
+import { demoModelSpec, type FoundModel } from "./found-model.ts";
+import { type JsonRecord, type LocalServer, localServer, recordsOf } from "./local-server.ts";
+import { detailsOf } from "./model-details.ts";
+
+/** vLLM and llama.cpp, llama.cpp, Ollama, LM Studio, SGLang. */
+export const USUAL_PORTS: readonly number[] = [8000, 8080, 11434, 1234, 30000];
+
+export interface FoundServer {
+	/** `http://127.0.0.1:11434` */
+	readonly origin: string;
+	readonly dialect: DialectName;
+	/** As a person would call it. */
+	readonly product: string;
+	readonly models: readonly FoundModel[];
+}
+
+const MODELS_PER_SERVER_MAX = 50;
+const MODEL_ID_CHARS_MAX = 128;
+
+/** All servers that answered in time, in the order of `ports`; a model of the same id is one model with two replicas. */
+export async function discover(
+	deps: { clock: Clock; log: Log },
+	options: { ports: readonly number[]; timeoutMs: number },
+): Promise<{ servers: FoundServer[]; models: ModelSpec[] }> {
+	const asked = options.ports.map(async (port) => {
+		const origin = `http://127.0.0.1:${port}`;
+		try {
+			return await identify(localServer(deps.clock, { origin, timeoutMs: options.timeoutMs }));
+		} catch (error) {
+			deps.log.debug("no model server", { origin, error });
+			return undefined;
+		}
+	});
+	const servers = (await Promise.all(asked)).filter((server) => server !== undefined && server.models.length > 0);
+	return { servers: servers as FoundServer[], models: mergeModels(servers as FoundServer[]) };
+}
+
+async function identify(server: LocalServer): Promise<FoundServer | undefined> {
+	const list = await server.getJson("/v1/models");
+	const entries = recordsOf(list?.body.data).filter(({ id }) => typeof id === "string" && id !== "");
+	const first = entries[0];
+	if (list === undefined || first === undefined) return undefined;
+	const { dialect, product } = await family(server, list.serverHeader, first);
+	const shown = entries.slice(0, MODELS_PER_SERVER_MAX);
+	const models = await Promise.all(shown.map((entry) => describe(server, dialect, product, entry)));
+	return { origin: server.origin, dialect, product, models };
+}
+
+/** Ollama is asked last: its version address is the only sign that another server might happen to have too. */
+async function family(
+	server: LocalServer,
+	serverHeader: string,
+	entry: JsonRecord,
+): Promise<{ dialect: DialectName; product: string }> {
+	if (serverHeader.startsWith("llama.cpp") || entry.owned_by === "llamacpp")
+		return { dialect: "llama.cpp", product: "llama.cpp" };
+	if (entry.owned_by === "vllm") return { dialect: "vllm", product: "vLLM" };
+	if (entry.owned_by === "sglang") return { dialect: "sglang", product: "SGLang" };
+	const version = await server.getJson("/api/version");
+	if (typeof version?.body.version === "string") return { dialect: "ollama", product: "Ollama" };
+	const studio = await server.getJson("/api/v0/models");
+	if (studio !== undefined) return { dialect: "openai", product: "LM Studio" };
+	return { dialect: "openai", product: "an OpenAI-compatible server" };
+}
+
+async function describe(
+	server: LocalServer,
+	dialect: DialectName,
+	product: string,
+	entry: JsonRecord,
+): Promise<FoundModel> {
+	const served = String(entry.id);
+	const details = await detailsOf(server, product, entry);
+	return {
+		id: modelId(served),
+		name: modelId(served),
+		...details,
+		parameters: details.kind === "chat" ? PARAMETERS[dialect] : ["dimensions", "encoding_format"],
+		modes: dialect === "openai" ? ["chat"] : ["chat", "completions"],
+		upstream: { url: `${server.origin}/v1`, model: served, dialect },
+	};
+}
+
+const COMMON = [
+	"temperature",
+	"top_p",
+	"max_tokens",
+	"max_completion_tokens",
+	"stop",
+	"seed",
+	"frequency_penalty",
+	"presence_penalty",
+	"tools",
+	"tool_choice",
+	"response_format",
+] as const;
+const WITH_CHOICES = [
+	...COMMON,
+	"n",
+	"logprobs",
+	"top_logprobs",
+	"logit_bias",
+	"parallel_tool_calls",
+	"top_k",
+	"min_p",
+	"repetition_penalty",
+	"chat_template_kwargs",
+];
+
+/** What the servers of a family honour; what they ignore in silence is left out. */
+const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
+	openai: COMMON,
+	vllm: WITH_CHOICES,
+	sglang: WITH_CHOICES,
+	"llama.cpp": [...COMMON, "logprobs", "top_logprobs", "logit_bias", "top_k", "min_p", "chat_template_kwargs"],
+	ollama: COMMON.filter((name) => name !== "tool_choice"),
+	tgi: COMMON,
+	tei: [],
+};
+
+/** A model's file is named without its folder and ending; other characters than ids may have become dashes. */
+function modelId(served: string): string {
+	const bare = /^(\/|[A-Za-z]:\\|\.)|\.gguf$/.test(served)
+		? (served.split(/[/\\]/).at(-1) ?? served).replace(/\.gguf$/, "")
+		: served;
+	const id = bare.replace(/[^A-Za-z0-9._:/-]/g, "-").slice(0, MODEL_ID_CHARS_MAX);
+	return id === "" ? "model" : id;
+}
+
+function mergeModels(servers: readonly FoundServer[]): ModelSpec[] {
+	const models = new Map<string, ModelSpec>();
+	for (const found of servers.flatMap((server) => server.models)) {
+		const spec = demoModelSpec(found);
+		const twin = models.get(spec.id);
+		if (twin === undefined) models.set(spec.id, spec);
+		else if (twin.kind === spec.kind) models.set(spec.id, joined(twin, spec));
+	}
+	return [...models.values()];
+}
+
+/** One model on two servers promises only what both do. */
+function joined(a: ModelSpec, b: ModelSpec): ModelSpec {
+	return {
+		...a,
+		modes: a.modes.intersection(b.modes),
+		inputModalities: a.inputModalities.intersection(b.inputModalities),
+		parameters: a.parameters.intersection(b.parameters),
+		contextLength: Math.min(a.contextLength, b.contextLength),
+		maxOutputTokens: Math.min(a.maxOutputTokens, b.maxOutputTokens),
+		upstreams: [...a.upstreams, ...b.upstreams],
+	};
+}

@@ -1,0 +1,171 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkCatalog } from "../src/catalog/check.ts";
+import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
+import { COMMANDS } from "../src/cli/commands.ts";
+import { CONFIG_TABLE } from "../src/config.ts";
+import { migrations } from "../src/db/migrations/list.ts";
+import {
+	codeBlocks,
+	consoleProblems,
+	environmentProblems,
+	importCycles,
+	importsOf,
+	lengthProblems,
+	markdownTable,
+	nameProblems,
+	orderProblems,
+	placeProblems,
+	type SourceFile,
+} from "./support/source-rules.ts";
+
+const ROOT = join(import.meta.dir, "..");
+const read = (path: string): SourceFile => ({ path, text: readFileSync(join(ROOT, path), "utf8") });
+const scan = (pattern: string) =>
+	[...new Bun.Glob(pattern).scanSync({ cwd: ROOT, dot: true })]
+		.filter((path) => !/^(node_modules|\.git|\.data|dist)\//.test(path))
+		.sort();
+
+const source = scan("src/**/*.{ts,tsx}")
+	.filter((path) => !path.endsWith(".d.ts"))
+	.map(read);
+const made = (path: string, text: string): SourceFile => ({ path, text });
+
+describe("the source keeps its rules", () => {
+	test("imports go down", () => expect(orderProblems(source)).toEqual([]));
+	test("no circle of imports", () => expect(importCycles(source)).toEqual([]));
+	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
+	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
+	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
+	test("no barrels, no grab-bags", () => expect(nameProblems(source)).toEqual([]));
+
+	test("every migration is in the list that the binary carries, in order", () => {
+		const folder = readdirSync(join(ROOT, "src/db/migrations")).filter((name) => name.endsWith(".sql"));
+		expect(migrations.map(({ name }) => `${name}.sql`)).toEqual(folder.sort());
+		for (const { name, sql } of migrations) expect(sql).toBe(read(`src/db/migrations/${name}.sql`).text);
+	});
+
+	test("the README's table of the environment is the one that is read", () => {
+		const rows = markdownTable(read("README.md").text, "### Environment");
+		expect(rows).toEqual(CONFIG_TABLE.map((variable) => [variable.name, variable.default, variable.meaning]));
+	});
+
+	test("the README's table of limits is the one that is read", () => {
+		const names = markdownTable(read("README.md").text, "### Limits").map(([name]) => name);
+		expect(names).toEqual(LIMIT_FIELDS.map(({ name }) => name));
+	});
+
+	test("the README's catalogues are accepted as they stand", () => {
+		const blocks = codeBlocks(read("README.md").text, "yaml");
+		expect(blocks.length).toBeGreaterThan(3);
+		for (const block of blocks) expect(checkCatalog(block, { VLLM_API_KEY: "key" })).toMatchObject({ ok: true });
+	});
+
+	test("the README names every command", () => {
+		const section = read("README.md").text.split("## Command line")[1]?.split("\n## ")[0] ?? "";
+		const lines = section.split("\n").map((line) => line.trim());
+		const named = (name: string) => {
+			const [group = "", verb] = name.split(" ");
+			return lines.some(
+				(line) => new RegExp(`^${group}\\b`).test(line) && (!verb || new RegExp(`\\b${verb}\\b`).test(line)),
+			);
+		};
+		expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
+	});
+
+	test("nothing names a package registry or a place on somebody's machine", () => {
+		const texts = scan("**/*.{ts,tsx,sql,json,md,yaml,yml,toml,lock,css,html}")
+			.concat(scan("{Dockerfile,.dockerignore,.gitignore,.ci/*,LICENSE}"))
+			// The rules themselves and their examples.
+			.filter((path) => !/^test\/(architecture\.test|support\/source-rules)\.ts$/.test(path));
+		expect(texts).toContain("bun.lock");
+		expect(placeProblems(texts.map(read))).toEqual([]);
+	});
+});
+
+describe("each rule finds what it forbids", () => {
+	test("imports of all forms", () => {
+		const text = [
+			'import a from "./a.ts";',
+			'import type { B } from "../base/b.ts";',
+			'import {\n\ttype C,\n\tc,\n} from "../keys/c.ts";',
+			'export { d } from "./d.ts";',
+			'import "./e.ts";',
+			'const f = await import("./f.ts");',
+			'import g from "package";',
+			'// import h from "./h.ts";',
+		].join("\n");
+		expect(importsOf(made("src/db/x.ts", text))).toEqual([
+			{ target: "src/db/a.ts", typeOnly: false },
+			{ target: "src/base/b.ts", typeOnly: true },
+			{ target: "src/keys/c.ts", typeOnly: false },
+			{ target: "src/db/d.ts", typeOnly: false },
+			{ target: "src/db/e.ts", typeOnly: false },
+			{ target: "src/db/f.ts", typeOnly: false },
+		]);
+	});
+
+	test("an import that goes up, sideways, or out of base", () => {
+		const problems = (path: string, text: string) => orderProblems([made(path, text)]);
+		expect(problems("src/keys/a.ts", 'import { x } from "../gateway/b.ts";')).toHaveLength(1);
+		expect(problems("src/gateway/a.ts", 'import { x } from "../billing/../console/b.ts";')).toHaveLength(1);
+		expect(problems("src/app.ts", 'const x = await import("./cli/b.ts");')).toHaveLength(1);
+		expect(problems("src/base/a.ts", 'import type { X } from "../money/b.ts";')).toHaveLength(1);
+		expect(problems("src/elsewhere/a.ts", "")).toHaveLength(1);
+		expect(problems("src/keys/a.ts", 'import { x } from "../elsewhere/b.ts";')).toHaveLength(1);
+		expect(problems("src/keys/a.ts", 'import type { X } from "../gateway/b.ts";')).toEqual([]);
+		expect(problems("src/gateway/a.ts", 'import { x } from "../keys/b.ts";')).toEqual([]);
+	});
+
+	test("a circle of values, and none of types", () => {
+		const circle = (word: string) => [
+			made("src/keys/a.ts", 'import { b } from "./b.ts";'),
+			made("src/keys/b.ts", 'import { c } from "./c.ts";'),
+			made("src/keys/c.ts", `import ${word}{ A } from "./a.ts";`),
+			made("src/keys/d.ts", 'import { a } from "./a.ts";'),
+		];
+		expect(importCycles(circle(""))).toEqual([["src/keys/a.ts", "src/keys/b.ts", "src/keys/c.ts"]]);
+		expect(importCycles(circle("type "))).toEqual([]);
+	});
+
+	test("the environment and the terminal", () => {
+		for (const text of ["process.env.A", "Bun.env", "import.meta.env.A"]) {
+			expect(environmentProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
+			expect(environmentProblems([made("src/config.ts", text)])).toEqual([]);
+		}
+		expect(environmentProblems([made("src/keys/a.ts", "// process.env is read elsewhere")])).toEqual([]);
+		for (const text of ['console.log("a")', "process.stderr.write(a)"]) {
+			expect(consoleProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
+		}
+	});
+
+	test("long files, barrels and grab-bags", () => {
+		expect(lengthProblems([made("src/a.ts", "a\n".repeat(330))])).toEqual([]);
+		expect(lengthProblems([made("src/a.ts", "a\n".repeat(331))])).toHaveLength(1);
+		const names = ["src/keys/index.ts", "src/base/utils.ts", "src/keys/helper.tsx", "src/keys/indexes.ts"];
+		expect(nameProblems(names.map((path) => made(path, "")))).toEqual(names.slice(0, 3));
+	});
+
+	test("registries and machines", () => {
+		const found = ["https://registry.example.org/x", '"/home/me/x"', "cd /work/x", "x/-/x-1.0.0.tgz"];
+		for (const text of found) expect(placeProblems([made("a", text)])).toHaveLength(1);
+		for (const text of ["/data", "the registry", "a checkout below /root)", "https://example.org/home/x"]) {
+			expect(placeProblems([made("a", text)])).toEqual([]);
+		}
+	});
+
+	test("the blocks of a language", () => {
+		const text = "```yaml\na: 1\n```\n\n```js\nb\n```\n";
+		expect(codeBlocks(text, "yaml")).toEqual(["a: 1\n"]);
+	});
+
+	test("a table of the README", () => {
+		const text =
+			"# T\n\n### Environment\n\nText.\n\n| a | b |\n|---|---|\n| `X` | y \\| z |\n| `W` |  |\n\n| other |\n";
+		expect(markdownTable(text, "### Environment")).toEqual([
+			["X", "y | z"],
+			["W", ""],
+		]);
+	});
+});

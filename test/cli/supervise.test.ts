@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Exchange } from "../chaos/keep-alive-client.ts";
+import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
+import type { ServeProcess } from "../chaos/serve-process.ts";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { runCli } from "./run-cli.ts";
+
+const PEPPER = "p".repeat(40);
+const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
+
+let database: TestDatabase;
+let upstream: UpstreamServer;
+let folder: string;
+let secret: string;
+let accountId: string;
+
+beforeAll(async () => {
+	database = await createTestDatabase();
+	upstream = startUpstream({ dialect: "vllm" });
+	folder = mkdtempSync(join(tmpdir(), "tollgate-supervise-"));
+	writeFileSync(
+		join(folder, "tollgate.yaml"),
+		`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
+	);
+	const { hot } = database;
+	accountId = (await createAccount(hot, { email: "w@example.com", vouched: true })).id;
+	const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "transfer" as const, reference: "r" };
+	await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
+	const maker = { hot, digest: createDigest(PEPPER), serviceName: "service" };
+	secret = (await createKey(maker, accountId, { name: "k" })).secret;
+});
+afterAll(async () => {
+	await upstream.stop();
+	await database.drop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+const environment = (name: string, workers: number): Record<string, string> => ({
+	PORT: String(quietPort()),
+	WORKERS: String(workers),
+	DATABASE_URL: database.url,
+	DATA_DIR: join(folder, name),
+	CONFIG: join(folder, "tollgate.yaml"),
+	INSTANCE_ID: name,
+	KEY_PEPPER: PEPPER,
+	CONSOLE_SECRET: PEPPER,
+	LEASE_TTL_S: "5",
+	DRAIN_S: "10",
+});
+
+interface Supervised {
+	readonly supervisor: ServeProcess;
+	readonly url: string;
+	workerPids(): number[];
+	journals(): string[];
+}
+
+async function startWorkers(name: string, workers: number): Promise<Supervised> {
+	const env = environment(name, workers);
+	const supervisor = await startServe(env, { ready: "all workers are ready" });
+	const root = join(folder, name, "journal");
+	return {
+		supervisor,
+		url: supervisor.url,
+		workerPids: () => childrenOf(supervisor.pid),
+		journals: () =>
+			existsSync(root)
+				? readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`))
+				: [],
+	};
+}
+
+function childrenOf(parent: number): number[] {
+	return readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.filter((pid) => {
+			try {
+				const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
+				return Number(fields[1]) === parent && fields[0] !== "Z";
+			} catch {
+				return false;
+			}
+		})
+		.map(Number);
+}
+
+const isRunning = (pid: number) => {
+	try {
+		return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+	} catch {
+		return false;
+	}
+};
+
+const liveInstances = async (name: string): Promise<number> =>
+	(await database.sql`select 1 from instance where id like ${`${name}-%`} and state = 'live'`).length;
+
+/** Clients that hold their connections and never repeat a request. */
+function keepAsking(url: string, clients: number) {
+	const ended: Exchange[] = [];
+	let stopping = false;
+	const loops = Array.from({ length: clients }, async (_, at) => {
+		const client = createKeepAliveClient(url);
+		while (!stopping) {
+			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
+			// Some take a new connection each time, some let theirs lie idle for a while.
+			if (at % 4 === 1) client.close();
+			await Bun.sleep(at % 4 === 0 ? 40 : 5);
+		}
+		client.close();
+	});
+	return {
+		ended,
+		async stop() {
+			stopping = true;
+			await Promise.all(loops);
+			return ended;
+		},
+	};
+}
+
+const answersOf = (ended: readonly Exchange[]) => {
+	const counts: Record<string, number> = {};
+	for (const { status, fresh } of ended) {
+		const name = status === 0 ? (fresh ? "reset, new connection" : "reset, kept connection") : String(status);
+		counts[name] = (counts[name] ?? 0) + 1;
+	}
+	return counts;
+};
+
+describe("three workers on one port", () => {
+	test("kill -9 of one costs its own connections alone, and it is started again", async () => {
+		const service = await startWorkers("killed", 3);
+		try {
+			expect(service.workerPids()).toHaveLength(3);
+			expect(await liveInstances("killed")).toBe(3);
+			const clients = 24;
+			const load = keepAsking(service.url, clients);
+			await waitFor(() => load.ended.length > 200, "the load to run");
+			const [victim] = service.workerPids();
+			process.kill(victim as number, "SIGKILL");
+			await waitFor(
+				() => service.workerPids().length === 3 && !service.workerPids().includes(victim as number),
+				"a new worker",
+			);
+			// Its successor has taken over what the dead one had.
+			await service.supervisor.logged(
+				(line) => line.message === "this instance is live" && line.epoch === 2,
+				"the second life of the worker",
+			);
+			expect(await liveInstances("killed")).toBe(3);
+			const before = load.ended.length;
+			await waitFor(() => load.ended.length > before + 200, "the load to go on");
+			const answers = answersOf(await load.stop());
+			console.log(`kill -9 of one of three workers: ${JSON.stringify(answers)}`);
+			const lost = load.ended.filter((one) => one.status !== 200).length;
+			// Each client lost what it had on the dead worker, and those in its accept queue.
+			expect(lost).toBeLessThan(clients);
+			expect(load.ended.slice(-100).every((one) => one.status === 200)).toBe(true);
+		} finally {
+			service.supervisor.kill("SIGTERM");
+			expect(await service.supervisor.exited).toBe(0);
+		}
+		expect(service.journals()).toEqual([]);
+		expect(await liveInstances("killed")).toBe(0);
+	}, 60_000);
+
+	test("a rolling restart replaces all of them and refuses nothing", async () => {
+		const service = await startWorkers("rolled", 2);
+		try {
+			const old = service.workerPids();
+			const load = keepAsking(service.url, 24);
+			await waitFor(() => load.ended.length > 200, "the load to run");
+			const from = service.supervisor.lines.length;
+			service.supervisor.kill("SIGUSR2");
+			await service.supervisor.logged(
+				(line) => line.message === "all workers were replaced",
+				"the end of the roll",
+				from,
+			);
+			const answers = answersOf(await load.stop());
+			console.log(`rolling restart of two workers under keep-alive load: ${JSON.stringify(answers)}`);
+			expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
+			expect(service.workerPids()).toHaveLength(2);
+			const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
+			expect(served).toBeGreaterThan(500);
+			expect(others).toEqual({});
+			// A connection that the kernel had given to a listener which closed in that moment.
+			expect(inQueue).toBeLessThanOrEqual(2);
+		} finally {
+			service.supervisor.kill("SIGTERM");
+			expect(await service.supervisor.exited).toBe(0);
+		}
+		expect(service.journals()).toEqual([]);
+	}, 60_000);
+
+	test("SIGTERM lets streams run to their end, then all is handed back", async () => {
+		const service = await startWorkers("drained", 2);
+		upstream.next(
+			reply()
+				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))
+				.trickle(25),
+		);
+		const response = await fetch(`${service.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+			body: JSON.stringify({ ...JSON.parse(CHAT), stream: true }),
+		});
+		expect(response.status).toBe(200);
+		service.supervisor.kill("SIGTERM");
+		const text = await response.text();
+		expect(text).toEndWith("data: [DONE]\n\n");
+		expect(text).toContain("w59");
+		expect(await service.supervisor.exited).toBe(0);
+		expect(service.journals()).toEqual([]);
+		expect(await liveInstances("drained")).toBe(0);
+	}, 60_000);
+
+	test("workers do not outlive their supervisor", async () => {
+		const service = await startWorkers("orphaned", 2);
+		const pids = service.workerPids();
+		expect(pids).toHaveLength(2);
+		service.supervisor.kill("SIGKILL");
+		await waitFor(() => !pids.some(isRunning), "the workers to end", 15_000);
+		expect(await liveInstances("orphaned")).toBe(0);
+		expect(service.journals()).toEqual([]);
+	}, 60_000);
+
+	test("what no worker can start with is exit code 1", async () => {
+		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+		const result = await runCli(["serve"], { ...environment("refused", 2), PORT: String(taken.port) });
+		taken.stop(true);
+		expect(result.exitCode).toBe(1);
+		expect(result.stderr).toContain("the port is in use");
+	}, 30_000);
+});

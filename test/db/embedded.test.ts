@@ -1,0 +1,215 @@
+import { afterEach, expect, test } from "bun:test";
+import {
+	chmodSync,
+	chownSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import postgres from "postgres";
+import { silentLog } from "../../src/base/log.ts";
+import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { findPostmaster } from "../../src/db/postmaster.ts";
+import { waitFor } from "../support/wait.ts";
+
+const IS_ROOT = process.getuid?.() === 0;
+const NOBODY = 65_534;
+const HOLDER = join(import.meta.dir, "embedded-holder.ts");
+const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+/** A checkout below /root can be read by root alone. */
+const CAN_BE_NOBODY =
+	IS_ROOT && [HOLDER, process.execPath].every((path) => Bun.spawnSync([...AS_NOBODY, "test", "-r", path]).success);
+const folders: string[] = [];
+const holders: Subprocess[] = [];
+
+afterEach(async () => {
+	for (const holder of holders.splice(0)) {
+		holder.kill("SIGKILL");
+		await holder.exited;
+	}
+	for (const folder of folders.splice(0)) {
+		const left = findPostmaster(clusterOf(folder));
+		if (left !== undefined) {
+			process.kill(left.pid, "SIGINT");
+			await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to end");
+		}
+		rmSync(folder, { recursive: true, force: true });
+	}
+});
+
+const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
+const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir });
+
+function newFolder(mode = 0o755): string {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-embedded-"));
+	chmodSync(folder, mode);
+	folders.push(folder);
+	return folder;
+}
+
+/** A process that holds a server until it is killed. */
+async function hold(
+	folder: string,
+	prefix: string[] = [],
+): Promise<{ process: Subprocess; url: string; adopted: boolean }> {
+	const holder = Bun.spawn([...prefix, process.execPath, HOLDER, folder], {
+		env: { ...process.env, HOME: folder },
+		stdout: "pipe",
+		stderr: "inherit",
+	});
+	holders.push(holder);
+	for await (const chunk of holder.stdout) return { process: holder, ...JSON.parse(new TextDecoder().decode(chunk)) };
+	throw new Error("the holder ended without an address");
+}
+
+async function query<Row extends Record<string, unknown>>(url: string, text: string): Promise<Row[]> {
+	const client = postgres(url, { max: 1, onnotice: () => {} });
+	try {
+		return [...(await client.unsafe(text))] as unknown as Row[];
+	} finally {
+		await client.end({ timeout: 1 });
+	}
+}
+
+test("a server keeps its data from one start to the next, and is gone after its stop", async () => {
+	const folder = newFolder();
+	const first = await start(folder);
+	expect(first.adopted).toBe(false);
+	expect(runningEmbeddedUrl(folder)).toBe(first.url);
+	await query(first.url, "create table t (a int); insert into t values (7)");
+	await first.stop();
+	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+	expect(runningEmbeddedUrl(folder)).toBeUndefined();
+	const second = await start(folder);
+	expect(second.adopted).toBe(false);
+	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
+	await second.stop();
+	await second.stop();
+}, 60_000);
+
+test("a folder that others may not enter works too", async () => {
+	const server = await start(newFolder(0o700));
+	expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	await server.stop();
+}, 60_000);
+
+test.if(IS_ROOT)(
+	"started by root, the server runs as another user who alone can read the data",
+	async () => {
+		const folder = newFolder();
+		const server = await start(folder);
+		const postmaster = findPostmaster(clusterOf(folder));
+		const owner = statSync(`/proc/${postmaster?.pid}`).uid;
+		expect(owner).not.toBe(0);
+		expect(statSync(clusterOf(folder))).toMatchObject({ uid: owner, mode: 0o040700 });
+		expect(statSync(join(folder, "postgres.password")).mode & 0o777).toBe(0o600);
+		await server.stop();
+	},
+	60_000,
+);
+
+test.if(CAN_BE_NOBODY)(
+	"an ordinary user can run it",
+	async () => {
+		const folder = newFolder();
+		chownSync(folder, NOBODY, NOBODY);
+		const { url } = await hold(folder, AS_NOBODY);
+		expect(await query(url, "select 1 as one")).toEqual([{ one: 1 }]);
+		expect(statSync(`/proc/${findPostmaster(clusterOf(folder))?.pid}`).uid).toBe(NOBODY);
+	},
+	60_000,
+);
+
+test("a server survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
+	const folder = newFolder();
+	const { process: parent, url } = await hold(folder);
+	const before = findPostmaster(clusterOf(folder));
+	await query(url, "create table t (a int); insert into t values (7)");
+	parent.kill("SIGKILL");
+	await parent.exited;
+	const adopted = await start(folder);
+	expect(adopted).toMatchObject({ adopted: true, url });
+	expect(findPostmaster(clusterOf(folder))).toEqual(before as NonNullable<typeof before>);
+	expect(await query<{ a: number }>(adopted.url, "select a from t")).toEqual([{ a: 7 }]);
+	await adopted.stop();
+	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+}, 60_000);
+
+test("a server that was killed itself is started again with what was committed", async () => {
+	const folder = newFolder();
+	const first = await start(folder);
+	await query(first.url, "create table t (a int); insert into t values (7)");
+	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
+	await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
+	await first.stop();
+	const second = await start(folder);
+	expect(second.adopted).toBe(false);
+	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
+	await second.stop();
+}, 60_000);
+
+test("a pid file that names a stranger is not believed", async () => {
+	const folder = newFolder();
+	const first = await start(folder);
+	await query(first.url, "create table t (a int); insert into t values (7)");
+	const pidFile = join(clusterOf(folder), "postmaster.pid");
+	const text = readFileSync(pidFile, "utf8");
+	await first.stop();
+
+	// A stranger that PostgreSQL itself would take for its forerunner: another server, of the same user.
+	const other = newFolder();
+	const stranger = await start(other);
+	const pid = findPostmaster(clusterOf(other))?.pid;
+	writeFileSync(pidFile, text.replace(/^\d+/, String(pid)));
+	expect(runningEmbeddedUrl(folder)).toBeUndefined();
+	const second = await start(folder);
+	expect(second.adopted).toBe(false);
+	expect(findPostmaster(clusterOf(folder))?.pid).not.toBe(pid as number);
+	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
+	await second.stop();
+	expect(await query(stranger.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	await stranger.stop();
+}, 60_000);
+
+test("of several that start at once one starts the server, and it runs until the last has left", async () => {
+	const folder = newFolder();
+	const [a, b, c] = await Promise.all([start(folder), start(folder), hold(folder)]);
+	expect([a.adopted, b.adopted, c.adopted].filter((adopted) => !adopted)).toHaveLength(1);
+	expect(new Set([a.url, b.url, c.url]).size).toBe(1);
+	await Promise.all([a.stop(), b.stop()]);
+	expect(await query(c.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	c.process.kill("SIGTERM");
+	expect(await c.process.exited).toBe(0);
+	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+}, 60_000);
+
+test("a start during another's stop waits for it and starts anew", async () => {
+	const folder = newFolder();
+	const first = await start(folder);
+	const stopped = first.stop();
+	const second = await start(folder);
+	await stopped;
+	expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	await second.stop();
+}, 60_000);
+
+test("what an interrupted first start left behind is not taken for a database", async () => {
+	const folder = newFolder();
+	const server = await start(folder);
+	await server.stop();
+	rmSync(clusterOf(folder), { recursive: true });
+	const half = join(folder, "postgres", "initdb-1");
+	mkdirSync(half);
+	writeFileSync(join(half, "PG_VERSION"), "18\n");
+	const again = await start(folder);
+	expect(await query(again.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	expect(existsSync(half)).toBe(false);
+	await again.stop();
+}, 60_000);

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { listTopUps } from "../../src/billing/top-ups.ts";
+import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
+import { findAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import type { KeyMakerDeps } from "../../src/keys/key-admin.ts";
+import { listKeys, revokeKey } from "../../src/keys/key-admin.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let db: TestDatabase;
+let maker: KeyMakerDeps;
+const now = { nowMs: Date.now(), newPepper: false };
+
+beforeAll(async () => {
+	db = await createTestDatabase();
+	maker = { hot: db.hot, digest: createDigest("a pepper"), serviceName: "service" };
+});
+afterAll(() => db.drop());
+
+test("the first start makes a signed-in account with a confirmed USD 100 and one key", async () => {
+	const account = await ensureDemoAccount(maker, now);
+	expect(account.secret).toStartWith("sk_service_");
+	expect(account.secret).toEndWith(account.key.lastFour);
+	expect(await findAccount(db.hot, account.id)).toMatchObject({ toppedUp: true, signedInAtMs: expect.any(Number) });
+	expect((await accountBalance(db.hot, account.id)).available as number).toBe(100e9);
+});
+
+test("a later start finds all of it and makes no key", async () => {
+	const again = await ensureDemoAccount(maker, now);
+	expect(again.secret).toBeUndefined();
+	expect((await listKeys(db.hot, again.id)).items).toHaveLength(1);
+	expect((await listTopUps(db.hot, { accountId: again.id })).items).toHaveLength(1);
+	expect((await accountBalance(db.hot, again.id)).available as number).toBe(100e9);
+});
+
+test("a start without a key that works makes one", async () => {
+	const { id } = await ensureDemoAccount(maker, now);
+	const [key] = (await listKeys(db.hot, id)).items;
+	await revokeKey(db.hot, { id: key?.id ?? "" });
+	expect((await ensureDemoAccount(maker, now)).secret).toStartWith("sk_service_");
+	expect((await ensureDemoAccount(maker, now)).secret).toBeUndefined();
+});
+
+test("a key that this service could not read any more does not count", async () => {
+	expect((await ensureDemoAccount({ ...maker, serviceName: "acme" }, now)).secret).toStartWith("sk_acme_");
+	expect((await ensureDemoAccount(maker, { ...now, newPepper: true })).secret).toStartWith("sk_service_");
+});

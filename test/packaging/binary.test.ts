@@ -1,0 +1,196 @@
+/**
+ * The compiled binary, as the image runs it: an empty directory, a clean environment, a database of its own.
+ * `TOLLGATE_BINARY=path bun test test/packaging` tries one that is already built.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import OpenAI from "openai";
+import packageJson from "../../package.json" with { type: "json" };
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const MESSAGES = [{ role: "user" as const, content: "one two three" }];
+
+let home: string;
+let directory: string;
+let binary: string;
+let db: TestDatabase;
+let upstream: UpstreamServer;
+let server: Subprocess<"ignore", "ignore", "pipe">;
+let url = "";
+let serverLog = "";
+let accountId = "";
+let keyId = "";
+let client: OpenAI;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+	home = mkdtempSync(join(tmpdir(), "tollgate-binary-"));
+	directory = join(home, "empty");
+	await Bun.$`mkdir ${directory}`;
+	binary = process.env.TOLLGATE_BINARY ?? (await build(join(home, "tollgate")));
+	db = await createTestDatabase();
+	upstream = startUpstream({ dialect: "vllm" });
+	writeFileSync(join(home, "models.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+	environment = {
+		NODE_ENV: "production",
+		DATABASE_URL: db.url,
+		CONFIG: join(home, "models.yaml"),
+		DATA_DIR: join(home, "data"),
+		KEY_PEPPER: "p".repeat(32),
+		CONSOLE_SECRET: "c".repeat(32),
+		PORT: "0",
+		DRAIN_S: "5",
+	};
+}, 120_000);
+
+afterAll(async () => {
+	server?.kill("SIGKILL");
+	await server?.exited;
+	await upstream?.stop();
+	await db?.drop();
+	rmSync(home, { recursive: true, force: true });
+});
+
+/** Runs the script `build` of package.json with another output. */
+async function build(outfile: string): Promise<string> {
+	const script = packageJson.scripts.build.replace("dist/tollgate", outfile);
+	const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", script.replaceAll("bun ", `${process.execPath} `)], {
+		cwd: ROOT,
+	});
+	if (exitCode !== 0) throw new Error(`the build failed: ${stderr.toString()}`);
+	return outfile;
+}
+
+async function run(args: string[], env: Record<string, string> = environment) {
+	const child = Bun.spawn([binary, ...args], { cwd: directory, env, stdout: "pipe", stderr: "pipe" });
+	const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+	return { code: await child.exited, out, err };
+}
+
+/** A command that must succeed; its JSON. */
+async function command(...args: string[]) {
+	const { code, out, err } = await run([...args, "--json"]);
+	expect({ args, code, err }).toEqual({ args, code: 0, err: "" });
+	return JSON.parse(out);
+}
+
+test("its commands work", async () => {
+	expect(await command("version")).toEqual({ version: packageJson.version });
+	expect(await command("migrate")).toEqual({ applied: [] });
+	expect(await command("catalog", "check", join(home, "models.yaml"))).toMatchObject({ ok: true });
+	({ id: accountId } = await command("account", "create", "--email", "a@example.com"));
+	const topUp = await command("topup", "create", "--account", accountId, "--usd", "100", "--reference", "r1");
+	expect(topUp.status).toBe("pending");
+	expect(await command("topup", "confirm", topUp.id)).toEqual({ status: "confirmed" });
+	const key = await command("key", "create", "--account", accountId, "--name", "test");
+	expect(key.secret).toStartWith("sk_service_");
+	keyId = key.id;
+	client = new OpenAI({ apiKey: key.secret, maxRetries: 0 });
+}, 30_000);
+
+test("it serves, from a directory whose .env and bunfig.toml it does not read", async () => {
+	writeFileSync(join(directory, ".env"), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
+	writeFileSync(join(directory, "bunfig.toml"), 'preload = ["./missing.ts"]\n');
+	server = Bun.spawn([binary], { cwd: directory, env: environment, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+	void (async () => {
+		for await (const chunk of server.stderr) serverLog += new TextDecoder().decode(chunk);
+	})();
+	await waitFor(() => /"url":"([^"]+)"/.test(serverLog) || server.exitCode !== null, "the server to listen");
+	url = /"url":"([^"]+)"/.exec(serverLog)?.[1] ?? serverLog;
+	client.baseURL = `${url}/v1`;
+	await waitFor(async () => (await fetch(`${url}/readyz`)).status === 200, "the server to be ready");
+	expect(await run(["health", "--ready"], { ...environment, PORT: new URL(url).port })).toMatchObject({ code: 0 });
+}, 30_000);
+
+test("chat answers whole and as a stream, by the upstream's own counts", async () => {
+	const answer = await client.chat.completions.create({ model: "test-model", messages: MESSAGES });
+	expect(answer.choices[0]?.message.content).toBe("echo: one two three");
+	const stream = await client.chat.completions.create({ model: "test-model", messages: MESSAGES, stream: true });
+	let text = "";
+	let usage: OpenAI.CompletionUsage | null | undefined;
+	for await (const event of stream) {
+		text += event.choices[0]?.delta.content ?? "";
+		usage = event.usage ?? usage;
+	}
+	expect(text).toBe("echo: one two three");
+	expect(usage).toEqual(answer.usage as OpenAI.CompletionUsage);
+});
+
+test("what was used is charged in Postgres", async () => {
+	const { prompt, completion } = upstream.count();
+	const spent = async () => (await command("account", "show", accountId)).spent_usd;
+	const expected = (prompt * 1 + completion * 2) / 1e6;
+	await waitFor(async () => Number(await spent()) === expected, `USD ${expected} to be charged`);
+	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
+}, 30_000);
+
+test("models are listed", async () => {
+	const { data } = await client.models.list();
+	expect(data.map(({ id }) => id)).toEqual(["test-model"]);
+	expect(await client.models.retrieve("test-model")).toMatchObject({ id: "test-model", status: "connected" });
+});
+
+interface ErrorCase {
+	path?: string;
+	method?: string;
+	headers?: Record<string, string>;
+	body?: unknown;
+	text?: string;
+}
+
+const REFUSED: [string, number, string, ErrorCase][] = [
+	["no key", 401, "missing_api_key", { headers: {} }],
+	["a wrong key", 401, "invalid_api_key", { headers: { authorization: "Bearer sk_service_x" } }],
+	["an unknown model", 404, "model_not_found", { body: { model: "nope", messages: MESSAGES } }],
+	["no messages", 400, "invalid_request", { body: { model: "test-model" } }],
+	["no JSON", 400, "invalid_request", { text: "{" }],
+	["an unknown address", 404, "not_found", { path: "/v1/nothing" }],
+	["a wrong method", 405, "method_not_allowed", { method: "PUT" }],
+];
+
+test.each(REFUSED)(
+	"%s is answered with %d %s in the error shape",
+	async (_, status, code, { path = "/v1/chat/completions", method = "POST", headers, body = {}, text }) => {
+		const authorization = `Bearer ${client.apiKey}`;
+		const response = await fetch(`${url}${path}`, {
+			method,
+			headers: { "content-type": "application/json", ...(headers ?? { authorization }) },
+			body: text ?? JSON.stringify(body),
+		});
+		const { error } = (await response.json()) as { error: Record<string, unknown> };
+		expect({ status: response.status, code: error.code }).toEqual({ status, code });
+		expect(Object.keys(error)).toEqual(expect.arrayContaining(["message", "type", "param", "code"]));
+		expect(response.headers.get("x-request-id")).toBeTruthy();
+	},
+);
+
+test("a revoked key is refused at once", async () => {
+	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
+	const refused = client.models.list().catch((error) => error.code);
+	expect(await refused).toBe("api_key_revoked");
+}, 30_000);
+
+test("SIGTERM ends it in order, and it has written nowhere but to DATA_DIR", async () => {
+	server.kill("SIGTERM");
+	expect(await server.exited).toBe(0);
+	expect(serverLog).not.toContain('"level":"error"');
+	expect(readdirSync(directory).sort()).toEqual([".env", "bunfig.toml"]);
+}, 30_000);
+
+test("without a database, and without secrets in production, it says what to set", async () => {
+	const { DATABASE_URL: _, ...withoutDatabase } = environment;
+	const noDatabase = await run(["serve"], withoutDatabase);
+	expect(noDatabase.code).toBe(1);
+	expect(noDatabase.err).toContain("set DATABASE_URL");
+	const { KEY_PEPPER: __, ...withoutPepper } = environment;
+	const noPepper = await run(["serve"], withoutPepper);
+	expect(noPepper.code).toBe(1);
+	expect(noPepper.err).toContain("KEY_PEPPER is required in production");
+}, 30_000);

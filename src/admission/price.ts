@@ -40,7 +40,24 @@ export function billLines(card: RateCard, used: Quantities): CostLine[] {
 
 /** The price of what was used; undefined if it passes the largest amount that can be written down. */
 export function priceOf(card: RateCard, used: Quantities): NanoUsd | undefined {
-	return costNanoUsd(billLines(card, used));
+	return quickSum(card, used, used.cached, card.input) ?? costNanoUsd(billLines(card, used));
+}
+
+/**
+ * The sum without the lines, as it is taken for every request and many events; undefined unless it is an integer that
+ * was computed exactly. Then the lines are summed, which also finds quantities that cannot be.
+ */
+function quickSum(card: RateCard, used: Quantities, cached: number, input: number): NanoUsd | undefined {
+	const sumPico =
+		(used.prompt - cached) * input +
+		cached * card.cachedInput +
+		used.completion * card.output +
+		used.requests * card.request +
+		used.images * card.image +
+		used.audioSeconds * card.audioSecond +
+		used.searches * card.search;
+	if (!Number.isSafeInteger(sumPico) || sumPico < 0 || cached > used.prompt) return undefined;
+	return Math.ceil(sumPico / 1000) as NanoUsd;
 }
 
 /** As `priceOf`, for amounts that were bounded before: what passes the largest amount is cut to it. */
@@ -55,5 +72,6 @@ export function boundLines(card: RateCard, used: Quantities): CostLine[] {
 }
 
 export function boundOf(card: RateCard, used: Quantities): NanoUsd | undefined {
-	return costNanoUsd(boundLines(card, used));
+	const dearest = Math.max(card.input, card.cachedInput);
+	return quickSum(card, used, 0, dearest) ?? costNanoUsd(boundLines(card, used));
 }

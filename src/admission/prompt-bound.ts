@@ -6,6 +6,10 @@ export interface PromptMeasure {
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
+	/** Tokens that came as such, beside the text. */
+	readonly tokens?: number;
+	/** Prompts of one request, each with a context of its own; 1 if absent. */
+	readonly prompts?: number;
 }
 
 /** Marks that a chat template sets around each message: role, separators, end of turn. */
@@ -58,13 +62,17 @@ function jsonBytes(value: unknown): number {
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
 		model.templateOverheadTokens + measure.messages * MESSAGE_TOKENS + (measure.hasTools ? TOOLS_TOKENS : 0);
-	return Math.min(model.contextLength, measure.textBytes + marks + measure.images * IMAGE_TOKENS);
+	const context = model.contextLength * (measure.prompts ?? 1);
+	return Math.min(context, measure.textBytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
 /** A likely count, where the upstream gave none. Never above the bound. */
 export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
 	const estimate =
-		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) + measure.messages * 4 + measure.images * IMAGE_TOKENS_TYPICAL;
+		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) +
+		(measure.tokens ?? 0) +
+		measure.messages * 4 +
+		measure.images * IMAGE_TOKENS_TYPICAL;
 	return Math.min(estimate, promptTokensMax(measure, model));
 }
 

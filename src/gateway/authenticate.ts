@@ -1,3 +1,5 @@
+import type { Clock } from "../base/clock.ts";
+import { checkKey } from "../keys/access.ts";
 import { bearerSecret, invalidApiKey } from "../keys/bearer.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { FailedAttempts } from "../keys/failed-attempts.ts";
@@ -8,28 +10,37 @@ import type { Connection } from "./exchange.ts";
 /** Who asks. A promise only for a key that this instance has not seen yet. */
 export type Authenticate = (connection: Connection) => KeyEntry | Promise<KeyEntry>;
 
-/** Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. */
+/**
+ * Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. A key
+ * that is not in force is turned away before its body is read; what admits the request looks again.
+ */
 export function createAuthenticate(
-	deps: { keyring: Keyring; digest: Digest; failedAttempts: FailedAttempts },
+	deps: { keyring: Keyring; digest: Digest; failedAttempts: FailedAttempts; clock: Clock },
 	options: { serviceName: string },
 ): Authenticate {
-	const { keyring, digest, failedAttempts } = deps;
+	const { keyring, digest, failedAttempts, clock } = deps;
 
-	function known(entry: KeyEntry | null | "unknown", address: string): KeyEntry {
-		if (entry !== null && entry !== "unknown") return entry;
-		failedAttempts.count(address);
-		throw invalidApiKey();
+	function known(entry: KeyEntry | null | "unknown", connection: Connection): KeyEntry {
+		if (entry === null || entry === "unknown") {
+			failedAttempts.count(connection.address);
+			throw invalidApiKey();
+		}
+		checkKey(entry, clock.wallMs());
+		return entry;
 	}
 
-	return ({ request, address }) => {
+	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.
+	return (connection) => {
 		let found: string;
 		try {
-			found = digest(bearerSecret(request.headers, options.serviceName));
+			found = digest(bearerSecret(connection.request.headers, options.serviceName));
 		} catch (error) {
-			failedAttempts.count(address);
+			failedAttempts.count(connection.address);
 			throw error;
 		}
 		const entry = keyring.peek(found);
-		return entry === undefined ? keyring.load(found).then((loaded) => known(loaded, address)) : known(entry, address);
+		return entry === undefined
+			? keyring.load(found).then((loaded) => known(loaded, connection))
+			: known(entry, connection);
 	};
 }

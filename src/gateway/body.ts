@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { systemClock } from "../base/clock.ts";
+import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
@@ -41,6 +41,8 @@ function parseJson(text: string): unknown {
 
 function isDeeperThan(value: object, depth: number): boolean {
 	if (depth === 0) return true;
+	if (Array.isArray(value))
+		return value.some((child) => typeof child === "object" && child !== null && isDeeperThan(child, depth - 1));
 	for (const name in value) {
 		const child = (value as Record<string, unknown>)[name];
 		if (typeof child === "object" && child !== null && isDeeperThan(child, depth - 1)) return true;
@@ -48,32 +50,26 @@ function isDeeperThan(value: object, depth: number): boolean {
 	return false;
 }
 
-function readText(request: Request, bytesMax: number, clock: Clock): Promise<string> {
+async function readText(request: Request, bytesMax: number, clock: Clock): Promise<string> {
 	const declared = request.headers.get("content-length");
-	if (declared !== null && Number(declared) > bytesMax) return Promise.reject(tooLarge(bytesMax));
-	const chunked = declared === null && request.body !== null;
-	return new Promise((resolve, reject) => {
-		let late = false;
-		const cancel = clock.after(READ_DEADLINE_MS, () => {
+	if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
+	let late = false;
+	const text =
+		declared === null && request.body !== null ? readChunked(request.body, bytesMax, () => late) : request.text();
+	try {
+		return await withDeadline(clock, text, READ_DEADLINE_MS, () => {
 			late = true;
-			reject(new Fault("request_timeout", "The body was sent too slowly."));
+			return new Fault("request_timeout", "The body was sent too slowly.");
 		});
-		const text = chunked
-			? readChunked(request.body as ReadableStream<Uint8Array>, bytesMax, () => late)
-			: request.text();
-		text.then(
-			(whole) => (cancel(), resolve(whole)),
-			(error) => (cancel(), reject(error instanceof Fault ? error : incomplete(error))),
-		);
-	});
+	} catch (error) {
+		throw error instanceof Fault
+			? error
+			: new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
+	}
 }
 
 /** A body without a length is counted while it arrives. */
-async function readChunked(
-	body: ReadableStream<Uint8Array>,
-	bytesMax: number,
-	isLate: () => boolean,
-): Promise<string> {
+async function readChunked(body: ReadableStream<Uint8Array>, bytesMax: number, isLate: () => boolean): Promise<string> {
 	const reader = body.getReader();
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;
@@ -88,10 +84,6 @@ async function readChunked(
 		chunks.push(value);
 	}
 	return new TextDecoder().decode(Buffer.concat(chunks));
-}
-
-function incomplete(cause: unknown): Fault {
-	return new Fault("request_timeout", "The body did not arrive in full.", { cause });
 }
 
 function tooLarge(bytesMax: number): Fault {

@@ -7,25 +7,37 @@ import type { Outcome } from "../ledger/ledger.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import type { TokenUsage } from "../upstream/reply.ts";
+import { CLIENT_LEFT_STATUS } from "./error-body.ts";
 
 /** What a chat used, by whose count, and what it costs. */
 export interface Bill {
 	readonly usage: TokenUsage;
 	readonly cost: NanoUsd;
 	readonly basis: Basis;
+	/** Audio seconds, images or searches; 0 if absent. */
+	readonly units?: number;
 }
 
-const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 
 /** Nothing reached the client and nothing is charged. */
 export const FREE_BILL: Bill = { usage: NO_USAGE, cost: ZERO_USD, basis: "exact" };
 
-/** The upstream's own count where there is one; else an estimate by size, marked as such. */
-export function billOf(model: Model, measure: PromptMeasure, usage: TokenUsage | undefined, outputBytes: number): Bill {
+/**
+ * The upstream's own count where there is one; else an estimate by size, marked as such, and never above what was
+ * reserved: `outputTokensMax` is the most that all choices together were allowed.
+ */
+export function billOf(
+	model: Model,
+	measure: PromptMeasure,
+	usage: TokenUsage | undefined,
+	outputBytes: number,
+	outputTokensMax: number,
+): Bill {
 	const counted = usage ?? {
 		...NO_USAGE,
 		promptTokens: promptTokensEstimate(measure, model),
-		completionTokens: outputTokensEstimate(outputBytes),
+		completionTokens: Math.min(outputTokensEstimate(outputBytes), outputTokensMax),
 	};
 	return { usage: counted, cost: costOf(model, counted), basis: usage ? "exact" : "estimated" };
 }
@@ -39,6 +51,9 @@ export function costOf(model: Model, usage: TokenUsage): NanoUsd {
 		requests: 1,
 	});
 }
+
+/** Columns of counts are 32 bits wide: an upstream that lies beyond that must not stop the writing of everybody's. */
+const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeFacts {
 	readonly ending: Ending;
@@ -55,12 +70,12 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 		costNanoUsd: bill.cost,
 		basis: bill.basis,
 		ending: facts.ending,
-		status: facts.status,
-		prompt: usage.promptTokens,
-		cached: usage.cachedTokens,
-		completion: usage.completionTokens,
-		reasoning: usage.reasoningTokens,
-		units: 0,
+		status: facts.ending === "client_left" ? CLIENT_LEFT_STATUS : facts.status,
+		prompt: Math.min(usage.promptTokens, COUNT_MAX),
+		cached: Math.min(usage.cachedTokens, COUNT_MAX),
+		completion: Math.min(usage.completionTokens, COUNT_MAX),
+		reasoning: Math.min(usage.reasoningTokens, COUNT_MAX),
+		units: Math.min(bill.units ?? 0, COUNT_MAX),
 		replica: facts.replica ?? null,
 		first: facts.firstMs,
 		ms: facts.totalMs,

@@ -4,9 +4,9 @@ import { errorBody } from "./error-body.ts";
 import type { UsageRecord } from "./usage-record.ts";
 
 /** Writes one chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`, nothing else. */
-export interface ChatEvents {
+export interface ChatEvents<Chunk = ChatChunk> {
 	/** The text of these chunks; empty if the only one is a finish that waits for its usage. */
-	chunks(chunks: readonly ChatChunk[]): string;
+	chunks(chunks: readonly Chunk[]): string;
 	/** The authoritative usage and the terminator. */
 	end(usage: UsageRecord): string;
 	/** An error, then the usage, then the terminator: readers that go on after an error still see what was charged. */
@@ -20,16 +20,17 @@ const DONE = "data: [DONE]\n\n";
  * A client that asked for usage gets it as an event of its own with `choices: []`, and `usage: null` before. For one
  * that did not, it rides on the finish: many such clients read `choices[0]` of every event.
  */
-export function createChatEvents(
-	head: { id: string; createdS: number; model: string },
+export function createChatEvents<Chunk extends { choices: readonly { finish_reason: string | null }[] } = ChatChunk>(
+	head: { id: string; createdS: number; model: string; object?: string },
 	includeUsage: boolean,
-): ChatEvents {
-	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"chat.completion.chunk","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
+): ChatEvents<Chunk> {
+	const object = head.object ?? "chat.completion.chunk";
+	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
 	const suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
 	/** The last finish, held back until the usage is known. */
 	let held: string | undefined;
 
-	const isFinish = (chunk: ChatChunk) => chunk.choices.some((choice) => choice.finish_reason !== null);
+	const isFinish = (chunk: Chunk) => chunk.choices.some((choice) => choice.finish_reason !== null);
 	const event = (choices: string) => prefix + choices + suffix;
 	const usageEvent = (usage: UsageRecord, choices = "[]") =>
 		`${prefix}${choices},"usage":${JSON.stringify(usage)}}\n\n`;

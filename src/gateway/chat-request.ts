@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
+import { rebuildPart } from "./content-part.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -41,11 +42,11 @@ export const ChatRequestBody = Type.Object(
 		top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
 		frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-		seed: optional(Type.Integer()),
+		seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
 		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
 		logprobs: optional(Type.Boolean()),
 		top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-		logit_bias: optional(Type.Record(Type.String(), Type.Number())),
+		logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
 		tools: optional(Type.Array(Type.Object({ type: Type.String() }, { additionalProperties: true }))),
 		tool_choice: optional(
 			Type.Union([Type.String(), Type.Object({ type: Type.String() }, { additionalProperties: true })]),
@@ -152,6 +153,7 @@ function honoured(
 	return { fields, ignored };
 }
 
+/** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */
 function checkMessages(messages: ChatRequestBody["messages"], model: Model): void {
 	for (let at = 0; at < messages.length; at++) {
 		const message = messages[at] as ChatRequestBody["messages"][number] & { function_call?: unknown };
@@ -159,24 +161,9 @@ function checkMessages(messages: ChatRequestBody["messages"], model: Model): voi
 		if (content === undefined || content === null) {
 			const calls = message.role === "assistant" && (message.tool_calls || message.function_call);
 			if (!calls) throw new Fault("invalid_request", "`content` is required.", { param: `messages[${at}].content` });
-		} else if (typeof content !== "string") checkParts(content, at, model);
-	}
-}
-
-function checkParts(parts: readonly { type: string }[], at: number, model: Model): void {
-	for (const [index, part] of parts.entries()) {
-		const param = `messages[${at}].content[${index}]`;
-		if (part.type === "text" && typeof (part as { text?: unknown }).text !== "string")
-			throw new Fault("invalid_request", "A text part needs `text`.", { param });
-		if (part.type !== "image_url") continue;
-		const image = (part as { image_url?: { url?: unknown } | null }).image_url;
-		const url = typeof image === "object" && image !== null ? image.url : undefined;
-		if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
-		if (!model.inputModalities.has("image") || model.imageUrls === "reject")
-			throw new Fault("invalid_request", `The model \`${model.id}\` does not take images.`, { param });
-		// A server would fetch any other address itself, from inside the operator's network.
-		if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url))) {
-			throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });
+		} else if (typeof content !== "string") {
+			for (let index = 0; index < content.length; index++)
+				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
 		}
 	}
 }

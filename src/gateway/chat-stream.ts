@@ -1,12 +1,15 @@
+import type { PromptMeasure } from "../admission/prompt-bound.ts";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import type { Ending } from "../ledger/event.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
 import { minUsd } from "../money/nano-usd.ts";
 import type { ChatChunk, ChatStream, TokenUsage } from "../upstream/reply.ts";
 import { UpstreamFailure } from "../upstream/reply.ts";
 import type { Bill } from "./chat-bill.ts";
 import { billOf, costOf, FREE_BILL, outcomeOf } from "./chat-bill.ts";
 import { callOf } from "./chat-call.ts";
+import type { ChatEvents } from "./chat-events.ts";
 import { createChatEvents, KEEP_ALIVE_COMMENT } from "./chat-events.ts";
 import { CLIENT_LEFT_STATUS, faultOf, statusOf } from "./error-body.ts";
 import type { Exchange, ExchangeDeps } from "./exchange.ts";
@@ -14,33 +17,87 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "./exchange.ts";
 import { answerHeaders } from "./headers.ts";
 import { usageRecord } from "./usage-record.ts";
 
-/** Output tokens between two records of the journal that bound what was delivered. */
+/** Output between two records of the journal that bound what was delivered: tokens, or bytes where nobody counts. */
 const PROGRESS_TOKENS = 64;
+const PROGRESS_BYTES = 256;
 
-type Next = readonly ChatChunk[] | null;
+type Next<Chunk> = readonly Chunk[] | null;
+
+/** What is particular to one kind of streamed answer: how it is asked for, written and billed. */
+export interface Relay<Chunk> {
+	open(signal: AbortSignal): ChatStream<Chunk>;
+	/** The text of these chunks; empty if nothing of them is to be written yet. */
+	chunks(chunks: readonly Chunk[]): string;
+	/** The last events of a stream that came to its end. */
+	end(bill: Bill): string;
+	/** The last events of one that did not: the error, then what was charged. */
+	fail(fault: Fault, bill: Bill): string;
+	/** The bill for what was delivered so far; `finished` if that is all. */
+	bill(usage: TokenUsage | undefined, outputBytes: number, finished: boolean): Bill;
+	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */
+	costAt(now: Bill, output: number): NanoUsd;
+}
+
+/** A request that is answered by a stream. */
+export type StreamedExchange = Pick<Exchange, "connection" | "requestId" | "startedMs" | "model" | "admitted"> & {
+	readonly ask: { readonly ignored: readonly string[] };
+};
+
+/** Streams one admitted chat. */
+export function streamChat(deps: ExchangeDeps, exchange: Exchange): Promise<Response> {
+	const { answerId, createdS, model, ask, measure } = exchange;
+	const events = createChatEvents({ id: answerId, createdS, model: model.id }, ask.includeUsage);
+	return streamAnswer<ChatChunk>(deps, exchange, {
+		open: (signal) => deps.upstreams.openChat(model, callOf(exchange, signal)),
+		...tokenRelay(exchange, measure, events),
+	});
+}
+
+/** The writing and the billing of an answer that is priced in tokens. */
+export function tokenRelay<Chunk>(
+	{ model, admitted }: Pick<Exchange, "model" | "admitted">,
+	measure: PromptMeasure,
+	events: ChatEvents<Chunk>,
+): Omit<Relay<Chunk>, "open"> {
+	const { completion } = admitted.request.most;
+	return {
+		chunks: events.chunks,
+		end: (bill) => events.end(usageRecord(bill.usage, bill.cost)),
+		fail: (fault, bill) => events.fail(fault, usageRecord(bill.usage, bill.cost)),
+		bill: (usage, outputBytes) => billOf(model, measure, usage, outputBytes, completion),
+		// Every token stands for at least one byte, so bytes bound what nobody counts.
+		costAt: (now, output) => costOf(model, { ...now.usage, completionTokens: output }),
+	};
+}
 
 /**
- * Streams one admitted chat. Rejects, with the request settled, if it fails while the status can still say so; after
+ * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still say so; after
  * that a failure is an event of the stream. Every way out settles exactly once: finished, upstream failed, died or
  * silent, client left, shutdown.
  */
-export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promise<Response> {
+export async function streamAnswer<Chunk extends { readonly outputBytes: number }>(
+	deps: ExchangeDeps,
+	exchange: StreamedExchange,
+	relay: Relay<Chunk>,
+): Promise<Response> {
 	const { admission, clock, log } = deps;
-	const { connection, model, ask, measure, admitted } = exchange;
+	const { connection, model, admitted } = exchange;
 	const { hold } = admitted;
 	const { ledger } = hold;
 	const limits = deps.limits();
 	const left = new AbortController();
-	const events = createChatEvents(
-		{ id: exchange.answerId, createdS: exchange.createdS, model: model.id },
-		ask.includeUsage,
-	);
-	let stream: ChatStream | undefined;
+	let stream: ChatStream<Chunk> | undefined;
 	let bill: Bill | undefined;
 	let outputBytes = 0;
 	let delivered = false;
 	let firstMs: number | null = null;
 	let lastWriteMs = exchange.startedMs;
+	/** Output from which on the journal's bound does not hold any more, counted as `recordedPrompt` says. */
+	let recordAt = -1;
+	/** Prompt tokens by the upstream's count when the last record was written; undefined if there was no count. */
+	let recordedPrompt: number | undefined;
+	/** Why the service ended it. */
+	let halted: Fault | undefined;
 	let controller: ReadableStreamDefaultController<string> | undefined;
 
 	const sinceStart = () => clock.monotonicMs() - exchange.startedMs;
@@ -48,7 +105,8 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 	/** The latch: signal, `cancel` and a failed read arrive in any combination. */
 	function settle(ending: Ending, status: number): Bill {
 		if (bill) return bill;
-		bill = delivered || ending === "finished" ? billOf(model, measure, stream?.usage(), outputBytes) : FREE_BILL;
+		const finished = ending === "finished";
+		bill = delivered || finished ? relay.bill(stream?.usage(), outputBytes, finished) : FREE_BILL;
 		admission.settle(
 			admitted,
 			outcomeOf(bill, { ending, status, replica: stream?.replica(), firstMs, totalMs: sinceStart() }),
@@ -73,8 +131,11 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 		},
 		shutDown() {
 			if (bill) return;
+			halted = new Fault("service_unavailable", "The service is restarting.", { retryAfterS: 1 });
+			left.abort();
 			stream?.close();
-			end("shutdown", new Fault("service_unavailable", "The service is restarting.", { retryAfterS: 1 }));
+			if (controller) end("shutdown", halted);
+			else settle("shutdown", statusOf(halted));
 		},
 	};
 
@@ -86,15 +147,13 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 	/** Write-ahead: the journal bounds the cost of these chunks before the client gets them. */
 	function recordProgress(): void {
 		const usage = stream?.usage();
-		const now = billOf(model, measure, usage, outputBytes);
-		if (delivered && now.cost <= hold.bound) return;
-		// Every token stands for at least one byte, so bytes bound what is not counted yet.
-		const bound: TokenUsage = {
-			...now.usage,
-			completionTokens: (usage?.completionTokens ?? outputBytes) + PROGRESS_TOKENS,
-		};
+		const output = usage === undefined ? outputBytes : usage.completionTokens;
+		if (output <= recordAt && usage?.promptTokens === recordedPrompt) return;
+		recordAt = output + (usage === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
+		recordedPrompt = usage?.promptTokens;
+		const now = relay.bill(usage, outputBytes, false);
 		const { promptTokens, completionTokens } = now.usage;
-		const most = minUsd(hold.reserved, costOf(model, bound));
+		const most = minUsd(hold.reserved, relay.costAt(now, recordAt));
 		ledger.progress(hold, {
 			delivered: minUsd(now.cost, most),
 			bound: most,
@@ -104,17 +163,16 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 	}
 
 	/** The text of what arrived, once its cost is on record; empty if nothing is to be written yet. */
-	function take(chunks: readonly ChatChunk[]): string {
+	function take(chunks: readonly Chunk[]): string {
 		for (const chunk of chunks) outputBytes += chunk.outputBytes;
 		recordProgress();
 		if (!delivered) firstMs = sinceStart();
 		delivered = true;
-		return events.chunks(chunks);
+		return relay.chunks(chunks);
 	}
 
 	async function finish(to: ReadableStreamDefaultController<string>): Promise<void> {
-		const { usage, cost } = settle("finished", 200);
-		const text = events.end(usageRecord(usage, cost));
+		const text = relay.end(settle("finished", 200));
 		const recorded = ledger.settledDurable(hold);
 		if (recorded) await recorded;
 		closeWith(to, text);
@@ -129,8 +187,8 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 			code: fault.code,
 			detail: fault.private,
 		});
-		const { usage, cost } = settle(ending, statusOf(fault));
-		if (controller) closeWith(controller, events.fail(fault, usageRecord(usage, cost)));
+		const charged = settle(ending, statusOf(fault));
+		if (controller) closeWith(controller, relay.fail(fault, charged));
 	}
 
 	function closeWith(to: ReadableStreamDefaultController<string>, text: string): void {
@@ -144,7 +202,7 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 	}
 
 	/** One read of the upstream becomes one write, unless all of it is held back. */
-	async function pull(to: ReadableStreamDefaultController<string>, first?: Promise<Next>): Promise<void> {
+	async function pull(to: ReadableStreamDefaultController<string>, first?: Promise<Next<Chunk>>): Promise<void> {
 		assert(stream !== undefined, "a stream was opened");
 		try {
 			for (let next = await (first ?? stream.next()); !bill; next = await stream.next()) {
@@ -160,30 +218,39 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 		}
 	}
 
+	deps.openStreams.add(open);
 	const { signal } = connection.request;
 	if (signal.aborted) leave();
 	else signal.addEventListener("abort", leave, { once: true });
-	connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	let first: Promise<Next>;
+	let first: Promise<Next<Chunk>>;
+	let arrived = false;
 	try {
-		stream = deps.upstreams.openChat(model, callOf(exchange, left.signal));
+		// The deadlines of the upstream end the silence before the first byte, however long they are.
+		connection.setIdleTimeout(limits.holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
+		stream = relay.open(left.signal);
 		first = stream.next();
 		await firstOrLimit(first, limits.holdStatusMs);
 	} catch (error) {
-		const fault = faultOf(error);
+		const fault = halted ?? faultOf(error);
 		settle(endingOf(error), statusOf(fault));
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		throw fault;
 	}
-	deps.openStreams.add(open);
 
 	/** Holds the status back for the first event, so that a failure can still say so; not longer than the limit. */
-	function firstOrLimit(event: Promise<Next>, limitMs: number): Promise<void> {
+	function firstOrLimit(event: Promise<Next<Chunk>>, limitMs: number): Promise<void> {
 		return new Promise((resolve, reject) => {
 			const cancel = clock.after(limitMs, resolve);
 			event.then(
-				() => (cancel(), resolve()),
-				(error) => (cancel(), reject(error)),
+				() => {
+					arrived = true;
+					cancel();
+					resolve();
+				},
+				(error) => {
+					cancel();
+					reject(error);
+				},
 			);
 		});
 	}
@@ -192,6 +259,10 @@ export async function streamChat(deps: ExchangeDeps, exchange: Exchange): Promis
 	const body = new ReadableStream<string>({
 		start(to) {
 			controller = to;
+			if (arrived) return;
+			// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
+			connection.setIdleTimeout(STREAM_TIMEOUT_S);
+			write(to, KEEP_ALIVE_COMMENT);
 		},
 		pull(to) {
 			const opening = begun ? undefined : first;

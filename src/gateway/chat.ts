@@ -30,7 +30,7 @@ export async function chat(deps: ChatDeps, connection: Connection): Promise<Resp
 	try {
 		const known = deps.authenticate(connection);
 		const key = known instanceof Promise ? await known : known;
-		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
+		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax, deps.clock);
 		const model = modelFor(deps.catalog.current(), modelOf(body), "chat");
 		const ask = readChatRequest(body, model);
 		const measure = measureChat(ask.messages, ask.rendered);
@@ -81,11 +81,11 @@ async function answerChat(deps: ExchangeDeps, exchange: Exchange): Promise<Respo
 		const totalMs = deps.clock.monotonicMs() - exchange.startedMs;
 		return { ending, status, replica, firstMs: ending === "finished" ? totalMs : null, totalMs };
 	};
-	// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
-	connection.setIdleTimeout(0);
 	try {
+		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
+		connection.setIdleTimeout(0);
 		const { reply, replica } = await deps.upstreams.chat(model, callOf(exchange, connection.request.signal));
-		const bill = billOf(model, measure, reply.usage, reply.outputBytes);
+		const bill = billOf(model, measure, reply.usage, reply.outputBytes, admitted.request.most.completion);
 		deps.admission.settle(admitted, outcomeOf(bill, facts("finished", 200, replica)));
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;

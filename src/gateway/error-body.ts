@@ -14,6 +14,8 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	top_up_required: { status: 402, type: "insufficient_quota", shouldRetry: false },
 	insufficient_quota: { status: 402, type: "insufficient_quota", shouldRetry: false },
 	key_cap_exceeded: { status: 402, type: "insufficient_quota", shouldRetry: false },
+	session_required: { status: 401, type: "authentication_error" },
+	forbidden: { status: 403, type: "permission_error" },
 	sign_in_required: { status: 403, type: "permission_error" },
 	model_not_allowed: { status: 403, type: "permission_error" },
 	account_suspended: { status: 403, type: "permission_error" },
@@ -79,14 +81,15 @@ export function errorResponse(fault: Fault, requestId: string): Response {
 export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
-	return new Fault("internal_error", "Something went wrong on our side. Nothing was charged.", {
+	return new Fault("internal_error", "Something went wrong on our side.", {
 		cause: error,
 		private: String(error),
 	});
 }
 
 function faultOfUpstream(failure: UpstreamFailure): Fault {
-	const detail = { private: `${failure.kind}: ${failure.private}`, cause: failure };
+	// Not the upstream's text, which may repeat the prompt: its own log has that, under the same request id.
+	const detail = { private: `upstream ${failure.kind} ${failure.status ?? ""}`.trimEnd(), cause: failure };
 	switch (failure.kind) {
 		case "rejected":
 			return new Fault("invalid_request", "The model server refused the request as malformed.", {

@@ -17,14 +17,18 @@ export function modelFor(snapshot: CatalogSnapshot, name: string, mode: ChatMode
 
 /** The deployment of another kind. Faults: service_unavailable if there is none of it at all, model_not_found, unsupported_mode. */
 export function modelOfKind(snapshot: CatalogSnapshot, name: string, kind: ModelKind): Model {
-	if (![...snapshot.models.values()].some((model) => model.kind === kind)) {
-		throw new Fault("service_unavailable", "No deployment for this operation is available.");
-	}
+	assertKind(snapshot, kind);
 	const model = findModel(snapshot, name);
 	if (!model) throw modelNotFound(name);
 	if (model.kind !== kind)
 		throw new Fault("unsupported_mode", `The model \`${model.id}\` does not serve this endpoint.`, { param: "model" });
 	return model;
+}
+
+/** Fault service_unavailable if there is no deployment of this kind at all, whatever the request says. */
+export function assertKind(snapshot: CatalogSnapshot, kind: ModelKind): void {
+	for (const model of snapshot.models.values()) if (model.kind === kind) return;
+	throw new Fault("service_unavailable", "No deployment for this operation is available.");
 }
 
 export function modelNotFound(name: string): Fault {

@@ -2,14 +2,15 @@ import { Elysia } from "elysia";
 import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
 import { checkKey } from "../keys/access.ts";
-import type { ChatDeps } from "./chat.ts";
-import { chat } from "./chat.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { EndpointDeps } from "./endpoints.ts";
+import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
 import { jsonHeaders } from "./headers.ts";
 import { findModelEntry, listModels } from "./models.ts";
 
-export interface GatewayDeps extends ChatDeps {
+export interface GatewayDeps extends EndpointDeps {
 	/** The server's knowledge of a connection. */
 	connectionOf(request: Request): Connection;
 }
@@ -33,12 +34,13 @@ const INSTEAD: readonly [RegExp, string][] = [
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: GatewayDeps) {
 	/** An endpoint that costs nothing, needs a key, and works without credit. */
-	const free = (answer: (request: Request) => unknown) => async (request: Request) => {
+	const free = (answer: (request: Request, key: KeyEntry) => unknown) => async (request: Request) => {
 		const { requestId } = newRequestId();
 		try {
 			const known = deps.authenticate(deps.connectionOf(request));
-			checkKey(known instanceof Promise ? await known : known, deps.clock.wallMs());
-			return new Response(JSON.stringify(await answer(request)), { headers: jsonHeaders(requestId) });
+			const key = known instanceof Promise ? await known : known;
+			checkKey(key, deps.clock.wallMs());
+			return new Response(JSON.stringify(await answer(request, key)), { headers: jsonHeaders(requestId) });
 		} catch (error) {
 			return errorResponse(faultOf(error), requestId);
 		}
@@ -48,11 +50,11 @@ export function createGateway(deps: GatewayDeps) {
 	const model = free((request) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected));
 
 	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
-		.post("/v1/chat/completions", ({ request }) => chat(deps, deps.connectionOf(request)), { parse: "none" })
+		.use(createEndpoints(deps, { free, wrongMethod }))
 		.get("/v1/models", ({ request }) => models(request))
 		.get("/v1/models/*", ({ request }) => model(request))
-		.all("/v1/chat/completions", () => wrongMethod("POST"), { parse: "none" })
 		.all("/v1/models", () => wrongMethod("GET"), { parse: "none" })
+		.all("/v1/models/*", () => wrongMethod("GET"), { parse: "none" })
 		.all("/v1/*", ({ request }) => notFound(request), { parse: "none" });
 }
 

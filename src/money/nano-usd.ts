@@ -1,4 +1,4 @@
-import { assert } from "../base/assert.ts";
+import { AssertionError } from "../base/assert.ts";
 
 /** An amount of money: an integer number of nano-dollars (10⁻⁹ USD). At most 2^53 − 1, about $9,007,199. */
 export type NanoUsd = number & { readonly unit: "nano-usd" };
@@ -16,7 +16,8 @@ export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
 
 /** Brands an integer; anything else is a bug. */
 export function nanoUsd(value: number): NanoUsd {
-	assert(Number.isSafeInteger(value), `nano-dollars are safe integers, got ${value}`);
+	// Not by `assert`: its message would be put together for every amount.
+	if (!Number.isSafeInteger(value)) throw new AssertionError(`nano-dollars are safe integers, got ${value}`);
 	return value as NanoUsd;
 }
 
@@ -54,7 +55,9 @@ export interface CostLine {
 export function costNanoUsd(lines: readonly CostLine[]): NanoUsd | undefined {
 	let sumPico = 0;
 	for (const line of lines) {
-		assert(Number.isSafeInteger(line.units) && line.units >= 0, `units are whole and not negative, got ${line.units}`);
+		if (!Number.isSafeInteger(line.units) || line.units < 0) {
+			throw new AssertionError(`units are whole and not negative, got ${line.units}`);
+		}
 		sumPico += line.units * line.rate;
 	}
 	// Rounding of a float product is monotonic: a sum that comes out below 2^53 was computed exactly.

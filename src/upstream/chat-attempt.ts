@@ -1,4 +1,4 @@
-/** One chat call to one replica, streamed or whole. Owns the replica's place and the connection until the end. */
+/** One call to one replica, streamed or whole. Owns the replica's place and the connection until the end. */
 
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { createCallGuard } from "./call-guard.ts";
@@ -8,6 +8,7 @@ import { chunkOfReply, readChatReply } from "./chat-reply.ts";
 import type { Ticket } from "./pool.ts";
 import { type ChatChunk, type ChatReply, type ChatStream, type TokenUsage, UpstreamFailure } from "./reply.ts";
 import { createSseReader } from "./sse-reader.ts";
+import type { StreamWire } from "./stream-wire.ts";
 import {
 	ANSWER_BYTES_MAX,
 	assertAnswered,
@@ -20,8 +21,8 @@ import {
 
 export interface AttemptOptions {
 	readonly limits: ServiceLimits;
-	/** The request's JSON text in the replica's dialect. */
-	readonly body: string;
+	/** The request in the replica's dialect: JSON text, or a form. */
+	readonly body: string | FormData;
 	readonly requestId: string;
 	readonly signal: AbortSignal;
 	/** Monotonic time at which the request began, attempts before this one included. */
@@ -29,7 +30,7 @@ export interface AttemptOptions {
 	readonly freshConnection: boolean;
 }
 
-export type ChatAttempt = Omit<ChatStream, "replica">;
+export type Attempt<Chunk> = Omit<ChatStream<Chunk>, "replica">;
 
 const CHAT_PATH = "/chat/completions";
 /** How long a stream may take from its end marker to the end of its body before the connection is given up. */
@@ -37,18 +38,32 @@ const DRAIN_MS = 1_000;
 /** The longest stream, comments and framing included; a longer one is a failure. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
+export const CHAT_WIRE: StreamWire<ChatChunk> = {
+	path: CHAT_PATH,
+	reader: createChatReader,
+	whole(text, dialect) {
+		const reply = readChatReply(text, dialect);
+		return { chunk: chunkOfReply(reply), usage: reply.usage };
+	},
+};
+
 /** Sends a streamed request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
-export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOptions): ChatAttempt {
+export function openAttempt<Chunk>(
+	deps: CallDeps,
+	ticket: Ticket,
+	options: AttemptOptions,
+	wire: StreamWire<Chunk>,
+): Attempt<Chunk> {
 	const { replica } = ticket;
 	const guard = createCallGuard(deps.clock, {
 		...options,
 		events: true,
 		reachable: () => reachable(deps, replica, options.limits),
 	});
-	const chat = createChatReader(replica.dialect);
+	const chat = wire.reader(replica.dialect);
 	const events = createSseReader();
 	const { body, requestId, freshConnection } = options;
-	const post = { path: CHAT_PATH, body, accept: "text/event-stream", requestId, freshConnection } as const;
+	const post = { path: wire.path, body, accept: "text/event-stream", requestId, freshConnection } as const;
 	const answer = postUpstream(deps, replica, guard, post);
 	let response: Response | undefined;
 	let source: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -62,7 +77,7 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 	let begun = false;
 	let streamBytes = 0;
 
-	async function next(): Promise<readonly ChatChunk[] | null> {
+	async function next(): Promise<readonly Chunk[] | null> {
 		if (failure !== undefined) throw failure;
 		if (over) return null;
 		guard.waitStarts();
@@ -74,7 +89,7 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 			for (;;) {
 				const { done, value } = await (source as ReadableStreamDefaultReader<Uint8Array>).read();
 				const payloads = done ? events.end() : events.push(counted(value));
-				const chunks = payloads.length === 0 ? NO_CHUNKS : accept(payloads);
+				const chunks = payloads.length === 0 ? [] : accept(payloads);
 				if (failure === undefined) {
 					if (chat.ended() || (done && chat.complete())) finish(done);
 					else if (done) fall(new UpstreamFailure("died", { private: "the stream ended without its end" }));
@@ -90,7 +105,7 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 	}
 
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
-	async function open(): Promise<ChatChunk | undefined> {
+	async function open(): Promise<Chunk | undefined> {
 		response = await answer;
 		guard.headersCame();
 		await assertAnswered(response, replica);
@@ -99,11 +114,11 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 			source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
 			return undefined;
 		}
-		const reply = readChatReply(await readText(response, ANSWER_BYTES_MAX), replica.dialect);
-		wholeUsage = reply.usage;
+		const whole = wire.whole(await readText(response, ANSWER_BYTES_MAX), replica.dialect);
+		wholeUsage = whole.usage;
 		answeredWhole = true;
 		finish(true);
-		return chunkOfReply(reply);
+		return whole.chunk;
 	}
 
 	function counted(bytes: Uint8Array): Uint8Array {
@@ -112,8 +127,8 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 		return bytes;
 	}
 
-	function accept(payloads: readonly string[]): ChatChunk[] {
-		const chunks: ChatChunk[] = [];
+	function accept(payloads: readonly string[]): Chunk[] {
+		const chunks: Chunk[] = [];
 		try {
 			for (const payload of payloads) {
 				const chunk = chat.accept(payload);
@@ -125,7 +140,7 @@ export function openChatAttempt(deps: CallDeps, ticket: Ticket, options: Attempt
 		return chunks;
 	}
 
-	function delivered(chunks: readonly ChatChunk[]): readonly ChatChunk[] {
+	function delivered(chunks: readonly Chunk[]): readonly Chunk[] {
 		guard.waitEnds();
 		if (!begun) {
 			begun = true;
@@ -212,12 +227,10 @@ export async function callChat(deps: CallDeps, ticket: Ticket, options: AttemptO
 
 /** A whole answer by way of a stream. */
 export async function collectChat(deps: CallDeps, ticket: Ticket, options: AttemptOptions): Promise<ChatReply> {
-	const attempt = openChatAttempt(deps, ticket, options);
+	const attempt = openAttempt(deps, ticket, options, CHAT_WIRE);
 	const collector = createChatCollector();
 	for (let chunks = await attempt.next(); chunks !== null; chunks = await attempt.next()) {
 		for (const chunk of chunks) collector.add(chunk);
 	}
 	return { ...collector.reply(), usage: attempt.usage() };
 }
-
-const NO_CHUNKS: readonly ChatChunk[] = [];

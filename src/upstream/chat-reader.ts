@@ -1,20 +1,12 @@
 import { CHOICES_MAX, type ChoiceProgress, newChoiceProgress, rebuildChunkChoice } from "./chat-choice.ts";
 import type { Dialect } from "./dialect.ts";
-import { type ChatChunk, type ChatChunkChoice, type TokenUsage, UpstreamFailure } from "./reply.ts";
+import { type ChatChunk, type ChatChunkChoice, UpstreamFailure } from "./reply.ts";
+import type { StreamReader } from "./stream-wire.ts";
 import { createUsageTally } from "./usage.ts";
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
-/** Follows one chat stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
-export interface ChatReader {
-	/** The chunk in the payload of one event, undefined if it holds nothing for the client. Throws UpstreamFailure. */
-	accept(payload: string): ChatChunk | undefined;
-	/** True once the end marker has passed. */
-	ended(): boolean;
-	/** Whether an end of the connection now is a proper end: every choice finished, and the marker or usage seen. */
-	complete(): boolean;
-	usage(): TokenUsage | undefined;
-	usageIsFinal(): boolean;
-}
+/** A proper end: every choice finished, and the marker or usage seen. */
+export type ChatReader = StreamReader<ChatChunk>;
 
 const END_MARKER = "[DONE]";
 
@@ -80,7 +72,7 @@ export function createChatReader(dialect: Dialect): ChatReader {
 	};
 }
 
-function parseEvent(payload: string): JsonObject {
+export function parseEvent(payload: string): JsonObject {
 	let value: unknown;
 	try {
 		value = JSON.parse(payload);

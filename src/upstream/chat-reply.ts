@@ -8,10 +8,10 @@ import { asArray, asObject, type JsonObject, parseJson } from "./wire-value.ts";
 /** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer at all. */
 export function readChatReply(bodyText: string, dialect: Dialect): ChatReply {
 	const body = asObject(parseJson(bodyText));
-	if (body === undefined) throw nonsense(`an answer that is no JSON object: ${bodyText}`);
+	if (body === undefined) throw nonsense("an answer that is no JSON object");
 	if (isError(body)) throw dialect.failureOfError(body);
 	const rawChoices = asArray(body.choices);
-	if (rawChoices === undefined || rawChoices.length === 0) throw nonsense(`an answer without choices: ${bodyText}`);
+	if (rawChoices === undefined || rawChoices.length === 0) throw nonsense("an answer without choices");
 	if (rawChoices.length > CHOICES_MAX) throw nonsense("an answer with too many choices");
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw) => {

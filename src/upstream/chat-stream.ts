@@ -1,11 +1,12 @@
 import type { Log } from "../base/log.ts";
 import type { Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
-import { type ChatAttempt, openChatAttempt } from "./chat-attempt.ts";
+import { type Attempt, CHAT_WIRE, openAttempt } from "./chat-attempt.ts";
 import type { Pool } from "./pool.ts";
 import { withReplays } from "./replay.ts";
 import type { Replica } from "./replica.ts";
 import { type ChatChunk, type ChatStream, UpstreamFailure } from "./reply.ts";
+import type { StreamWire } from "./stream-wire.ts";
 import type { CallDeps } from "./upstream-call.ts";
 
 /** One customer's chat request on its way to a replica. */
@@ -32,16 +33,29 @@ export function requestTextOf(replica: Replica, model: Model, call: ChatCall, st
 	});
 }
 
+/** A streamed request of any kind. */
+export interface StreamCall<Chunk> extends Pick<ChatCall, "signal" | "affinity" | "requestId"> {
+	readonly wire: StreamWire<Chunk>;
+	/** The request in the replica's dialect. */
+	body(replica: Replica): string | FormData;
+}
+
+/** A chat as a streamed call. */
+export function chatStreamCall(model: Model, call: ChatCall): StreamCall<ChatChunk> {
+	const { signal, affinity, requestId } = call;
+	return { signal, affinity, requestId, wire: CHAT_WIRE, body: (replica) => requestTextOf(replica, model, call, true) };
+}
+
 /** Sends the request before it returns if a place is free. */
-export function createChatStream(
+export function createAnswerStream<Chunk>(
 	deps: CallDeps,
-	options: { pool: Pool; log: Log; limits: ServiceLimits; model: Model; call: ChatCall },
-): ChatStream {
-	const { pool, log, limits, model, call } = options;
-	const { requestId } = call;
+	options: { pool: Pool; log: Log; limits: ServiceLimits; call: StreamCall<Chunk> },
+): ChatStream<Chunk> {
+	const { pool, log, limits, call } = options;
+	const { requestId, wire } = call;
 	const startedMs = deps.clock.monotonicMs();
 	let closed = false;
-	let attempt: ChatAttempt | undefined;
+	let attempt: Attempt<Chunk> | undefined;
 	let alias: string | undefined;
 	let begun = false;
 
@@ -52,22 +66,16 @@ export function createChatStream(
 		}
 		const { replica } = ticket;
 		alias = replica.alias;
-		const body = requestTextOf(replica, model, call, true);
-		attempt = openChatAttempt(deps, ticket, {
-			limits,
-			body,
-			requestId,
-			signal: call.signal,
-			startedMs,
-			freshConnection,
-		});
+		const body = call.body(replica);
+		const { signal } = call;
+		attempt = openAttempt(deps, ticket, { limits, body, requestId, signal, startedMs, freshConnection }, wire);
 		return attempt.next();
 	});
 	// The caller may close the stream without ever asking for a chunk.
 	first.catch(() => {});
 
 	return {
-		next(): Promise<readonly ChatChunk[] | null> {
+		next(): Promise<readonly Chunk[] | null> {
 			if (begun && attempt !== undefined) return attempt.next();
 			begun = true;
 			return first;

@@ -53,10 +53,15 @@ export async function withReplays<T>(
 	}
 }
 
-/** Upstream text may be in the detail: it is for the operator's log alone. */
+/**
+ * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out of
+ * the log. The upstream's log has it under the same request id.
+ */
 function note(log: Log, request: string, replica: Replica, failure: UpstreamFailure): void {
-	const { kind, status, private: detail } = failure;
-	const fields = { request, replica: replica.alias, kind, status, detail };
+	const { kind, status } = failure;
+	const ours =
+		status === undefined && (kind === "timeout" || kind === "unreachable" || kind === "died" || kind === "aborted");
+	const fields = { request, replica: replica.alias, kind, status, ...(ours ? { detail: failure.private } : {}) };
 	if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
 	else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
 		log.debug("an upstream call ended", fields);

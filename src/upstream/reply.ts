@@ -45,15 +45,15 @@ export interface ChatChunk {
 }
 
 /**
- * An open stream of one chat answer. Replays on other replicas happen inside `next` until the first chunk was returned.
+ * An open stream of one answer. Replays on other replicas happen inside `next` until the first chunk was returned.
  */
-export interface ChatStream {
+export interface ChatStream<Chunk = ChatChunk> {
 	/**
 	 * All chunks that arrived together (at least one), or null at a proper end: finish seen and the upstream's end
 	 * marker, or finish and usage seen. Throws UpstreamFailure in every other case (died, silent, error event …).
 	 * Not to be called again after null or a throw, nor while a call is pending.
 	 */
-	next(): Promise<readonly ChatChunk[] | null>;
+	next(): Promise<readonly Chunk[] | null>;
 	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
 	usage(): TokenUsage | undefined;
 	/** True once `usage()` is the upstream's final count. */

@@ -1,6 +1,8 @@
 import type { Clock } from "../base/clock.ts";
+import { uuidOfId } from "../base/id.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import type { CallGuard } from "./call-guard.ts";
+import { atServerRoot } from "./health-url.ts";
 import type { Replica } from "./replica.ts";
 import { UpstreamFailure } from "./reply.ts";
 
@@ -14,8 +16,10 @@ export interface CallDeps {
 export interface UpstreamPost {
 	/** Under the replica's base address: `/chat/completions`. */
 	readonly path: string;
-	/** JSON text. */
-	readonly body: string;
+	/** The path stands at the server's root, beside `/v1`. */
+	readonly atRoot?: boolean;
+	/** JSON text, or a form, whose content type the runtime sets with its boundary. */
+	readonly body: string | FormData;
 	readonly accept: "application/json" | "text/event-stream";
 	readonly requestId: string;
 	/** True to keep off kept-alive connections, one of which has just broken. */
@@ -39,14 +43,15 @@ export function postUpstream(
 ): Promise<Response> {
 	const spec = replica.spec();
 	const headers: Record<string, string> = {
-		"content-type": "application/json",
+		...(typeof post.body === "string" ? { "content-type": "application/json" } : {}),
 		accept: post.accept,
 		"accept-encoding": "identity",
 		"user-agent": "tollgate",
-		"x-request-id": post.requestId,
+		// Some servers refuse a request id that is no UUID (llama-cpp-python's does).
+		"x-request-id": uuidOfId(post.requestId) ?? post.requestId,
 	};
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
-	return deps.fetch(spec.url + post.path, {
+	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
 		method: "POST",
 		headers,
 		body: post.body,

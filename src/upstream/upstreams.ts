@@ -5,12 +5,13 @@ import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { callChat, collectChat } from "./chat-attempt.ts";
-import { type ChatCall, createChatStream, requestTextOf } from "./chat-stream.ts";
+import { type ChatCall, chatStreamCall, createAnswerStream, requestTextOf, type StreamCall } from "./chat-stream.ts";
 import { createHealthMonitor } from "./health.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { withReplays } from "./replay.ts";
 import { createReplica, type Replica, type ReplicaView } from "./replica.ts";
 import type { ChatReply, ChatStream } from "./reply.ts";
+import { callUnary, type UnaryCall } from "./unary-call.ts";
 import type { Fetch } from "./upstream-call.ts";
 
 export interface Upstreams {
@@ -23,6 +24,10 @@ export interface Upstreams {
 	openChat(model: Model, call: ChatCall): ChatStream;
 	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
 	chat(model: Model, call: ChatCall): Promise<{ reply: ChatReply; replica: string }>;
+	/** As `openChat`, for any other kind of stream. */
+	open<Chunk>(model: Model, call: StreamCall<Chunk>): ChatStream<Chunk>;
+	/** As `chat`, for any other kind of call. */
+	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
 	/** Whether at least one replica of the model is not known to be dead. */
 	connected(modelId: string): boolean;
 	/** Requests that wait for a place, of all models. */
@@ -81,9 +86,21 @@ export function createUpstreams(
 		throw new Fault("service_unavailable", "No server for this model is connected.", { retryAfterS: 5 });
 	}
 
+	function open<Chunk>(model: Model, call: StreamCall<Chunk>): ChatStream<Chunk> {
+		return createAnswerStream(callDeps, { pool: poolOf(model), log, limits, call });
+	}
+
 	return {
 		sync,
-		openChat: (model, call) => createChatStream(callDeps, { pool: poolOf(model), log, limits, model, call }),
+		openChat: (model, call) => open(model, chatStreamCall(model, call)),
+		open,
+		call(model, call) {
+			const startedMs = clock.monotonicMs();
+			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
+				const reply = await callUnary(callDeps, ticket, { limits, call, startedMs, freshConnection });
+				return { reply, replica: ticket.replica.alias };
+			});
+		},
 		chat(model, call) {
 			const startedMs = clock.monotonicMs();
 			const { requestId, signal } = call;

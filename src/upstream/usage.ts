@@ -22,8 +22,8 @@ export interface UsageTally {
 	isFinal(): boolean;
 }
 
-/** A count above this is a lie or a bug, not usage. */
-const TOKENS_MAX = 2 ** 31;
+/** A count above this is a lie or a bug, not usage; the columns that keep it are 32 bits wide. */
+const TOKENS_MAX = 2 ** 31 - 1;
 
 /**
  * Undefined unless both counts are whole and there is at least one prompt token: every prompt has one, and several

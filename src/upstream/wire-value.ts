@@ -27,3 +27,13 @@ export function parseJson(text: string): unknown {
 		return undefined;
 	}
 }
+
+/** The objects among the items of an array; none if it is no array. */
+export function asObjects(value: unknown): JsonObject[] {
+	const objects: JsonObject[] = [];
+	for (const item of asArray(value) ?? []) {
+		const object = asObject(item);
+		if (object !== undefined) objects.push(object);
+	}
+	return objects;
+}

@@ -8,14 +8,17 @@ import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 
 /**
- * One PostgreSQL for the whole test run, with a migrated template that each test file clones. The first file that
- * needs it starts it; the server outlives the file and is ended by `stopTestPostgres` or found again by the next run.
+ * One PostgreSQL for all test runs of this user, with a migrated template that each test file clones. The first file
+ * that needs it starts it. Each run holds a lock that the kernel frees when the run dies, and the last run to end in
+ * order stops the server (`stopTestPostgres`, called by `preload.ts`); a killed run's server is adopted by the next.
  */
 export interface TestPostgres {
 	/** Address of the maintenance database. */
 	adminUrl: string;
 	urlOf(database: string): string;
 	template: string;
+	/** Stops the server unless another run uses it. */
+	stop(): Promise<void>;
 }
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
@@ -30,6 +33,13 @@ export function testPostgres(): Promise<TestPostgres> {
 	return shared;
 }
 
+/** After the last test of the run. */
+export async function stopTestPostgres(): Promise<void> {
+	const running = shared;
+	shared = undefined;
+	await (await running?.catch(() => undefined))?.stop();
+}
+
 async function start(): Promise<TestPostgres> {
 	mkdirSync(HOME, { recursive: true, mode: 0o755 });
 	const lock = await waitForLock(join(HOME, "lock"));
@@ -38,10 +48,27 @@ async function start(): Promise<TestPostgres> {
 		const urlOf = (database: string) => server.url.replace(/\/tollgate$/, `/${database}`);
 		const adminUrl = urlOf("postgres");
 		const template = `template_${schemaDigest()}`;
+		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		return { adminUrl, urlOf, template };
+		return { adminUrl, urlOf, template, stop: () => server.stop() };
 	} finally {
 		lock.release();
+	}
+}
+
+/** Databases of runs that were killed, and templates of other schemas. */
+async function dropLeftovers(adminUrl: string, template: string): Promise<void> {
+	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
+	try {
+		const rows = await admin<{ datname: string; datistemplate: boolean }[]>`
+			select datname, datistemplate from pg_database
+			where datname like 'test\\_%' or (datname like 'template\\_%' and datname <> ${template})`;
+		for (const { datname, datistemplate } of rows) {
+			if (datistemplate) await admin.unsafe(`alter database ${datname} is_template false`);
+			await admin.unsafe(`drop database if exists ${datname}`);
+		}
+	} finally {
+		await admin.end();
 	}
 }
 

@@ -10,6 +10,10 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
+import type { Balance } from "../../src/ledger/balance.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import type { Check } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "./database.ts";
 import { createTestDatabase } from "./database.ts";
@@ -27,7 +31,10 @@ export interface TestService {
 	account(options?: { credit?: string | null; exactCredit?: number }): Promise<string>;
 	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
 	/** Account with 100 dollars and a key, in one step. */
-	customer(options?: { exactCredit?: number; settings?: KeySettings }): Promise<{ accountId: string; keyId: string; secret: string }>;
+	customer(options?: {
+		exactCredit?: number;
+		settings?: KeySettings;
+	}): Promise<{ accountId: string; keyId: string; secret: string }>;
 	/** POST with a key; JSON in. */
 	post(path: string, secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response>;
 	get(path: string, secret?: string): Promise<Response>;
@@ -35,15 +42,24 @@ export interface TestService {
 	settled(): Promise<void>;
 	/** Usage rows of an account, oldest first. */
 	usage(accountId: string): Promise<Record<string, string | number | null>[]>;
+	balance(accountId: string): Promise<Balance>;
+	/** The invariants of the books. */
+	reconciled(): Promise<readonly Check[]>;
+	/** Takes another catalogue, as on SIGHUP. */
+	serve(models: string, limits?: string): Promise<void>;
 	stop(): Promise<void>;
 }
 
 /** `models` is YAML of the `models:` list; `limits` of the `limits:` section. */
-export async function startService(options: { models: string; limits?: string; env?: Record<string, string> }): Promise<TestService> {
+export async function startService(options: {
+	models: string;
+	limits?: string;
+	env?: Record<string, string>;
+}): Promise<TestService> {
 	const db = await createTestDatabase();
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");
-	writeFileSync(configPath, `models:\n${options.models}\n${options.limits ? `limits:\n${options.limits}\n` : ""}`);
+	writeFileSync(configPath, catalogText(options.models, options.limits));
 	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
@@ -61,7 +77,12 @@ export async function startService(options: { models: string; limits?: string; e
 			if (credit !== null) {
 				const amount = parseUsd(credit);
 				if (amount === undefined) throw new Error(`not an amount: ${credit}`);
-				const topUp = await createTopUp(db.hot, { accountId: id, amountNanoUsd: amount, method: "transfer", reference: crypto.randomUUID() });
+				const topUp = await createTopUp(db.hot, {
+					accountId: id,
+					amountNanoUsd: amount,
+					method: "transfer",
+					reference: crypto.randomUUID(),
+				});
 				await confirmTopUp(db.hot, topUp.id, "test");
 				if (exactCredit !== undefined) {
 					const change = nanoUsd(exactCredit - amount);
@@ -82,9 +103,15 @@ export async function startService(options: { models: string; limits?: string; e
 		post(path, secret, body, init = {}) {
 			const headers: Record<string, string> = { "content-type": "application/json" };
 			if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
-			return fetch(`${app.url}${path}`, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body), ...init });
+			return fetch(`${app.url}${path}`, {
+				method: "POST",
+				headers,
+				body: typeof body === "string" ? body : JSON.stringify(body),
+				...init,
+			});
 		},
-		get: (path, secret) => fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
+		get: (path, secret) =>
+			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
 		async settled() {
 			await waitFor(() => {
 				const view = app.tenure.present()?.view();
@@ -94,6 +121,13 @@ export async function startService(options: { models: string; limits?: string; e
 		async usage(accountId) {
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by admitted_at, request_id`;
 		},
+		balance: (accountId) => accountBalance(db.hot, accountId),
+		reconciled: async () => (await reconcile(db.hot)).checks,
+		async serve(models, limits) {
+			writeFileSync(configPath, catalogText(models, limits));
+			await app.reload();
+			if (app.catalog.problems().length > 0) throw new Error(JSON.stringify(app.catalog.problems()));
+		},
 		async stop() {
 			await app.stop();
 			await db.drop();
@@ -101,6 +135,10 @@ export async function startService(options: { models: string; limits?: string; e
 		},
 	};
 	return service;
+}
+
+function catalogText(models: string, limits?: string): string {
+	return `models:\n${models}\n${limits ? `limits:\n${limits}\n` : ""}`;
 }
 
 /** YAML of one chat model with round rates: USD 1 a million input tokens, USD 2 a million output tokens. */

@@ -1,0 +1,52 @@
+import { newRequestId } from "../admission/admission.ts";
+import { Fault } from "../base/fault.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { ChatDeps } from "./chat.ts";
+import { errorResponse, faultOf } from "./error-body.ts";
+import type { Connection } from "./exchange.ts";
+
+/** A request from its first moment on. */
+export interface Begun {
+	readonly uuid: string;
+	readonly requestId: string;
+	/** For the id of the answer. */
+	readonly hex: string;
+	/** Monotonic. */
+	readonly startedMs: number;
+	readonly createdS: number;
+	readonly key: KeyEntry;
+}
+
+/**
+ * Authenticates, runs `work` and turns whatever it throws into an answer. `promptField` is the field that a prompt
+ * which is too long is in.
+ */
+export async function answering(
+	deps: ChatDeps,
+	connection: Connection,
+	promptField: string,
+	work: (begun: Begun) => Promise<Response>,
+): Promise<Response> {
+	const { uuid, requestId, hex } = newRequestId();
+	const startedMs = deps.clock.monotonicMs();
+	try {
+		const known = deps.authenticate(connection);
+		const key = known instanceof Promise ? await known : known;
+		const createdS = Math.floor(deps.clock.wallMs() / 1000);
+		return await work({ uuid, requestId, hex, startedMs, createdS, key });
+	} catch (error) {
+		const fault = withPromptField(faultOf(error), promptField);
+		deps.stats.refuse(fault.code);
+		if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
+		else if (fault.private !== undefined)
+			deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
+		return errorResponse(fault, requestId);
+	}
+}
+
+/** A server that refuses a prompt as too long does not say where this endpoint has it. */
+function withPromptField(fault: Fault, param: string): Fault {
+	if (fault.code !== "context_length_exceeded" || fault.param === param) return fault;
+	const { code, message, cause } = fault;
+	return new Fault(code, message, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
+}

@@ -1,0 +1,91 @@
+import { Elysia } from "elysia";
+import { newRequestId } from "../admission/admission.ts";
+import { Fault } from "../base/fault.ts";
+import type { Hot } from "../db/hot.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { ChatDeps } from "./chat.ts";
+import { chat } from "./chat.ts";
+import { completions } from "./completions.ts";
+import { creditsAnswer } from "./credits.ts";
+import { embeddings } from "./embeddings.ts";
+import type { Connection } from "./exchange.ts";
+import { idempotent } from "./idempotency.ts";
+import { createIdempotencyStore } from "./idempotency-store.ts";
+import { images } from "./images.ts";
+import { keyAnswer } from "./key-lookup.ts";
+import { openapiDocument } from "./openapi.ts";
+import { rerank } from "./rerank.ts";
+import { statusAnswer, statusResponse } from "./status.ts";
+import { transcriptions } from "./transcriptions.ts";
+import { usageAnswer } from "./usage-lookup.ts";
+
+export interface EndpointDeps extends ChatDeps {
+	readonly hot: Hot;
+	connectionOf(request: Request): Connection;
+}
+
+/** How the gateway wraps its routes. */
+export interface RouteKinds {
+	/** An endpoint that costs nothing, needs a key, and works without credit. */
+	free(answer: (request: Request, key: KeyEntry) => unknown): (request: Request) => Promise<Response>;
+	wrongMethod(allowed: string): Response;
+}
+
+const INFERENCE = {
+	"/v1/chat/completions": chat,
+	"/v1/completions": completions,
+	"/v1/embeddings": embeddings,
+	"/v1/audio/transcriptions": transcriptions,
+	"/v1/images/generations": images,
+	"/v1/rerank": rerank,
+};
+
+/** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
+export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
+	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
+	const bare = { parse: "none" } as const;
+	const answers = createIdempotencyStore({ clock: deps.clock });
+
+	for (const [path, handler] of Object.entries(INFERENCE)) {
+		const serve = idempotent(deps, answers, handler);
+		app.post(path, ({ request }) => serve(deps.connectionOf(request)), bare);
+		app.all(path, () => wrongMethod("POST"), bare);
+	}
+
+	const lookUps = {
+		"/v1/key": free((_, key) => keyAnswer(deps.hot, key)),
+		"/v1/credits": free((_, key) => creditsAnswer(deps.hot, key.accountId)),
+		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url))),
+	};
+	for (const [path, answer] of Object.entries(lookUps)) {
+		app.get(path, ({ request }) => answer(request));
+		app.all(path, () => wrongMethod("GET"), bare);
+	}
+
+	const unavailable = free(() => {
+		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
+	});
+	for (const path of ["/v1/files", "/v1/files/*", "/v1/batches", "/v1/batches/*"])
+		app.all(path, ({ request }) => unavailable(request), bare);
+
+	const document = JSON.stringify(openapiDocument());
+	return app
+		.get("/status", ({ request }) => {
+			const answer = statusAnswer(deps.catalog.current(), deps.upstreams.connected, deps.clock.wallMs());
+			return statusResponse(answer, request.headers.get("accept"), newRequestId().requestId);
+		})
+		.get("/openapi.json", () => {
+			const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" };
+			return new Response(document, { headers: { ...headers, "x-request-id": newRequestId().requestId } });
+		});
+}
+
+function lastPart(url: string): string {
+	const part = new URL(url).pathname.split("/").at(-1) ?? "";
+	try {
+		return decodeURIComponent(part);
+	} catch {
+		// What is not even an address is no ID of ours.
+		return "";
+	}
+}

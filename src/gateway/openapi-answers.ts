@@ -1,0 +1,353 @@
+/** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
+import type { TProperties } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+import { SERVICE_NAMES } from "./status.ts";
+
+/** An object that has these fields and no others. */
+const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
+const oneOf = (...values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
+const orNull = <T extends TProperties[string]>(schema: T) => Type.Union([schema, Type.Null()]);
+const Count = Type.Integer({ minimum: 0 });
+const Cost = Type.Number({
+	minimum: 0,
+	description: "US dollars, as charged. GET /v1/usage/{id} has the exact amount.",
+});
+const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "US dollars as a decimal string." });
+const Seconds = Type.Integer({ description: "Unix time." });
+
+const Usage = exact({
+	prompt_tokens: Count,
+	completion_tokens: Count,
+	total_tokens: Count,
+	prompt_tokens_details: exact({ cached_tokens: Count }),
+	completion_tokens_details: exact({ reasoning_tokens: Count }),
+	cost: Cost,
+});
+
+const TokenLogprob = {
+	token: Type.String(),
+	logprob: Type.Number(),
+	bytes: orNull(Type.Array(Count)),
+};
+const TokenLogprobs = orNull(Type.Array(exact({ ...TokenLogprob, top_logprobs: Type.Array(exact(TokenLogprob)) })));
+const Logprobs = exact({ content: TokenLogprobs, refusal: TokenLogprobs });
+
+const FunctionCall = exact({ name: Type.String(), arguments: Type.String() });
+const ToolCall = Type.Union([
+	exact({ id: Type.String(), type: Type.Literal("function"), function: FunctionCall }),
+	exact({
+		id: Type.String(),
+		type: Type.Literal("custom"),
+		custom: exact({ name: Type.String(), input: Type.String() }),
+	}),
+]);
+const Annotation = exact({
+	type: Type.Literal("url_citation"),
+	url_citation: exact({ start_index: Count, end_index: Count, url: Type.String(), title: Type.String() }),
+});
+const Finish = oneOf("stop", "length", "tool_calls", "content_filter", "function_call");
+
+const ChatCompletion = exact({
+	id: Type.String(),
+	object: Type.Literal("chat.completion"),
+	created: Seconds,
+	model: Type.String(),
+	choices: Type.Array(
+		exact({
+			index: Count,
+			message: exact({
+				role: Type.Literal("assistant"),
+				content: orNull(Type.String()),
+				refusal: orNull(Type.String()),
+				reasoning_content: Type.Optional(Type.String()),
+				tool_calls: Type.Optional(Type.Array(ToolCall)),
+				function_call: Type.Optional(FunctionCall),
+				annotations: Type.Optional(Type.Array(Annotation)),
+			}),
+			logprobs: orNull(Logprobs),
+			finish_reason: Finish,
+		}),
+		{ minItems: 1 },
+	),
+	usage: Usage,
+	system_fingerprint: Type.Null(),
+});
+
+const ToolCallDelta = exact({
+	index: Count,
+	id: Type.Optional(Type.String()),
+	type: Type.Optional(oneOf("function", "custom")),
+	function: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
+	custom: Type.Optional(exact({ name: Type.Optional(Type.String()), input: Type.String() })),
+});
+const ChatCompletionChunk = exact({
+	id: Type.String(),
+	object: Type.Literal("chat.completion.chunk"),
+	created: Seconds,
+	model: Type.String(),
+	choices: Type.Array(
+		exact({
+			index: Count,
+			delta: exact({
+				role: Type.Optional(Type.Literal("assistant")),
+				content: Type.Optional(orNull(Type.String())),
+				refusal: Type.Optional(Type.String()),
+				reasoning_content: Type.Optional(Type.String()),
+				tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
+				function_call: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
+				annotations: Type.Optional(Type.Array(Annotation)),
+			}),
+			logprobs: Type.Optional(orNull(Logprobs)),
+			finish_reason: orNull(Finish),
+		}),
+	),
+	usage: Type.Optional(orNull(Usage)),
+});
+
+const CompletionLogprobs = exact({
+	tokens: Type.Array(Type.String()),
+	token_logprobs: orNull(Type.Array(orNull(Type.Number()))),
+	top_logprobs: orNull(Type.Array(orNull(Type.Record(Type.String(), Type.Number())))),
+	text_offset: orNull(Type.Array(Count)),
+});
+const CompletionFinish = oneOf("stop", "length", "content_filter");
+const completionChoice = (finish: TProperties[string]) =>
+	exact({ text: Type.String(), index: Count, logprobs: orNull(CompletionLogprobs), finish_reason: finish });
+const completionHead = {
+	id: Type.String(),
+	object: Type.Literal("text_completion"),
+	created: Seconds,
+	model: Type.String(),
+};
+const Completion = exact({
+	...completionHead,
+	choices: Type.Array(completionChoice(CompletionFinish), { minItems: 1 }),
+	usage: Usage,
+	system_fingerprint: Type.Null(),
+});
+const CompletionChunk = exact({
+	...completionHead,
+	choices: Type.Array(completionChoice(orNull(CompletionFinish))),
+	usage: Type.Optional(orNull(Usage)),
+});
+
+const EmbeddingList = exact({
+	object: Type.Literal("list"),
+	data: Type.Array(
+		exact({
+			object: Type.Literal("embedding"),
+			index: Count,
+			embedding: Type.Union([
+				Type.Array(Type.Number()),
+				Type.String({ description: "Little-endian float32 in base64, with `encoding_format: base64`." }),
+			]),
+		}),
+	),
+	model: Type.String(),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, cost: Cost }),
+});
+
+const AudioUsage = Type.Union([
+	exact({ type: Type.Literal("duration"), seconds: Count, cost: Cost }),
+	exact({
+		type: Type.Literal("tokens"),
+		input_tokens: Count,
+		output_tokens: Count,
+		total_tokens: Count,
+		input_token_details: exact({ text_tokens: Count, audio_tokens: Count }),
+		cost: Cost,
+	}),
+]);
+const Transcription = exact({ text: Type.String(), usage: AudioUsage });
+const VerboseTranscription = exact({
+	task: Type.Literal("transcribe"),
+	language: Type.String(),
+	duration: Type.Number(),
+	text: Type.String(),
+	segments: Type.Array(
+		exact({
+			id: Count,
+			seek: Type.Number(),
+			start: Type.Number(),
+			end: Type.Number(),
+			text: Type.String(),
+			tokens: Type.Array(Count),
+			temperature: Type.Number(),
+			avg_logprob: Type.Number(),
+			compression_ratio: Type.Number(),
+			no_speech_prob: Type.Number(),
+		}),
+	),
+	words: Type.Optional(Type.Array(exact({ word: Type.String(), start: Type.Number(), end: Type.Number() }))),
+	usage: AudioUsage,
+});
+const TranscriptionEvent = Type.Union([
+	exact({ type: Type.Literal("transcript.text.delta"), delta: Type.String() }),
+	exact({ type: Type.Literal("transcript.text.done"), text: Type.String(), usage: AudioUsage }),
+	exact({ type: Type.Literal("transcript.usage"), usage: AudioUsage }),
+]);
+
+const Images = exact({
+	created: Seconds,
+	data: Type.Array(
+		exact({
+			b64_json: Type.Optional(Type.String()),
+			url: Type.Optional(Type.String()),
+			revised_prompt: Type.Optional(Type.String()),
+		}),
+	),
+	usage: exact({
+		input_tokens: Count,
+		output_tokens: Count,
+		total_tokens: Count,
+		input_tokens_details: exact({ text_tokens: Count, image_tokens: Count }),
+		images: Count,
+		cost: Cost,
+	}),
+});
+
+const Ranking = exact({
+	id: Type.String(),
+	object: Type.Literal("rerank"),
+	model: Type.String(),
+	results: Type.Array(
+		exact({
+			index: Count,
+			relevance_score: Type.Number(),
+			document: Type.Optional(exact({ text: Type.String() })),
+		}),
+	),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, cost: Cost }),
+	meta: exact({ billed_units: exact({ search_units: Count }) }),
+});
+
+const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars a unit." });
+const Model = exact({
+	id: Type.String(),
+	object: Type.Literal("model"),
+	created: Seconds,
+	owned_by: Type.String(),
+	name: Type.String(),
+	kind: oneOf("chat", "embedding", "transcription", "image", "rerank"),
+	context_length: Count,
+	max_output_tokens: Count,
+	supported_parameters: Type.Array(Type.String()),
+	modes: Type.Array(oneOf("chat", "completions")),
+	architecture: exact({
+		modality: Type.String(),
+		input_modalities: Type.Array(Type.String()),
+		output_modalities: Type.Array(Type.String()),
+	}),
+	pricing: exact({
+		prompt: Rate,
+		completion: Rate,
+		input_cache_read: Rate,
+		request: Rate,
+		image: Rate,
+		audio_second: Rate,
+		search: Rate,
+	}),
+	rate_card: Type.String(),
+	status: oneOf("connected", "unavailable"),
+});
+const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
+
+const Key = exact({
+	data: exact({
+		label: Type.String(),
+		limit: orNull(Type.Number()),
+		limit_remaining: orNull(Type.Number()),
+		usage: Type.Number(),
+		is_free_tier: Type.Literal(false),
+		cap_usd: orNull(Usd),
+		remaining_usd: orNull(Usd),
+		spent_usd: Usd,
+		held_usd: Usd,
+		models: orNull(Type.Array(Type.String())),
+		expires_at: orNull(Type.String({ format: "date-time" })),
+		limits: exact({ requests_per_minute: orNull(Count), concurrency: orNull(Count) }),
+	}),
+});
+const Credits = exact({
+	data: exact({
+		total_credits: Type.Number(),
+		total_usage: Type.Number(),
+		balance_usd: Usd,
+		available_usd: Usd,
+		held_usd: Usd,
+		spent_usd: Usd,
+	}),
+});
+const RequestUsage = exact({
+	id: Type.String(),
+	object: Type.Literal("usage"),
+	created: Seconds,
+	model: Type.String(),
+	status: oneOf("running", "settled"),
+	endpoint: orNull(oneOf("chat", "completions", "embeddings", "transcription", "image", "rerank")),
+	streamed: orNull(Type.Boolean()),
+	basis: orNull(oneOf("exact", "estimated", "recovered")),
+	ending: orNull(
+		oneOf("finished", "upstream_failed", "upstream_died", "upstream_silent", "client_left", "shutdown", "crashed"),
+	),
+	http_status: orNull(Type.Integer()),
+	usage: orNull(
+		exact({
+			prompt_tokens: Count,
+			completion_tokens: Count,
+			total_tokens: Count,
+			prompt_tokens_details: exact({ cached_tokens: Count }),
+			completion_tokens_details: exact({ reasoning_tokens: Count }),
+			units: Type.Integer({ minimum: 0, description: "Audio seconds, images or searches." }),
+		}),
+	),
+	cost_usd: orNull(Usd),
+	reserved_usd: Usd,
+	rate_card: orNull(Type.String()),
+});
+
+const Connected = oneOf("connected", "unavailable");
+const Status = exact({
+	object: Type.Literal("status"),
+	status: oneOf("operational", "degraded", "unavailable"),
+	checked_at: Type.String({ format: "date-time" }),
+	services: exact(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Connected]))),
+	models: Type.Array(exact({ id: Type.String(), name: Type.String(), kind: Type.String(), status: Connected })),
+});
+
+const ErrorAnswer = exact({
+	error: Type.Object(
+		{
+			message: Type.String(),
+			type: Type.String(),
+			param: orNull(Type.String()),
+			code: Type.String(),
+			available_usd: Type.Optional(Usd),
+			held_usd: Type.Optional(Usd),
+			required_usd: Type.Optional(Usd),
+			affordable_max_tokens: Type.Optional(Count),
+		},
+		{ additionalProperties: false },
+	),
+});
+
+/** By the names that the description gives them. */
+export const ANSWERS = {
+	ChatCompletion,
+	ChatCompletionChunk,
+	Completion,
+	CompletionChunk,
+	EmbeddingList,
+	Transcription,
+	VerboseTranscription,
+	TranscriptionEvent,
+	Images,
+	Ranking,
+	Model,
+	ModelList,
+	Key,
+	Credits,
+	RequestUsage,
+	Status,
+	Error: ErrorAnswer,
+} as const;

@@ -1,0 +1,22 @@
+import type { Quantities } from "../admission/price.ts";
+import { priceWithin } from "../admission/price.ts";
+import type { Model } from "../catalog/model.ts";
+import type { Bill } from "./chat-bill.ts";
+import { NO_USAGE } from "./chat-bill.ts";
+
+/**
+ * The bill of what an endpoint used in its own units. `counted`: by the upstream's count or by one that cannot be
+ * wrong, else by our estimate.
+ */
+export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
+	const { rateCard } = model;
+	const cost = priceWithin(rateCard, used);
+	const units = used.audioSeconds + used.images + used.searches;
+	const usage = {
+		...NO_USAGE,
+		promptTokens: used.prompt,
+		cachedTokens: used.cached,
+		completionTokens: used.completion,
+	};
+	return { usage, cost, basis: counted ? "exact" : "estimated", units };
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Quantities } from "../../src/admission/price.ts";
+import { boundOf, NO_QUANTITIES, priceOf, priceWithin } from "../../src/admission/price.ts";
+import type { RateCard } from "../../src/catalog/model.ts";
+import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+
+const RUNS = { numRuns: 3_000 };
+const rate = fc
+	.oneof(
+		fc.nat(1_000),
+		fc.nat(5_000_000),
+		fc.nat(1_000_000).map((value) => value * 1_000_000),
+	)
+	.map((value) => value as PicoUsdPerUnit);
+const card: fc.Arbitrary<RateCard> = fc.record({
+	id: fc.constant("m@1"),
+	version: fc.constant(1),
+	input: rate,
+	cachedInput: rate,
+	output: rate,
+	request: rate,
+	image: rate,
+	audioSecond: rate,
+	search: rate,
+});
+const count = fc.oneof(fc.nat(100), fc.nat(200_000), fc.nat(2 ** 31));
+const used: fc.Arbitrary<Quantities> = fc
+	.record({
+		prompt: count,
+		part: fc.double({ min: 0, max: 1, noNaN: true }),
+		completion: count,
+		requests: fc.nat(2),
+		images: count,
+		audioSeconds: count,
+		searches: count,
+	})
+	.map(({ part, ...rest }) => ({ ...rest, cached: Math.floor(rest.prompt * part) }));
+
+function exactPrice(
+	of: RateCard,
+	{ prompt, cached, completion, requests, images, audioSeconds, searches }: Quantities,
+): bigint {
+	const big = BigInt;
+	const pico =
+		big(prompt - cached) * big(of.input) +
+		big(cached) * big(of.cachedInput) +
+		big(completion) * big(of.output) +
+		big(requests) * big(of.request) +
+		big(images) * big(of.image) +
+		big(audioSeconds) * big(of.audioSecond) +
+		big(searches) * big(of.search);
+	return (pico + 999n) / 1000n;
+}
+
+describe("a price", () => {
+	test("is the exact sum over all units of a rate card, rounded up once", () => {
+		fc.assert(
+			fc.property(card, used, (of, quantities) => {
+				const exact = exactPrice(of, quantities);
+				const price = priceOf(of, quantities);
+				if (exact > BigInt(MAX_NANO_USD)) {
+					expect(price).toBeUndefined();
+					expect(priceWithin(of, quantities)).toBe(MAX_NANO_USD);
+				} else expect(BigInt(price as number)).toBe(exact);
+			}),
+			RUNS,
+		);
+	});
+
+	test("never passes the bound of the same or larger quantities, whatever part of the prompt was cached", () => {
+		fc.assert(
+			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
+				const most = {
+					...quantities,
+					prompt: quantities.prompt + morePrompt,
+					completion: quantities.completion + moreOutput,
+				};
+				const bound = boundOf(of, { ...most, cached: 0 });
+				const price = priceOf(of, quantities);
+				if (bound !== undefined) expect(price as number).toBeLessThanOrEqual(bound);
+			}),
+			RUNS,
+		);
+	});
+
+	test("counts cached tokens as part of the prompt: more of them than prompt is a bug", () => {
+		const one = {
+			id: "m@1",
+			version: 1,
+			input: 1,
+			cachedInput: 1,
+			output: 1,
+			request: 0,
+			image: 0,
+			audioSecond: 0,
+			search: 0,
+		};
+		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, prompt: 1, cached: 2 })).toThrow();
+	});
+});

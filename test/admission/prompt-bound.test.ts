@@ -1,0 +1,103 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+	measureChat,
+	outputTokensEstimate,
+	promptTokensEstimate,
+	promptTokensMax,
+} from "../../src/admission/prompt-bound.ts";
+import { modelOver } from "../support/upstream-catalog.ts";
+
+const RUNS = { numRuns: 1_000 };
+const model = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64 });
+const text = fc.oneof(
+	fc.string(),
+	fc.string({ unit: "grapheme", maxLength: 200 }),
+	fc.string({ unit: "binary", maxLength: 300 }),
+);
+const part = fc.record({ type: fc.constant("text"), text });
+const message = fc.record({
+	role: fc.constantFrom("system", "user", "assistant", "tool"),
+	content: fc.oneof(text, fc.array(part, { maxLength: 4 })),
+});
+const tools = fc.array(
+	fc.record({
+		type: fc.constant("function"),
+		function: fc.record({ name: text, description: text, parameters: fc.object({ maxDepth: 3 }) }),
+	}),
+	{ maxLength: 3 },
+);
+
+type Message = { role: string; content: string | { text: string }[] };
+
+/** The most tokens that a byte-level vocabulary can need: one a byte, and the marks of a ChatML template. */
+function byteTokens(messages: readonly Message[], rendered: readonly unknown[]): number {
+	let tokens = 0;
+	for (const { role, content } of messages) {
+		const body = typeof content === "string" ? content : content.map((each) => each.text).join("");
+		// <|im_start|> role \n … <|im_end|> \n
+		tokens += 4 + Buffer.byteLength(role) + Buffer.byteLength(body);
+	}
+	for (const value of rendered) tokens += Buffer.byteLength(JSON.stringify(value));
+	return tokens + 3;
+}
+
+describe("the bound of a prompt", () => {
+	test("covers every token of a byte-level vocabulary, whatever the text", () => {
+		fc.assert(
+			fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), tools, (messages, offered) => {
+				const rendered = offered.length > 0 ? [offered] : [];
+				const measure = measureChat(messages, rendered);
+				expect(promptTokensMax(measure, model)).toBeGreaterThanOrEqual(byteTokens(messages, rendered));
+			}),
+			RUNS,
+		);
+	});
+
+	test("covers what else a message carries: names, call ids, tool calls with their arguments", () => {
+		const calls = [{ id: "call_1", type: "function", function: { name: "f", arguments: "x".repeat(5_000) } }];
+		const bound = promptTokensMax(measureChat([{ role: "assistant", content: null, tool_calls: calls }], []), model);
+		expect(bound).toBeGreaterThan(5_000);
+		const named = promptTokensMax(
+			measureChat([{ role: "tool", name: "n".repeat(900), tool_call_id: "c".repeat(900), content: "" }], []),
+			model,
+		);
+		expect(named).toBeGreaterThan(1_800);
+	});
+
+	test("has room for the largest tiling of each image, and does not count its address as text", () => {
+		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
+		const short = promptTokensMax(measureChat([image("data:,")], []), model);
+		const long = promptTokensMax(measureChat([image(`data:image/png;base64,${"A".repeat(1_000_000)}`)], []), model);
+		expect(long).toBe(short);
+		expect(short).toBeGreaterThanOrEqual(16_384);
+	});
+
+	test("is never more than the context holds", () => {
+		const small = modelOver([], { contextLength: 100 });
+		expect(promptTokensMax(measureChat([{ role: "user", content: "x".repeat(10_000) }], []), small)).toBe(100);
+	});
+});
+
+describe("an estimate", () => {
+	test("of a prompt never passes its bound", () => {
+		fc.assert(
+			fc.property(
+				fc.array(message, { minLength: 1, maxLength: 6 }),
+				fc.integer({ min: 1, max: 100_000 }),
+				(messages, contextLength) => {
+					const measure = measureChat(messages, []);
+					const narrow = modelOver([], { contextLength });
+					expect(promptTokensEstimate(measure, narrow)).toBeLessThanOrEqual(promptTokensMax(measure, narrow));
+				},
+			),
+			RUNS,
+		);
+	});
+
+	test("of output is at least a token for anything that was delivered", () => {
+		expect(outputTokensEstimate(0)).toBe(0);
+		expect(outputTokensEstimate(1)).toBe(1);
+		expect(outputTokensEstimate(400)).toBe(100);
+	});
+});

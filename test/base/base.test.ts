@@ -1,0 +1,136 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assert } from "../../src/base/assert.ts";
+import { sleep, withDeadline } from "../../src/base/clock.ts";
+import { createEnvironmentReader } from "../../src/base/environment-reader.ts";
+import { Fault } from "../../src/base/fault.ts";
+import { tryFileLock } from "../../src/base/file-lock.ts";
+import { newId, newUuid, uuidOfId } from "../../src/base/id.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+describe("a deadline", () => {
+	const late = () => new Error("late");
+
+	test("rejects when it passes, and leaves no timer when the work was in time, whether that went well or not", async () => {
+		const clock = createManualClock();
+		const slow = withDeadline(clock, new Promise<never>(() => {}), 100, late);
+		clock.advance(100);
+		await expect(slow).rejects.toThrow("late");
+		expect(await withDeadline(clock, Promise.resolve(5), 100, late)).toBe(5);
+		await expect(withDeadline(clock, Promise.reject(new Error("own")), 100, late)).rejects.toThrow("own");
+		expect(clock.pending()).toBe(0);
+	});
+
+	test("a sleep ends at its time and not before", async () => {
+		const clock = createManualClock();
+		let awake = false;
+		const slept = sleep(clock, 100).then(() => {
+			awake = true;
+		});
+		clock.advance(99);
+		await Promise.resolve();
+		expect(awake).toBe(false);
+		clock.advance(1);
+		await slept;
+		expect(awake).toBe(true);
+	});
+});
+
+describe("an id", () => {
+	test("sorts by time, has its prefix, and no two are the same", () => {
+		const ids = Array.from({ length: 10_000 }, () => newId("key"));
+		expect(new Set(ids).size).toBe(ids.length);
+		expect([...ids].sort()).toEqual(ids);
+		expect(ids.every((id) => /^key_[0-9a-f]{32}$/.test(id))).toBe(true);
+	});
+
+	test("gives back its UUID in any of its forms, and nothing where there is none", () => {
+		const uuid = newUuid();
+		const hex = uuid.replaceAll("-", "");
+		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])
+			expect(uuidOfId(form)).toBe(uuid);
+		for (const form of ["", "req_", "chatcmpl-xyz", hex.slice(1), `${hex}z`]) expect(uuidOfId(form)).toBeUndefined();
+	});
+});
+
+describe("a file lock", () => {
+	test("is held by one at a time, is free when released, and a second release changes nothing", () => {
+		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
+		const path = join(folder, "lock");
+		const first = tryFileLock(path);
+		expect(first).toBeDefined();
+		expect(tryFileLock(path)).toBeUndefined();
+		first?.release();
+		const second = tryFileLock(path);
+		expect(second).toBeDefined();
+		first?.release();
+		expect(tryFileLock(path)).toBeUndefined();
+		second?.release();
+		rmSync(folder, { recursive: true });
+	});
+
+	test("is freed by the kernel when its holder is killed", async () => {
+		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
+		const path = join(folder, "lock");
+		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
+		const holder = Bun.spawn(
+			[
+				process.execPath,
+				"-e",
+				`import { tryFileLock } from ${JSON.stringify(module)}; tryFileLock(${JSON.stringify(path)}); console.log("held"); setInterval(() => {}, 1000);`,
+			],
+			{ stdout: "pipe" },
+		);
+		const reader = holder.stdout.getReader();
+		await reader.read();
+		expect(tryFileLock(path)).toBeUndefined();
+		holder.kill("SIGKILL");
+		await holder.exited;
+		const lock = tryFileLock(path);
+		expect(lock).toBeDefined();
+		lock?.release();
+		rmSync(folder, { recursive: true });
+	});
+});
+
+describe("the environment", () => {
+	function read(env: Record<string, string>) {
+		const problems: string[] = [];
+		return { reader: createEnvironmentReader(env, (problem) => problems.push(problem)), problems };
+	}
+
+	test("an empty value is not set", () => {
+		const { reader } = read({ A: "", B: " " });
+		expect([reader.text("A"), reader.isSet("A"), reader.isSet("A", "B"), reader.list("A")]).toEqual([
+			null,
+			false,
+			true,
+			[],
+		]);
+	});
+
+	test("a wrong value is noted and the default stands", () => {
+		const { reader, problems } = read({ PORT: "80a", BIG: "70000", MODE: "x", URL: "ftp://user:canary@x" });
+		expect([
+			reader.integer("PORT", 1, 0, 65_535),
+			reader.integer("BIG", 2, 0, 65_535),
+			reader.choice("MODE", ["a", "b"]),
+			reader.url("URL", ["http:"]),
+		]).toEqual([1, 2, "a", null]);
+		expect(problems).toHaveLength(4);
+		expect(problems.join()).not.toContain("canary");
+	});
+});
+
+test("a fault's message is public, the rest is not in its text", () => {
+	const fault = new Fault("overloaded", "Busy.", { private: "canary", cause: new Error("canary") });
+	expect(String(fault)).toBe("Fault: Busy.");
+	expect(fault.param).toBeNull();
+});
+
+test("an assertion that fails throws, and narrows what holds", () => {
+	expect(() => assert(false, "why")).toThrow("why");
+	expect(() => assert(true, "why")).not.toThrow();
+});

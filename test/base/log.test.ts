@@ -1,0 +1,77 @@
+import { describe, expect, test } from "bun:test";
+import { Fault } from "../../src/base/fault.ts";
+import { createLog } from "../../src/base/log.ts";
+
+function setUp(level: "debug" | "info" | "warn" | "error" = "debug") {
+	const lines: string[] = [];
+	return { lines, log: createLog({ level, write: (line) => void lines.push(line), nowMs: () => 0 }) };
+}
+
+describe("a log", () => {
+	test("writes one line of JSON an event, whatever is in it", () => {
+		const { lines, log } = setUp();
+		log.info("a\nb", { text: "c\r\nd\u2028", big: 10n ** 30n, none: undefined, nested: { list: [1] } });
+		expect(lines).toHaveLength(1);
+		expect(lines[0]).not.toMatch(/[\r\n]/);
+		expect(JSON.parse(lines[0] as string)).toEqual({
+			time: "1970-01-01T00:00:00.000Z",
+			level: "info",
+			message: "a\nb",
+			text: "c\r\nd\u2028",
+			big: "1000000000000000000000000000000",
+			nested: { list: [1] },
+		});
+	});
+
+	test("leaves out what is below its level", () => {
+		const { lines, log } = setUp("warn");
+		log.debug("no");
+		log.info("no");
+		log.warn("yes");
+		log.error("yes");
+		expect(lines).toHaveLength(2);
+	});
+
+	test("carries bound fields, and an error with its private detail", () => {
+		const { lines, log } = setUp();
+		log
+			.with({ part: "x" })
+			.with({ id: 1 })
+			.error("failed", { error: new Fault("overloaded", "public", { private: "hidden" }) });
+		expect(JSON.parse(lines[0] as string)).toMatchObject({
+			part: "x",
+			id: 1,
+			error: { name: "Fault", message: "public", detail: "hidden" },
+		});
+	});
+
+	test("hides fields that hold secrets by their name, at any depth, and text that looks like a key", () => {
+		const { lines, log } = setUp();
+		const canary = "canary-5ecret";
+		const fields = {
+			Authorization: canary,
+			"x-api-key": canary,
+			cookie: canary,
+			api_key: canary,
+			apiKey: canary,
+			password: canary,
+			secret: canary,
+			pepper: canary,
+			body: canary,
+			prompt: canary,
+			messages: [canary],
+			deep: { list: [{ "set-cookie": canary }] },
+		};
+		log.info("x", { ...fields, text: `with sk_service_${"A".repeat(46)} in it` });
+		expect(lines[0]).not.toContain(canary);
+		expect(lines[0]).not.toContain("A".repeat(20));
+	});
+
+	test("never throws: a field that is no JSON costs the fields, not the request", () => {
+		const { lines, log } = setUp();
+		const cycle: Record<string, unknown> = {};
+		cycle.self = cycle;
+		log.warn("odd", { cycle });
+		expect(JSON.parse(lines[0] as string)).toMatchObject({ level: "warn", message: "odd" });
+	});
+});

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../support/chat.ts";
+import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** Whatever is sent, it is a 4xx in the error shape, never a 5xx, and costs nothing. */
+
+let upstream: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; secret: string };
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	service = await startService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 4" });
+	customer = await service.customer();
+});
+afterAll(async () => {
+	expect(upstream.requests).toHaveLength(0);
+	await expectUncharged(service, customer.accountId);
+	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);
+	await service.stop();
+	await upstream.stop();
+});
+
+const PATH = "/v1/chat/completions";
+const SEED = Number(process.env.SEED ?? 20_261_121);
+
+/** mulberry32 */
+function randomOf(seed: number): () => number {
+	let state = seed;
+	return () => {
+		state = (state + 0x6d2b79f5) | 0;
+		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+	};
+}
+
+/** For each field values that it may not have. */
+const WRONG: Record<string, readonly unknown[]> = {
+	model: [undefined, null, 0, "", {}, [], true],
+	messages: [
+		undefined,
+		null,
+		0,
+		"hi",
+		{},
+		[],
+		[null],
+		["hi"],
+		[[]],
+		[{}],
+		[{ role: "user" }],
+		[{ content: "x" }],
+		[{ role: "user", content: null }],
+		[{ role: "user", content: 5 }],
+		[{ role: "user", content: {} }],
+		[{ role: "user", content: ["x"] }],
+		[{ role: "user", content: [{}] }],
+		[{ role: "user", content: [{ type: "text" }] }],
+		[{ role: "user", content: [{ type: "text", text: 5 }] }],
+		[{ role: "user", content: [{ type: "image_url" }] }],
+		[{ role: "user", content: [{ type: "image_url", image_url: "data:," }] }],
+		[{ role: "user", content: [{ type: "video_url", video_url: { url: "http://x/" } }] }],
+		[{ role: "boss", content: "x" }],
+		[{ role: 5, content: "x" }],
+		[{ role: "assistant", tool_calls: "x" }],
+		[{ role: "assistant", tool_calls: [5] }],
+		[{ role: "user", content: "x", name: 5 }],
+	],
+	stream: [0, 1, "true", {}, []],
+	stream_options: [true, "x", [], { include_usage: "yes" }, { include_usage: 1 }],
+	max_tokens: [0, -1, 1.5, "5", {}, [], true, -1e308],
+	max_completion_tokens: [0, -1, 0.1, "5", [1]],
+	n: [0, -1, 129, 1.5, "1", 1e9],
+	temperature: [-0.01, 2.01, "1", {}, [], true],
+	top_p: [-1, 1.01, "1", {}],
+	frequency_penalty: [-2.1, 2.1, "x"],
+	presence_penalty: [-3, 3, []],
+	seed: [1.5, "1", 1e300, -1e300, {}],
+	stop: [5, {}, [5], [], Array.from({ length: 17 }, () => "x"), true],
+	logprobs: [1, "true", {}],
+	top_logprobs: [-1, 21, 1.5, "5"],
+	logit_bias: [5, "x", [1], { "1": "x" }, { "1": 101 }],
+	tools: [5, "x", {}, [5], [{}], [{ type: 5 }]],
+	tool_choice: [5, [], {}, { type: 5 }],
+	parallel_tool_calls: [1, "x"],
+	response_format: [
+		5,
+		"json",
+		{},
+		{ type: "xml" },
+		{ type: "json_schema" },
+		{ type: "json_schema", json_schema: {} },
+		{ type: "json_schema", json_schema: { name: 5 } },
+	],
+	reasoning_effort: [5, {}],
+	user: [5, {}],
+};
+
+/** A body that cannot be right, and what was done to it. */
+function badBody(random: () => number): { what: string; body: string | Uint8Array } {
+	const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+	const good = JSON.stringify(ask("hällo", { temperature: 1, stream: random() < 0.5 }));
+	switch (pick(["field", "field", "field", "cut", "byte", "noise", "deep", "not an object"])) {
+		case "field": {
+			const name = pick(Object.keys(WRONG));
+			const value = pick(WRONG[name] as readonly unknown[]);
+			const more = name === "stream_options" ? { stream: true } : {};
+			return { what: `${name} = ${JSON.stringify(value)}`, body: JSON.stringify({ ...ask(), ...more, [name]: value }) };
+		}
+		case "cut":
+			return { what: "cut", body: good.slice(0, Math.floor(random() * (good.length - 1))) };
+		case "byte": {
+			// A structural byte becomes another: never valid JSON of the same meaning.
+			const bytes = Buffer.from(good);
+			const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));
+			bytes[pick(structural)] = pick([0x00, 0x01, 0x23, 0xff, 0x80]);
+			return { what: "byte", body: bytes };
+		}
+		case "noise":
+			return {
+				what: "noise",
+				body: Uint8Array.from({ length: 1 + Math.floor(random() * 500) }, () => Math.floor(random() * 256)),
+			};
+		case "deep": {
+			const depth = 200 + Math.floor(random() * 50_000);
+			const [open, close] = pick([
+				["[", "]"],
+				['{"a":', "}"],
+			] as const);
+			const inner = open === "[" ? "" : "1";
+			return {
+				what: `deep ${depth}`,
+				body: `${good.slice(0, -1)},"x":${open.repeat(depth)}${inner}${close.repeat(depth)}}`,
+			};
+		}
+		default:
+			return { what: "not an object", body: pick(["null", "[]", "5", '"x"', "true", `[${good}]`, "", " ", "\ufeff"]) };
+	}
+}
+
+test("300 generated malformed requests (the seed is in the file, SEED overrides it)", async () => {
+	const random = randomOf(SEED);
+	for (let at = 0; at < 300; at++) {
+		const { what, body } = badBody(random);
+		const response = await fetch(`${service.url}${PATH}`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
+			body: body as BodyInit,
+		});
+		const { status, error } = await errorOf(response);
+		if (status !== 400)
+			throw new Error(`seed ${SEED}, request ${at}: ${what} was answered with ${status} ${JSON.stringify(error)}`);
+		expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error" });
+		if (typeof error.param === "string") expect(error.param.length).toBeLessThanOrEqual(128);
+	}
+	await expectUncharged(service, customer.accountId);
+});
+
+test("every wrong value of every field is refused by the name of its field", async () => {
+	for (const [name, values] of Object.entries(WRONG))
+		for (const value of values) {
+			const more = name === "stream_options" ? { stream: true } : {};
+			const { status, error } = await errorOf(
+				await service.post(PATH, customer.secret, { ...ask(), ...more, [name]: value }),
+			);
+			expect([name, value, status]).toEqual([name, value, 400]);
+			expect(String(error.param).startsWith(name)).toBe(true);
+		}
+});
+
+test("a name of the client's making does not come back at length", async () => {
+	const { error } = await errorOf(
+		await service.post(PATH, customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
+	);
+	expect((error.param as string).length).toBeLessThanOrEqual(128);
+	expect((error.message as string).length).toBeLessThan(300);
+});
+
+describe("on a bare socket", () => {
+	const head = (more: string) =>
+		`POST ${PATH} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\nContent-Type: application/json\r\n${more}`;
+	const body = JSON.stringify(ask());
+	const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+
+	test("requests whose end is unclear are refused, and what follows them is not taken for a request", async () => {
+		const smuggled = `GET /v1/models HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\n\r\n`;
+		const probes: Record<string, string> = {
+			"length and chunks": head(
+				`Content-Length: ${body.length}\r\nTransfer-Encoding: chunked\r\n\r\n${chunked}${smuggled}`,
+			),
+			"two lengths": head(`Content-Length: 5\r\nContent-Length: ${body.length}\r\n\r\n${body}${smuggled}`),
+			"a list of lengths": head(`Content-Length: 5, ${body.length}\r\n\r\n${body}${smuggled}`),
+			"an unknown encoding": head(`Transfer-Encoding: xchunked\r\n\r\n${chunked}${smuggled}`),
+			"an encoding before chunked": head(`Transfer-Encoding: gzip, chunked\r\n\r\n${chunked}${smuggled}`),
+			"a signed length": head(`Content-Length: +${body.length}\r\n\r\n${body}${smuggled}`),
+			"a negative length": head(`Content-Length: -1\r\n\r\n${smuggled}`),
+			"a length beyond numbers": head(`Content-Length: 99999999999999999999\r\n\r\n${smuggled}`),
+			"a bad chunk size": head(`Transfer-Encoding: chunked\r\n\r\nzz\r\n${body}\r\n0\r\n\r\n${smuggled}`),
+			"a folded header": head(`X-A: b\r\n c\r\nContent-Length: ${body.length}\r\n\r\n${body}${smuggled}`),
+			"a space before the colon": head(`Content-Length : ${body.length}\r\n\r\n${body}${smuggled}`),
+			"no host": `POST ${PATH} HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}${smuggled}`,
+			"a NUL in a header": head(`X-A: \u0000\r\nContent-Length: 2\r\n\r\n{}${smuggled}`),
+		};
+		for (const [name, probe] of Object.entries(probes)) {
+			const client = await openRaw(service.url, probe);
+			const text = await client.ended().catch(() => client.text());
+			client.leave();
+			expect([name, text.includes('"object":"list"')]).toEqual([name, false]);
+			expect([name, (text.match(/HTTP\/1\.1 /g) ?? []).length <= 1]).toEqual([name, true]);
+			if (text !== "")
+				expect([name, /^HTTP\/1\.1 [45]\d\d/.test(text), /^HTTP\/1\.1 500/.test(text)]).toEqual([name, true, false]);
+		}
+	});
+
+	test("a header of 100 KB is refused and the server goes on", async () => {
+		const client = await openRaw(service.url, head(`X-Big: ${"x".repeat(100_000)}\r\nContent-Length: 2\r\n\r\n{}`));
+		const text = await client.ended();
+		expect(text).toMatch(/^HTTP\/1\.1 431/);
+		expect((await service.get("/livez")).status).toBe(200);
+	});
+
+	test("two requests in one packet get their two answers, in order", async () => {
+		const client = await openRaw(
+			service.url,
+			rawPost(PATH, customer.secret, { model: "test-model" }) +
+				rawPost(PATH, customer.secret, { ...ask(), model: "b" }),
+		);
+		await waitFor(() => (client.text().match(/HTTP\/1\.1 /g) ?? []).length === 2, "two answers");
+		expect(client.text()).toMatch(/^HTTP\/1\.1 400[\s\S]*HTTP\/1\.1 404/);
+		client.leave();
+	});
+
+	test("a client that leaves in the middle of its body is no error of ours", async () => {
+		const client = await openRaw(service.url, head("Content-Length: 1000\r\n\r\n{"));
+		await Bun.sleep(20);
+		client.leave();
+		const cut = await openRaw(service.url, head("Transfer-Encoding: chunked\r\n\r\n5\r\n{"));
+		await Bun.sleep(20);
+		cut.leave();
+		expect((await service.get("/livez")).status).toBe(200);
+	});
+
+	test("a body whose bytes are no UTF-8 is refused as JSON or read with the marks of what was lost, never a 5xx", async () => {
+		const bytes = Buffer.concat([
+			Buffer.from('{"model":"none'),
+			Buffer.from([0xff, 0xfe, 0xc3, 0x28]),
+			Buffer.from('","messages":[{"role":"user","content":"x"}]}'),
+		]);
+		const response = await fetch(`${service.url}${PATH}`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
+			body: bytes,
+		});
+		const { status, error } = await errorOf(response);
+		expect([status, error.code]).toEqual([404, "model_not_found"]);
+	});
+
+	test("a short host name reaches the same endpoint", async () => {
+		for (const host of ["x", "gw", "api", "gw:80"]) {
+			const client = await openRaw(service.url, rawPost(PATH, customer.secret, { model: "test-model" }, { host }));
+			expect([host, parseRaw(await client.until("\r\n\r\n")).status]).toEqual([host, 400]);
+			client.leave();
+		}
+	});
+});

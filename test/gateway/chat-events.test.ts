@@ -1,0 +1,159 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Fault } from "../../src/base/fault.ts";
+import { createChatEvents } from "../../src/gateway/chat-events.ts";
+import { usageRecord } from "../../src/gateway/usage-record.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { ChatChunk, FinishReason } from "../../src/upstream/reply.ts";
+import { eventsOf } from "../support/raw-http.ts";
+
+const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: 'acme/"m"' };
+const USAGE = usageRecord(
+	{ promptTokens: 9, completionTokens: 3, cachedTokens: 2, reasoningTokens: 1 },
+	nanoUsd(15_000),
+);
+
+type Event = {
+	id: string;
+	object: string;
+	created: number;
+	model: string;
+	choices: { index: number; delta: object; finish_reason: string | null }[];
+	usage?: unknown;
+	error?: unknown;
+};
+
+const chunk = (...choices: { index?: number; text?: string; finish?: FinishReason }[]): ChatChunk => ({
+	choices: choices.map(({ index = 0, text, finish }) => ({
+		index,
+		delta: text === undefined ? {} : { content: text },
+		finish_reason: finish ?? null,
+	})),
+	outputBytes: 0,
+});
+const parsed = (text: string) => eventsOf(text) as (Event | string)[];
+
+describe("a client that asked for usage", () => {
+	test("gets `usage: null` on every event, then one event of its own with `choices: []`, then the terminator", () => {
+		const events = createChatEvents(HEAD, true);
+		const all = parsed(
+			events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
+		);
+		expect(all).toEqual([
+			{
+				id: HEAD.id,
+				object: "chat.completion.chunk",
+				created: HEAD.createdS,
+				model: HEAD.model,
+				choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }],
+				usage: null,
+			},
+			{
+				id: HEAD.id,
+				object: "chat.completion.chunk",
+				created: HEAD.createdS,
+				model: HEAD.model,
+				choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
+				usage: null,
+			},
+			{
+				id: HEAD.id,
+				object: "chat.completion.chunk",
+				created: HEAD.createdS,
+				model: HEAD.model,
+				choices: [],
+				usage: USAGE,
+			},
+			"[DONE]",
+		]);
+	});
+});
+
+describe("a client that did not ask", () => {
+	test("gets the usage on the finish, which waits for it, and no other event has the field", () => {
+		const events = createChatEvents(HEAD, false);
+		expect(events.chunks([chunk({ finish: "stop" })])).toBe("");
+		const all = parsed(events.end(USAGE)) as Event[];
+		expect(all).toHaveLength(2);
+		expect(all[0]?.choices[0]?.finish_reason).toBe("stop");
+		expect(all[0]?.usage).toEqual(USAGE);
+		expect(all[1] as unknown).toBe("[DONE]");
+	});
+
+	test("of several choices gets each finish once, in order, the usage on the last", () => {
+		const events = createChatEvents(HEAD, false);
+		const text =
+			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +
+			events.chunks([chunk({ index: 1, finish: "stop" })]) +
+			events.chunks([chunk({ index: 0, text: "c" }), chunk({ index: 0, finish: "length" })]) +
+			events.end(USAGE);
+		const all = parsed(text).slice(0, -1) as Event[];
+		const finishes = all.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null);
+		expect(finishes.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
+			[1, "stop"],
+			[0, "length"],
+		]);
+		expect(all.map(({ usage }) => usage !== undefined)).toEqual([false, false, false, true]);
+	});
+
+	test("whatever chunks come, nothing is lost, reordered or empty, and exactly one event has the usage", () => {
+		const choice = fc.record({
+			index: fc.nat(2),
+			text: fc.string(),
+			finish: fc.option(fc.constantFrom<FinishReason>("stop", "length"), { nil: undefined as never, freq: 4 }),
+		});
+		fc.assert(
+			fc.property(
+				fc.array(fc.array(fc.array(choice, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 3 }), {
+					maxLength: 8,
+				}),
+				fc.boolean(),
+				(reads, asked) => {
+					const events = createChatEvents(HEAD, asked);
+					const chunks = reads.map((read) => read.map((choices) => chunk(...choices)));
+					const all = parsed(chunks.map((read) => events.chunks(read)).join("") + events.end(USAGE));
+					expect(all.at(-1)).toBe("[DONE]");
+					const sent = all.slice(0, -1) as Event[];
+					expect(sent.flatMap(({ choices }) => choices)).toEqual(
+						JSON.parse(JSON.stringify(chunks.flat().flatMap(({ choices }) => choices))),
+					);
+					expect(sent.filter(({ usage }) => usage !== undefined && usage !== null)).toHaveLength(1);
+					expect(sent.at(-1)?.usage).toEqual(USAGE);
+				},
+			),
+			{ numRuns: 1_000 },
+		);
+	});
+});
+
+describe("a failure in the middle", () => {
+	test("is an error event, then the usage, then the terminator; a finish that was held back comes first", () => {
+		for (const asked of [true, false]) {
+			const events = createChatEvents(HEAD, asked);
+			const before = events.chunks([chunk({ index: 0, finish: "stop" })]);
+			const all = parsed(
+				before + events.fail(new Fault("upstream_error", "The model server failed to answer."), USAGE),
+			) as Event[];
+			expect(all[0]?.choices[0]?.finish_reason).toBe("stop");
+			expect(all[1]).toEqual({
+				error: {
+					message: "The model server failed to answer.",
+					type: "server_error",
+					param: null,
+					code: "upstream_error",
+				},
+			} as never);
+			expect(all[2]).toMatchObject({ choices: [], usage: USAGE });
+			expect(all[3] as unknown).toBe("[DONE]");
+			expect(all).toHaveLength(4);
+		}
+	});
+
+	test("nothing that a model says can start an event or a line of its own", () => {
+		const events = createChatEvents(HEAD, true);
+		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";
+		const all = parsed(events.chunks([chunk({ text })])) as Event[];
+		expect(all).toHaveLength(1);
+		expect(all[0]?.choices[0]?.delta).toEqual({ content: text });
+	});
+});

@@ -1,0 +1,154 @@
+import { describe, expect, test } from "bun:test";
+import type { Model } from "../../src/catalog/model.ts";
+import { ignoredHeader, readChatRequest } from "../../src/gateway/chat-request.ts";
+import { modelOver } from "../support/upstream-catalog.ts";
+
+const HELLO = { role: "user", content: "hello" };
+const model = modelOver([], { parameters: new Set(["temperature", "max_tokens", "n", "tools", "stop", "seed"]) });
+const seeing = (imageUrls: Model["imageUrls"]) =>
+	modelOver([], { imageUrls, inputModalities: new Set(["text", "image", "audio"]) });
+
+const read = (body: Record<string, unknown>, of = model) =>
+	readChatRequest({ model: of.id, messages: [HELLO], ...body }, of);
+const parts = (content: unknown[], of = model) =>
+	readChatRequest({ model: of.id, messages: [{ role: "user", content }] }, of);
+
+describe("optional fields", () => {
+	test("that are null are absent: neither forwarded nor named as ignored", () => {
+		const names = [
+			"temperature",
+			"top_p",
+			"max_tokens",
+			"max_completion_tokens",
+			"n",
+			"stream",
+			"stream_options",
+			"stop",
+			"seed",
+			"tools",
+			"tool_choice",
+			"response_format",
+			"logprobs",
+			"top_logprobs",
+			"logit_bias",
+			"user",
+			"reasoning_effort",
+			"parallel_tool_calls",
+			"anything",
+		];
+		const ask = read(Object.fromEntries(names.map((name) => [name, null])));
+		expect(Object.keys(ask.fields)).toEqual(["messages"]);
+		expect(ask.ignored).toEqual([]);
+		expect(ask).toMatchObject({
+			stream: false,
+			includeUsage: false,
+			choices: 1,
+			outputTokensMax: model.maxOutputTokens,
+		});
+	});
+
+	test("reach the upstream only if the deployment lists them; the others are named", () => {
+		const ask = read({ temperature: 1, top_p: 0.5, user: "u", made_up: { deep: [1] } });
+		expect(ask.fields).toEqual({ messages: [HELLO], temperature: 1 });
+		expect(ask.ignored).toEqual(["top_p", "user", "made_up"]);
+	});
+
+	test("that a deployment rejects are a fault that names the first", () => {
+		const strict = modelOver([], { unsupportedParameters: "reject", parameters: new Set() });
+		expect(() => read({ temperature: 1 }, strict)).toThrow(
+			expect.objectContaining({ code: "unsupported_parameter", param: "temperature" }),
+		);
+		expect(() => read({ max_tokens: 5 }, strict)).toThrow(expect.objectContaining({ param: "max_tokens" }));
+		expect(read({ temperature: null, stream: true, stream_options: { include_usage: true } }, strict).ignored).toEqual(
+			[],
+		);
+	});
+
+	test("of the name of an object's prototype do nothing", () => {
+		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
+		const ask = read(body);
+		expect(Object.keys(ask.fields)).toEqual(["messages"]);
+		expect(({} as Record<string, unknown>).temperature).toBeUndefined();
+	});
+});
+
+describe("the output limit", () => {
+	test("is the client's word or the model's, whichever is less, and the newer name wins", () => {
+		expect(read({ max_tokens: 5 }).outputTokensMax).toBe(5);
+		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).outputTokensMax).toBe(7);
+		expect(read({ max_tokens: 1e300 }).outputTokensMax).toBe(model.maxOutputTokens);
+		expect(read({}).outputTokensMax).toBe(model.maxOutputTokens);
+	});
+
+	test("is the model's where the deployment honours none, and the client hears of it", () => {
+		const deaf = modelOver([], { parameters: new Set() });
+		expect(read({ max_tokens: 5 }, deaf)).toMatchObject({
+			outputTokensMax: deaf.maxOutputTokens,
+			ignored: ["max_tokens"],
+		});
+		expect(read({ n: 3 }, deaf)).toMatchObject({ choices: 1, ignored: ["n"] });
+		expect(read({ n: 1 }, deaf).ignored).toEqual([]);
+	});
+});
+
+describe("parts of a message", () => {
+	test("leave with nothing in them but the fields of their type", () => {
+		const content = [
+			{
+				type: "text",
+				text: "a",
+				video_url: { url: "http://10.0.0.1/" },
+				cache_control: { type: "ephemeral" },
+				uuid: "1",
+			},
+			{
+				type: "image_url",
+				image_url: { url: "data:image/png;base64,AA==", detail: "low", extra: 1 },
+				audio_url: { url: "http://10.0.0.1/" },
+			},
+			{ type: "input_audio", input_audio: { data: "AA==", format: "wav", url: "http://10.0.0.1/" } },
+		];
+		const ask = parts(content, seeing("data_only"));
+		expect(ask.messages).toEqual([
+			{
+				role: "user",
+				content: [
+					{ type: "text", text: "a" },
+					{ type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } },
+					{ type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+				],
+			},
+		]);
+	});
+
+	test("of types that a server would fetch from its own network are refused", () => {
+		for (const type of ["video_url", "audio_url", "image", "image_embeds", "file", "document", "", "TEXT"]) {
+			const part = { type, [type]: { url: "http://169.254.169.254/" }, text: "x" };
+			expect(() => parts([part], seeing("forward"))).toThrow(
+				expect.objectContaining({ code: "invalid_request", param: "messages[0].content[0].type" }),
+			);
+		}
+	});
+
+	test("with an address are taken only where the deployment says so, and never with another scheme", () => {
+		const image = (url: unknown) => [{ type: "image_url", image_url: { url } }];
+		expect(() => parts(image("https://example.com/a.png"), seeing("data_only"))).toThrow();
+		expect(parts(image("https://example.com/a.png"), seeing("forward")).messages).toHaveLength(1);
+		for (const url of ["file:///etc/passwd", "ftp://x/", "gopher://x", "//x/a.png", "", " data:,", 5, null, { a: 1 }])
+			expect(() => parts(image(url), seeing("forward"))).toThrow(expect.objectContaining({ code: "invalid_request" }));
+		expect(() => parts(image("data:,"), seeing("reject"))).toThrow();
+		expect(() => parts(image("data:,"))).toThrow();
+	});
+});
+
+describe("x-ignored-parameters", () => {
+	test("holds only names that are safe in a header, at most twenty, then a count of the rest", () => {
+		expect(ignoredHeader([])).toBeUndefined();
+		expect(ignoredHeader(["top_p", "user"])).toBe("top_p, user");
+		expect(ignoredHeader(["a\r\nset-cookie: x", "ü", "", "a b", "x".repeat(65), "ok"])).toBe("ok, +5");
+		const many = Array.from({ length: 33 }, (_, at) => `p${at}`);
+		expect(ignoredHeader(many)?.split(", ")).toHaveLength(21);
+		expect(ignoredHeader(many)?.endsWith(", +13")).toBe(true);
+		expect(ignoredHeader(["\n"])).toBe("+1");
+	});
+});

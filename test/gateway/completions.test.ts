@@ -1,0 +1,346 @@
+/** POST /v1/completions in front of every family: shape, exact price, endings. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { DialectName } from "../../src/catalog/model.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../support/upstream-endpoints.ts";
+import { waitFor } from "../support/wait.ts";
+
+const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
+const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
+const PARAMETERS = "temperature, max_tokens, n, echo, suffix, logprobs, stop, seed";
+
+let service: TestService;
+const servers = new Map<DialectName, EndpointServer>();
+const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
+
+beforeAll(async () => {
+	for (const dialect of DIALECTS) servers.set(dialect, startEndpoints(dialect));
+	const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
+	const models = DIALECTS.map((dialect) =>
+		deployment({ id: dialect, kind: "chat", url: server(dialect).url, dialect, rates, parameters: PARAMETERS }),
+	);
+	models.push(
+		deployment({ id: "chat-only", kind: "chat", url: server("openai").url, dialect: "openai", rates }).replace(
+			"[chat, completions]",
+			"[chat]",
+		),
+		deployment({
+			id: "plain",
+			kind: "chat",
+			url: server("openai").url.replace("/v1", "/v1/"),
+			dialect: "openai",
+			rates,
+		}),
+		deployment({
+			id: "strict",
+			kind: "chat",
+			url: server("openai").url.replace("127.0.0.1", "localhost"),
+			dialect: "openai",
+			rates,
+			extra: "    unsupported_parameters: reject",
+		}),
+	);
+	service = await startService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
+});
+afterAll(async () => {
+	await service.stop();
+	for (const one of servers.values()) await one.stop();
+});
+
+/** Nano-dollars: 1 a prompt token is 1,000, an output token 2,000, a request 1,000,000. */
+const price = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000 + 1_000_000;
+
+async function charged(accountId: string) {
+	await service.settled();
+	return (await service.usage(accountId)).map((row) => ({
+		charged: Number(row.charged_nano_usd),
+		reserved: Number(row.reserved_nano_usd),
+		basis: row.basis,
+		ending: row.ending,
+		status: row.status,
+		prompt: row.prompt_tokens,
+		completion: row.completion_tokens,
+		streamed: row.streamed,
+		endpoint: row.endpoint,
+	}));
+}
+
+const eventsOf = (text: string) =>
+	text
+		.split("\n\n")
+		.filter((line) => line.startsWith("data: {"))
+		.map((line) => JSON.parse(line.slice(6)));
+
+describe.each(DIALECTS)("%s", (dialect) => {
+	test("a whole completion has one shape and its exact price", async () => {
+		const { secret, accountId } = await service.customer();
+		const response = await service.post("/v1/completions", secret, {
+			model: dialect,
+			prompt: "a b c d",
+			max_tokens: 9,
+		});
+		const text = await response.text();
+		expect(response.status).toBe(200);
+		expect(text).not.toMatch(FOREIGN);
+		const body = JSON.parse(text);
+		expect(body).toEqual({
+			id: expect.stringMatching(/^cmpl-[0-9a-f]{32}$/),
+			object: "text_completion",
+			created: expect.any(Number),
+			model: dialect,
+			choices: [{ text: " one two three", index: 0, logprobs: null, finish_reason: "stop" }],
+			usage: {
+				prompt_tokens: 4,
+				completion_tokens: 3,
+				total_tokens: 7,
+				prompt_tokens_details: { cached_tokens: 0 },
+				completion_tokens_details: { reasoning_tokens: 0 },
+				cost: price(4, 3) / 1e9,
+			},
+			system_fingerprint: null,
+		});
+		expect(await charged(accountId)).toMatchObject([
+			{ charged: price(4, 3), basis: "exact", ending: "finished", endpoint: "completions", prompt: 4, completion: 3 },
+		]);
+	});
+
+	test("a streamed completion ends with one usage record, and costs the same", async () => {
+		const { secret, accountId } = await service.customer();
+		for (const includeUsage of [true, false]) {
+			const response = await service.post("/v1/completions", secret, {
+				model: dialect,
+				prompt: "a b c d",
+				max_tokens: 9,
+				stream: true,
+				...(includeUsage ? { stream_options: { include_usage: true } } : {}),
+			});
+			const text = await response.text();
+			expect(text).not.toMatch(FOREIGN);
+			expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+			const events = eventsOf(text);
+			expect(events.map((event) => event.choices[0]?.text ?? "").join("")).toBe(" one two three");
+			expect(new Set(events.map((event) => `${event.id} ${event.object} ${event.created}`)).size).toBe(1);
+			expect(events[0].object).toBe("text_completion");
+			const last = events.at(-1);
+			expect(last.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 3, cost: price(4, 3) / 1e9 });
+			expect(last.choices).toHaveLength(includeUsage ? 0 : 1);
+			expect(events.slice(0, -1).every((event) => (includeUsage ? event.usage === null : !("usage" in event)))).toBe(
+				true,
+			);
+		}
+		expect(await charged(accountId)).toMatchObject([
+			{ charged: price(4, 3), streamed: true },
+			{ charged: price(4, 3), streamed: true },
+		]);
+	});
+
+	test("16 tokens are generated where nothing is said, and the output limit goes upstream in one field", async () => {
+		const { secret } = await service.customer();
+		const before = server(dialect).requests.length;
+		await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stop: "END", user: "u" });
+		const { body, path } = (await server(dialect).waitForRequest(before + 1)) as { body: object; path: string };
+		expect(path).toBe("/v1/completions");
+		expect(body).toEqual({
+			model: "served-name",
+			prompt: "x",
+			stop: dialect === "tgi" ? ["END"] : "END",
+			max_tokens: 16,
+			stream: false,
+		});
+	});
+
+	test.each([false, true])(
+		"several prompts and choices are all paid for and come in order (stream %p)",
+		async (stream) => {
+			const { secret, accountId } = await service.customer();
+			const response = await service.post("/v1/completions", secret, {
+				model: dialect,
+				prompt: ["a b", "c d e"],
+				n: 2,
+				max_tokens: 5,
+				stream,
+			});
+			if (dialect === "ollama") {
+				expect(response.status).toBe(400);
+				expect((await response.json()).error.param).toBe("prompt");
+				expect(await charged(accountId)).toEqual([]);
+				return;
+			}
+			const single = dialect === "tgi";
+			const count = single ? 2 : 4;
+			const answer = stream ? eventsOf(await response.text()) : [await response.json()];
+			const choices = answer.flatMap((event) => event.choices);
+			expect([...new Set(choices.map((choice) => choice.index))].sort()).toEqual([...Array(count).keys()]);
+			expect(choices.reduce((sum, choice) => sum + choice.text.length, 0)).toBe(" one two three".length * count);
+			expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
+			const [row] = await charged(accountId);
+			expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
+			// Reserved for prompts × choices × limit.
+			expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * 4));
+		},
+	);
+
+	test("token prompts pass where the family takes them", async () => {
+		const { secret } = await service.customer();
+		const response = await service.post("/v1/completions", secret, {
+			model: dialect,
+			prompt: [[5, 6, 7], [8]],
+			max_tokens: 2,
+		});
+		if (dialect === "ollama" || dialect === "tgi") {
+			expect(response.status).toBe(400);
+			return;
+		}
+		const body = await response.json();
+		expect(body.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 4 });
+		expect(body.choices.map((choice: { finish_reason: string }) => choice.finish_reason)).toEqual(["length", "length"]);
+	});
+
+	test("a stream that dies is charged for what was delivered, and says so", async () => {
+		const { secret, accountId } = await service.customer();
+		const piece = (text: string, completion: number) =>
+			JSON.stringify({
+				id: "u",
+				choices: [{ index: 0, text, finish_reason: null }],
+				...(dialect === "vllm" || dialect === "sglang"
+					? { usage: { prompt_tokens: 3, completion_tokens: completion, total_tokens: 3 + completion } }
+					: {}),
+			});
+		server(dialect).next(() => brokenSse([piece("abcd", 1), piece("efgh", 2)]));
+		const response = await service.post("/v1/completions", secret, {
+			model: dialect,
+			prompt: "aaaa bbbb cccc",
+			max_tokens: 50,
+			stream: true,
+		});
+		const text = await response.text();
+		const events = eventsOf(text);
+		const exact = dialect === "vllm" || dialect === "sglang";
+		const [row] = await charged(accountId);
+		expect(row).toMatchObject({ ending: "upstream_died", basis: exact ? "exact" : "estimated", completion: 2 });
+		if (exact) expect(row?.charged).toBe(price(3, 2));
+		expect(events.at(-2).error).toEqual({
+			message: expect.any(String),
+			type: "server_error",
+			param: null,
+			code: "upstream_error",
+		});
+		expect(events.at(-1).usage.cost).toBe((row?.charged as number) / 1e9);
+		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+	});
+
+	test("an error before anything was delivered costs nothing", async () => {
+		const { secret, accountId } = await service.customer();
+		for (const stream of [false, true]) {
+			const fail = () => Response.json({ error: { message: "boom at /srv/secret", code: 500 } }, { status: 500 });
+			server(dialect).next(fail);
+			const response = await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stream });
+			const text = await response.text();
+			expect(response.status).toBe(502);
+			expect(text).not.toMatch(FOREIGN);
+		}
+		for (const row of await charged(accountId)) expect(row).toMatchObject({ charged: 0, ending: "upstream_failed" });
+	});
+});
+
+test("a client that leaves in the middle pays for what was generated, at once", async () => {
+	const { secret, accountId } = await service.customer();
+	const upstream = server("vllm");
+	const before = upstream.requests.length;
+	const running = JSON.stringify({
+		choices: [{ index: 0, text: "word", finish_reason: null }],
+		usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+	});
+	const never = new Promise(() => {});
+	upstream.next(() => brokenSse([running], { stall: never }));
+	const leave = new AbortController();
+	const body = { model: "vllm", prompt: "a b c", max_tokens: 50, stream: true };
+	const response = await service.post("/v1/completions", secret, body, { signal: leave.signal });
+	await response.body?.getReader().read();
+	leave.abort();
+	await (await upstream.waitForRequest(before + 1)).aborted;
+	expect(await charged(accountId)).toMatchObject([
+		{ ending: "client_left", status: 499, charged: price(3, 1), basis: "exact" },
+	]);
+});
+
+test("a client that leaves before the first token is charged nothing", async () => {
+	const { secret, accountId } = await service.customer();
+	const upstream = server("openai");
+	const before = upstream.requests.length;
+	upstream.next(({ aborted }) => aborted.then(() => new Response("late")));
+	const leave = new AbortController();
+	const asked = service.post("/v1/completions", secret, { model: "openai", prompt: "a" }, { signal: leave.signal });
+	asked.catch(() => {});
+	const seen = await upstream.waitForRequest(before + 1);
+	leave.abort();
+	await seen.aborted;
+	await waitFor(async () => (await service.usage(accountId)).length === 1, "the settlement");
+	expect(await charged(accountId)).toMatchObject([{ ending: "client_left", charged: 0 }]);
+});
+
+test("usage that is missing is estimated by size, never above the limit that was asked for", async () => {
+	const { secret, accountId } = await service.customer();
+	const words = "internationalization ".repeat(20);
+	server("openai").next(() => Response.json({ choices: [{ index: 0, text: words, finish_reason: "length" }] }));
+	const response = await service.post("/v1/completions", secret, {
+		model: "openai",
+		prompt: "abcd efgh",
+		max_tokens: 7,
+	});
+	expect((await response.json()).usage.completion_tokens).toBe(7);
+	expect(await charged(accountId)).toMatchObject([{ basis: "estimated", completion: 7 }]);
+});
+
+test("echo and logprobs pass where they are listed and are named where they are not", async () => {
+	const { secret } = await service.customer();
+	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 4, n: 2, mystery: 1, max_tokens: 5 };
+	const listed = await service.post("/v1/completions", secret, { model: "openai", ...body });
+	expect(listed.headers.get("x-ignored-parameters")).toBe("best_of, mystery");
+	const answer = await listed.json();
+	expect(answer.choices).toHaveLength(2);
+	expect(answer.choices[0].text).toBe("a b one two three");
+	expect(answer.choices[0].logprobs).toEqual({
+		tokens: [" one", " two", " three"],
+		token_logprobs: [-0.5, -0.5, -0.5],
+		top_logprobs: null,
+		text_offset: [0, 1, 2],
+	});
+	const plain = await service.post("/v1/completions", secret, { model: "plain", ...body });
+	expect(plain.headers.get("x-ignored-parameters")).toBe("echo, logprobs, best_of, n, mystery, max_tokens");
+	const strict = await service.post("/v1/completions", secret, { model: "strict", prompt: "a", echo: true });
+	expect(strict.status).toBe(400);
+	expect((await strict.json()).error).toMatchObject({ code: "unsupported_parameter", param: "echo" });
+});
+
+test("a model that does not expose the mode answers 404 unsupported_mode", async () => {
+	const { secret } = await service.customer();
+	const response = await service.post("/v1/completions", secret, { model: "chat-only", prompt: "x" });
+	expect(response.status).toBe(404);
+	expect((await response.json()).error).toMatchObject({ code: "unsupported_mode", param: "model" });
+});
+
+test("a prompt that does not fit the context names `prompt`", async () => {
+	const { secret, accountId } = await service.customer();
+	const refuse = { error: { message: "This model's maximum context length is 10 tokens.", code: 400 } };
+	server("vllm").next(() => Response.json(refuse, { status: 400 }));
+	const response = await service.post("/v1/completions", secret, { model: "vllm", prompt: "x" });
+	expect(response.status).toBe(400);
+	expect((await response.json()).error).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
+	expect(await charged(accountId)).toMatchObject([{ charged: 0 }]);
+});
+
+test("no more is admitted than credit covers, and 402 says what would fit", async () => {
+	const { secret } = await service.customer({ exactCredit: 2_000_000 });
+	const response = await service.post("/v1/completions", secret, { model: "openai", prompt: "x", max_tokens: 1000 });
+	expect(response.status).toBe(402);
+	const { error } = await response.json();
+	expect(error.code).toBe("insufficient_quota");
+	expect(error.affordable_max_tokens).toBeGreaterThan(0);
+	const fits = await service.post("/v1/completions", secret, {
+		model: "openai",
+		prompt: "x",
+		max_tokens: error.affordable_max_tokens,
+	});
+	expect(fits.status).toBe(200);
+});

@@ -1,0 +1,129 @@
+import { expect, test } from "bun:test";
+import type { Admission, Admitted } from "../../src/admission/admission.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import type { ChatRequest } from "../../src/gateway/chat-request.ts";
+import { streamChat } from "../../src/gateway/chat-stream.ts";
+import type { Exchange, ExchangeDeps } from "../../src/gateway/exchange.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../src/gateway/exchange.ts";
+import { createOpenStreams } from "../../src/gateway/open-streams.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { ChatChunk, ChatStream } from "../../src/upstream/reply.ts";
+import { UpstreamFailure } from "../../src/upstream/reply.ts";
+import { modelOver } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** What the connection is told, seen from inside: the runtime's own timeouts are too long for a test. */
+function setUp(holdStatusMs: number) {
+	const clock = createManualClock();
+	const timeouts: number[] = [];
+	const outcomes: string[] = [];
+	const next: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
+	const stream: ChatStream = {
+		next() {
+			const step = Promise.withResolvers<readonly ChatChunk[] | null>();
+			next.push(step);
+			return step.promise;
+		},
+		usage: () => undefined,
+		usageIsFinal: () => false,
+		replica: () => "m#0",
+		close() {},
+	};
+	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };
+	const admitted = {
+		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
+		request: { most: { completion: 10 } },
+	} as unknown as Admitted;
+	const deps = {
+		admission: { settle: (_: Admitted, outcome) => void outcomes.push(outcome.ending) } as Pick<
+			Admission,
+			"settle"
+		> as Admission,
+		upstreams: { openChat: () => stream },
+		openStreams: createOpenStreams({ clock }),
+		clock,
+		log: silentLog,
+		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs }),
+	} as unknown as ExchangeDeps;
+	const ask = {
+		fields: {},
+		outputTokensMax: 10,
+		choices: 1,
+		messages: [],
+		ignored: [],
+		includeUsage: false,
+	} as unknown as ChatRequest;
+	const exchange: Exchange = {
+		connection: {
+			request: new Request("http://test.example/"),
+			address: "",
+			setIdleTimeout: (seconds) => void timeouts.push(seconds),
+		},
+		requestId: "req_1",
+		answerId: "chatcmpl-1",
+		startedMs: clock.monotonicMs(),
+		createdS: 0,
+		model: modelOver([]),
+		ask,
+		measure: { textBytes: 0, messages: 0, images: 0, hasTools: false },
+		admitted,
+	};
+	return { clock, timeouts, outcomes, next, answer: streamChat(deps, exchange), openStreams: deps.openStreams };
+}
+
+const CHUNK: readonly ChatChunk[] = [
+	{ choices: [{ index: 0, delta: { content: "a" }, finish_reason: null }], outputBytes: 1 },
+];
+
+test("a stream's connection may be idle for longer, and is set back when the stream ends", async () => {
+	const { timeouts, next, answer, outcomes, openStreams } = setUp(10_000);
+	next[0]?.resolve(CHUNK);
+	const reader = (await answer).body?.getReader();
+	await reader?.read();
+	expect(timeouts).toEqual([STREAM_TIMEOUT_S]);
+	await waitFor(() => next.length === 2, "the next read");
+	next[1]?.resolve(null);
+	await reader?.read();
+	expect(timeouts).toEqual([STREAM_TIMEOUT_S, IDLE_TIMEOUT_S]);
+	expect(outcomes).toEqual(["finished"]);
+	expect(openStreams.size()).toBe(0);
+});
+
+test("it is set back after a failure before the first byte, and after one in the middle", async () => {
+	const early = setUp(10_000);
+	early.next[0]?.reject(new UpstreamFailure("died", { private: "" }));
+	await expect(early.answer).rejects.toMatchObject({ code: "upstream_error" });
+	expect(early.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+	expect(early.openStreams.size()).toBe(0);
+	const late = setUp(10_000);
+	late.next[0]?.resolve(CHUNK);
+	const reader = (await late.answer).body?.getReader();
+	await reader?.read();
+	await waitFor(() => late.next.length === 2, "the next read");
+	late.next[1]?.reject(new UpstreamFailure("died", { private: "" }));
+	await reader?.read();
+	expect(late.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+	expect(late.outcomes).toEqual(["upstream_died"]);
+});
+
+test("a hold that is longer than the stream's own limit does not cut the waiting client", async () => {
+	const { clock, timeouts, next, answer } = setUp(300_000);
+	expect(timeouts).toEqual([0]);
+	clock.advance(300_000);
+	const reader = (await answer).body?.getReader();
+	expect((await reader?.read())?.value as unknown).toBe(": \n\n");
+	expect(timeouts).toEqual([0, STREAM_TIMEOUT_S]);
+	next[0]?.resolve(CHUNK);
+	expect(String((await reader?.read())?.value)).toContain('"content":"a"');
+});
+
+test("a stop while the status is held back settles the request and gives it a status of its own", async () => {
+	const { answer, outcomes, openStreams, next } = setUp(10_000);
+	openStreams.shutDown();
+	next[0]?.reject(new UpstreamFailure("aborted", { private: "" }));
+	await expect(answer).rejects.toMatchObject({ code: "service_unavailable", retryAfterS: 1 });
+	expect(outcomes).toEqual(["shutdown"]);
+	expect(openStreams.size()).toBe(0);
+});

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { type ServeProcess, startServe } from "../chaos/serve-process.ts";
+import { ask, priceOf } from "../support/chat.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { openRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** A real server process is killed with `kill -9` in the middle of its work and started again. */
+
+const PEPPER = "p".repeat(32);
+const CREDIT = 100_000_000_000;
+let db: TestDatabase;
+let upstream: UpstreamServer;
+let dataDir: string;
+let served: ServeProcess | undefined;
+
+beforeAll(async () => {
+	db = await createTestDatabase();
+	upstream = startUpstream({ dialect: "vllm" });
+	dataDir = mkdtempSync(join(tmpdir(), "tollgate-crash-"));
+	writeFileSync(join(dataDir, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+});
+afterAll(async () => {
+	served?.kill("SIGKILL");
+	await served?.exited;
+	await upstream.stop();
+	await db.drop();
+	rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function start(): Promise<ServeProcess> {
+	served = await startServe({
+		PORT: "0",
+		DATABASE_URL: db.url,
+		DATA_DIR: dataDir,
+		CONFIG: join(dataDir, "tollgate.yaml"),
+		KEY_PEPPER: PEPPER,
+		CONSOLE_SECRET: "c".repeat(32),
+		INSTANCE_ID: "crash",
+		LEASE_TTL_S: "5",
+	});
+	return served;
+}
+
+async function customer(): Promise<{ accountId: string; secret: string }> {
+	const { id } = await createAccount(db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+	const topUp = await createTopUp(db.hot, {
+		accountId: id,
+		amountNanoUsd: nanoUsd(CREDIT),
+		method: "transfer",
+		reference: crypto.randomUUID(),
+	});
+	await confirmTopUp(db.hot, topUp.id, "test");
+	const { secret } = await createKey({ hot: db.hot, digest: createDigest(PEPPER), serviceName: "service" }, id, {
+		name: "test",
+	});
+	return { accountId: id, secret };
+}
+
+const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;
+
+test("after kill -9 with streams open and settlements on their way every request is settled once: finished ones exactly, open ones at their journalled bound, credited back to what was delivered", async () => {
+	const first = await start();
+	const open = await customer();
+	const waiting = await customer();
+	const done = await customer();
+	const path = "/v1/chat/completions";
+	const streamed = ask("one two three", { stream: true });
+
+	upstream.next(reply().text("a b c d").stallAfter(3));
+	const client = await openRaw(first.url, rawPost(path, open.secret, streamed));
+	await client.until('" c"');
+	upstream.next(reply().hang());
+	const early = await openRaw(first.url, rawPost(path, waiting.secret, streamed));
+	await upstream.waitForRequest(2);
+	// Postgres takes no settlement until the process is gone: what finished is in the journal alone.
+	await db.sql.begin(async (locking) => {
+		await locking`lock table usage_event in access exclusive mode`;
+		for (let sent = 0; sent < 5; sent++) {
+			upstream.next(reply().text("a b"));
+			const response = await fetch(`${first.url}${path}`, {
+				method: "POST",
+				headers: { authorization: `Bearer ${done.secret}`, "content-type": "application/json" },
+				body: JSON.stringify(streamed),
+			});
+			expect(await response.text()).toContain("[DONE]");
+		}
+		first.kill("SIGKILL");
+		await first.exited;
+	});
+	expect(client.text()).not.toContain("[DONE]");
+	early.leave();
+	expect(await usageOf(done.accountId)).toHaveLength(0);
+
+	await start();
+	const settled = await usageOf(done.accountId);
+	expect(settled).toHaveLength(5);
+	for (const row of settled)
+		expect(row).toMatchObject({ ending: "finished", basis: "exact", charged_nano_usd: String(priceOf(6, 2)) });
+
+	const [row, ...none] = await usageOf(open.accountId);
+	expect(none).toEqual([]);
+	expect(row).toMatchObject({ ending: "crashed", basis: "recovered", prompt_tokens: 6, completion_tokens: 3 });
+	const charged = Number(row?.charged_nano_usd);
+	expect(charged).toBeGreaterThanOrEqual(priceOf(6, 3));
+	expect(charged).toBeLessThanOrEqual(Number(row?.reserved_nano_usd));
+	const notes =
+		await db.sql`select amount_nano_usd from ledger_entry where account_id = ${open.accountId} and kind = 'credit_note'`;
+	expect(notes.map((note) => Number(note.amount_nano_usd))).toEqual([charged - priceOf(6, 3)]);
+
+	for (const [accountId, spent] of [
+		[open.accountId, priceOf(6, 3)],
+		[waiting.accountId, 0],
+		[done.accountId, 5 * priceOf(6, 2)],
+	] as const) {
+		const { available, held, balance } = await accountBalance(db.hot, accountId);
+		expect([Number(available), Number(held), Number(balance)]).toEqual([CREDIT - spent, 0, CREDIT - spent]);
+	}
+	expect((await reconcile(db.hot)).checks.filter(({ ok }) => !ok)).toEqual([]);
+}, 30_000);

@@ -1,0 +1,143 @@
+/** POST /v1/embeddings in front of every family. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { DialectName } from "../../src/catalog/model.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+
+const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tei"];
+
+let service: TestService;
+const servers = new Map<DialectName, EndpointServer>();
+const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
+
+beforeAll(async () => {
+	for (const dialect of DIALECTS) servers.set(dialect, startEndpoints(dialect));
+	const rates = 'input: "0.013", request: "0.000002"';
+	const kind = "embedding";
+	const models = DIALECTS.map((dialect) =>
+		deployment({ id: dialect, kind, url: server(dialect).url, dialect, rates, parameters: "dimensions" }),
+	);
+	service = await startService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
+});
+afterAll(async () => {
+	await service.stop();
+	for (const one of servers.values()) await one.stop();
+});
+
+/** 13,000 pico-dollars a token, 2,000 nano-dollars a request: ⌈tokens × 13⌉ + 2,000. */
+const price = (tokens: number) => tokens * 13 + 2_000;
+
+async function rows(accountId: string) {
+	await service.settled();
+	return service.usage(accountId);
+}
+
+describe.each(DIALECTS)("%s", (dialect) => {
+	test("vectors come in the order of their inputs, at their exact price, with nothing of the server's own", async () => {
+		const { secret, accountId } = await service.customer();
+		const response = await service.post("/v1/embeddings", secret, {
+			model: dialect,
+			input: ["one two", "three", "four five six"],
+			encoding_format: "float",
+			dimensions: 3,
+			user: "somebody",
+		});
+		expect(response.status).toBe(200);
+		expect(response.headers.get("x-ignored-parameters")).toBe("user");
+		expect(await response.json()).toEqual({
+			object: "list",
+			data: [
+				{ object: "embedding", index: 0, embedding: vectorOf("one two") },
+				{ object: "embedding", index: 1, embedding: vectorOf("three") },
+				{ object: "embedding", index: 2, embedding: vectorOf("four five six") },
+			],
+			model: dialect,
+			usage: { prompt_tokens: 6, total_tokens: 6, cost: price(6) / 1e9 },
+		});
+		const { body, path } = server(dialect).requests.at(-1) as { body: object; path: string };
+		expect(path).toBe("/v1/embeddings");
+		const input = ["one two", "three", "four five six"];
+		expect(body).toEqual({ model: "served-name", input, encoding_format: "float", dimensions: 3 });
+		const [row] = await rows(accountId);
+		expect(row).toMatchObject({ endpoint: "embeddings", basis: "exact", prompt_tokens: 6, completion_tokens: 0 });
+		expect(Number(row?.charged_nano_usd)).toBe(price(6));
+		expect(Number(row?.reserved_nano_usd)).toBeGreaterThanOrEqual(price(6));
+	});
+
+	test("base64 is little-endian float32, made here whatever the server sends", async () => {
+		const { secret } = await service.customer();
+		const ask = { model: dialect, input: "hello", encoding_format: "base64" };
+		const bytes = Buffer.alloc(12);
+		vectorOf("hello").forEach((value, at) => {
+			bytes.writeFloatLE(value, at * 4);
+		});
+		const one = await (await service.post("/v1/embeddings", secret, ask)).json();
+		expect(one.data[0].embedding).toBe(bytes.toString("base64"));
+		expect(server(dialect).requests.at(-1)?.body.encoding_format).toBe("float");
+		server(dialect).next(() =>
+			Response.json({ data: [{ index: 0, embedding: bytes.toString("base64") }], usage: { prompt_tokens: 1 } }),
+		);
+		const floats = await (await service.post("/v1/embeddings", secret, { model: dialect, input: "hello" })).json();
+		expect(floats.data[0].embedding).toEqual(vectorOf("hello"));
+	});
+
+	test("2048 inputs pass, 2049 do not", async () => {
+		const { secret, accountId } = await service.customer();
+		const before = server(dialect).requests.length;
+		const input = Array.from({ length: 2048 }, (_, at) => "x".repeat(1 + (at % 7)));
+		const answer = await (await service.post("/v1/embeddings", secret, { model: dialect, input })).json();
+		expect(answer.data.map((item: { embedding: number[] }) => item.embedding[0])).toEqual(
+			input.map((one) => one.length),
+		);
+		expect(answer.usage.prompt_tokens).toBe(2048);
+		expect(server(dialect).requests.length - before).toBe(dialect === "tei" ? 64 : 1);
+		const [row] = await rows(accountId);
+		expect(Number(row?.charged_nano_usd)).toBe(price(2048));
+		const many = await service.post("/v1/embeddings", secret, { model: dialect, input: [...input, "one more"] });
+		expect(many.status).toBe(400);
+		expect((await many.json()).error.param).toBe("input");
+	});
+
+	test("token inputs pass where the family takes them", async () => {
+		const { secret } = await service.customer();
+		const response = await service.post("/v1/embeddings", secret, { model: dialect, input: [[1, 2], [3]] });
+		expect(response.status).toBe(dialect === "ollama" ? 400 : 200);
+		if (dialect !== "ollama") expect((await response.json()).usage.prompt_tokens).toBe(3);
+	});
+});
+
+test.each([
+	["too few vectors", { data: [] }],
+	["an index twice", { data: [0, 0].map((index) => ({ index, embedding: [1] })) }],
+	["an index beyond", { data: [0, 2].map((index) => ({ index, embedding: [1] })) }],
+	["holes in a vector", { data: [0, 1].map((index) => ({ index, embedding: [1, null] })) }],
+	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
+	["no object", "[1, 2]"],
+	["no JSON", "<html>secret</html>"],
+])("an answer with %s is a 502 that costs nothing", async (_, body) => {
+	const { secret, accountId } = await service.customer();
+	server("openai").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
+	const response = await service.post("/v1/embeddings", secret, { model: "openai", input: ["a", "b"] });
+	expect(response.status).toBe(502);
+	expect(await response.text()).not.toContain("secret");
+	expect(await rows(accountId)).toMatchObject([{ charged_nano_usd: "0", status: 502 }]);
+});
+
+test("older llama.cpp's bare list with its nested rows is read, its missing count estimated", async () => {
+	const { secret, accountId } = await service.customer();
+	server("llama.cpp").next(() => Response.json([{ index: 0, embedding: [[0.5, 0.25]] }]));
+	const answer = await (
+		await service.post("/v1/embeddings", secret, { model: "llama.cpp", input: "abcdefgh", encoding_format: "float" })
+	).json();
+	expect(answer.data[0].embedding).toEqual([0.5, 0.25]);
+	expect(await rows(accountId)).toMatchObject([{ basis: "estimated" }]);
+});
+
+test("TEI's count is read from its header", async () => {
+	const { secret } = await service.customer();
+	server("tei").next(() =>
+		Response.json({ data: [{ index: 0, embedding: [1] }] }, { headers: { "x-compute-tokens": "17" } }),
+	);
+	const answer = await (await service.post("/v1/embeddings", secret, { model: "tei", input: "x" })).json();
+	expect(answer.usage.prompt_tokens).toBe(17);
+});

@@ -1,0 +1,138 @@
+/** Secrets planted in upstream keys, addresses, answers and prompts appear in no answer and no log; headers pass by list. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startService, type TestService } from "../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+
+const KEY = "canary-upstream-key-5f1c";
+const PROMPT = "canary-prompt-81d2";
+const ANSWER = "canary-answer-77aa";
+
+let service: TestService;
+let upstream: EndpointServer;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	const at = { url: upstream.url, dialect: "vllm" as const, apiKey: KEY };
+	const tokens = 'input: "1", output: "2"';
+	service = await startService({
+		models: [
+			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+			// Of its own, so that one breaker does not see all failures of the file.
+			deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"' }),
+			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+		].join("\n"),
+		limits: "  breaker_failures_in_row: 1000",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+function form(): FormData {
+	const body = new FormData();
+	body.append("file", new File([wavOf(1)], "talk.wav"));
+	body.append("model", "audio");
+	body.append("prompt", PROMPT);
+	return body;
+}
+
+const REQUESTS: readonly [string, () => object | FormData][] = [
+	["/v1/completions", () => ({ model: "text", prompt: PROMPT })],
+	["/v1/completions", () => ({ model: "streamed", prompt: PROMPT, stream: true })],
+	["/v1/embeddings", () => ({ model: "embedding", input: PROMPT })],
+	["/v1/rerank", () => ({ model: "rerank", query: PROMPT, documents: [PROMPT] })],
+	["/v1/images/generations", () => ({ model: "image", prompt: PROMPT })],
+	["/v1/audio/transcriptions", form],
+];
+
+function send(path: string, body: object | FormData, secret: string): Promise<Response> {
+	const headers: Record<string, string> = {
+		authorization: `Bearer ${secret}`,
+		cookie: "session=canary-cookie",
+		"x-forwarded-for": "203.0.113.9",
+		"openai-organization": "org-canary",
+		"x-custom": "canary-header",
+	};
+	if (!(body instanceof FormData)) headers["content-type"] = "application/json";
+	const init = { method: "POST", headers, body: body instanceof FormData ? body : JSON.stringify(body) };
+	return fetch(`${service.url}${path}`, init);
+}
+
+test.each(REQUESTS)(
+	"POST %s sends only the headers that are on the list, with the upstream's own key",
+	async (path, make) => {
+		const { secret } = await service.customer();
+		await (await send(path, make(), secret)).text();
+		const { headers } = upstream.requests.at(-1) as { headers: Headers };
+		expect([...headers.keys()].sort()).toEqual([
+			"accept",
+			"accept-encoding",
+			"authorization",
+			"connection",
+			"content-length",
+			"content-type",
+			"host",
+			"user-agent",
+			"x-request-id",
+		]);
+		expect(headers.get("authorization")).toBe(`Bearer ${KEY}`);
+		expect(JSON.stringify([...headers])).not.toMatch(/canary-(cookie|header)|203\.0\.113|sk_service_/);
+	},
+);
+
+const HOSTILE: readonly [string, () => Response][] = [
+	["an error of its own", () => Response.json({ error: { message: `${ANSWER} ${KEY}` } }, { status: 500 })],
+	[
+		"a refusal that quotes the request",
+		() => Response.json({ detail: [{ loc: ["body", "prompt"], msg: PROMPT }] }, { status: 422 }),
+	],
+	["a refusal of our key", () => Response.json({ error: `bad key ${KEY}` }, { status: 401 })],
+	["an error in a 200", () => Response.json({ error: { message: ANSWER } })],
+	["HTML", () => new Response(`<html>${ANSWER}</html>`, { headers: { "content-type": "text/html" } })],
+	["an empty body", () => new Response("")],
+	["JSON that is no object", () => Response.json([ANSWER, 1, null])],
+	["a redirect", () => new Response(ANSWER, { status: 302, headers: { location: `${upstream.url}/elsewhere` } })],
+	["invalid UTF-8", () => new Response(new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]))],
+	[
+		"a line without end",
+		() => new Response(`data: ${"x".repeat(2 * 1024 * 1024)}`, { headers: { "content-type": "text/event-stream" } }),
+	],
+	[
+		"events that are no objects",
+		() => new Response(`data: [1]\r\rdata: null\r\n\r\n`, { headers: { "content-type": "text/event-stream" } }),
+	],
+	[
+		"headers of its own",
+		() => Response.json({ error: ANSWER }, { status: 503, headers: { server: ANSWER, "set-cookie": ANSWER } }),
+	],
+];
+
+test.each(REQUESTS)("POST %s: whatever a hostile server sends is contained, and costs nothing", async (path, make) => {
+	for (const [what, answer] of HOSTILE) {
+		const { secret, accountId } = await service.customer();
+		const before = upstream.requests.length;
+		upstream.next(answer);
+		const response = await send(path, make(), secret);
+		const text = `${JSON.stringify([...response.headers])}${await response.text()}`;
+		expect([what, response.status >= 400]).toEqual([what, true]);
+		expect(text).toContain('"error":{"message"');
+		expect(text).not.toMatch(/canary|127\.0\.0\.1|elsewhere/);
+		expect([what, upstream.requests.length]).toEqual([what, before + 1]);
+		await service.settled();
+		expect(await service.usage(accountId)).toMatchObject([{ charged_nano_usd: "0" }]);
+	}
+});
+
+test("no prompt, no key of either side and no cookie is in the log", async () => {
+	const { secret } = await service.customer();
+	for (const [path, make] of REQUESTS) await (await send(path, make(), secret)).text();
+	const log = JSON.stringify(service.logged);
+	expect(service.logged.length).toBeGreaterThan(10);
+	expect(log).not.toContain(KEY);
+	expect(log).not.toContain("canary-cookie");
+	expect(log).not.toContain(secret);
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; secret: string };
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({
+		models: [
+			chatModel({ url: upstream.url, dialect: "vllm" }),
+			chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
+		].join("\n"),
+	});
+	customer = await service.customer();
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
+
+describe("400 invalid_request", () => {
+	const cases: [string, Record<string, unknown>, string | null][] = [
+		["no model", { model: undefined }, "model"],
+		["a model that is no text", { model: 5 }, "model"],
+		["no messages", { messages: undefined }, "messages"],
+		["no message", { messages: [] }, "messages"],
+		["a message of an unknown role", { messages: [{ role: "robot", content: "x" }] }, "messages[0].role"],
+		["a message without content", { messages: [{ role: "user" }] }, "messages[0].content"],
+		["content of another type", { messages: [{ role: "user", content: 5 }] }, "messages[0].content"],
+		["a temperature out of range", { temperature: 2.5 }, "temperature"],
+		["a limit of no tokens", { max_tokens: 0 }, "max_tokens"],
+		["a limit in a string", { max_tokens: "5" }, "max_tokens"],
+		["half a choice", { n: 0.5 }, "n"],
+		["too many choices", { n: 129 }, "n"],
+		["a seed that no server can read", { seed: 1e300 }, "seed"],
+		["stream_options without stream", { stream_options: { include_usage: true } }, "stream_options"],
+		["stream_options with stream: false", { stream: false, stream_options: {} }, "stream_options"],
+		["a response format without its schema", { response_format: { type: "json_schema" } }, "response_format"],
+	];
+	for (const [name, change, param] of cases)
+		test(`${name}: names the field`, async () => {
+			const { status, error, headers } = await errorOf(await post({ ...ask(), ...change }));
+			expect(status).toBe(400);
+			expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error", param });
+			expect(headers.get("x-should-retry")).toBeNull();
+		});
+
+	test("costs nothing and does not reach the upstream", async () => {
+		expect(upstream.requests).toHaveLength(0);
+		await expectUncharged(service, customer.accountId);
+	});
+
+	test("from the upstream: names the field that the client sent, and none of the upstream's words", async () => {
+		for (const stream of [false, true]) {
+			upstream.next(
+				reply().errorStatus(400, {
+					error: { message: "bad temperature at /srv", type: "BadRequestError", param: "temperature", code: 400 },
+				}),
+			);
+			const { status, error } = await errorOf(await post(ask("hi", { stream })));
+			expect(status).toBe(400);
+			expect(error).toMatchObject({ code: "invalid_request", param: "temperature" });
+			expect(error.message).not.toContain("/srv");
+		}
+		await expectUncharged(service, customer.accountId);
+	});
+});
+
+test("400 context_length_exceeded: the upstream says that the prompt does not fit; nothing is charged", async () => {
+	const refusal = {
+		error: {
+			message: "This model's maximum context length is 8192 tokens. However, you requested 9000.",
+			type: "BadRequestError",
+			code: 400,
+		},
+	};
+	for (const stream of [false, true]) {
+		upstream.next(reply().errorStatus(400, refusal));
+		const { status, error } = await errorOf(await post(ask("hi", { stream })));
+		expect(status).toBe(400);
+		expect(error).toMatchObject({ code: "context_length_exceeded", type: "invalid_request_error", param: "messages" });
+	}
+	await expectUncharged(service, customer.accountId);
+});
+
+test("400 unsupported_parameter: where the deployment rejects what it does not honour", async () => {
+	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", logit_bias: { "1": 1 } })));
+	expect(status).toBe(400);
+	expect(error).toMatchObject({ code: "unsupported_parameter", type: "invalid_request_error", param: "logit_bias" });
+	await expectUncharged(service, customer.accountId);
+});

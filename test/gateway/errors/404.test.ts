@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; secret: string };
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replace(
+		"[chat, completions]",
+		"[completions]",
+	);
+	service = await startService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}` });
+	customer = await service.customer();
+});
+afterAll(async () => {
+	await expectUncharged(service, customer.accountId);
+	expect(upstream.requests).toHaveLength(0);
+	await service.stop();
+	await upstream.stop();
+});
+
+test("404 model_not_found: names the model, cut to a length", async () => {
+	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
+		const { status, error } = await errorOf(
+			await service.post("/v1/chat/completions", customer.secret, ask("hi", { model })),
+		);
+		expect(status).toBe(404);
+		expect(error).toMatchObject({ code: "model_not_found", type: "invalid_request_error", param: "model" });
+		expect((error.message as string).length).toBeLessThan(300);
+	}
+	const { error } = await errorOf(await service.get("/v1/models/no/such", customer.secret));
+	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
+});
+
+test("404 unsupported_mode: the model exists and does not serve chats", async () => {
+	const { status, error } = await errorOf(
+		await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "old-model" })),
+	);
+	expect(status).toBe(404);
+	expect(error).toMatchObject({ code: "unsupported_mode", type: "invalid_request_error", param: "model" });
+});
+
+describe("404 not_found", () => {
+	test("for every other path, with or without a key", async () => {
+		for (const path of [
+			"/v1",
+			"/v1/",
+			"/v1/nothing",
+			"/v1/chat",
+			"/v2/chat/completions",
+			"/nothing",
+			"/v1/chat/completions/x",
+			"/v1//chat/completions",
+		]) {
+			const { status, error } = await errorOf(await service.get(path, customer.secret));
+			expect([path, status]).toEqual([path, 404]);
+			expect(error).toMatchObject({ code: "not_found", type: "invalid_request_error", param: null });
+		}
+		expect((await errorOf(await service.get("/v1/nothing"))).status).toBe(404);
+	});
+
+	test("tells those who come from another interface what to use instead", async () => {
+		for (const path of ["/v1/responses", "/v1/assistants", "/v1/threads/x/runs", "/v1/messages"]) {
+			const { status, error } = await errorOf(await service.post(path, customer.secret, {}));
+			expect(status).toBe(404);
+			expect(error.message).toContain("/v1/chat/completions");
+		}
+	});
+});

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+
+const MB = 1024 * 1024;
+let upstream: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; secret: string };
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	service = await startService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 1" });
+	customer = await service.customer();
+});
+afterAll(async () => {
+	await expectUncharged(service, customer.accountId);
+	expect(upstream.requests).toHaveLength(0);
+	await service.stop();
+	await upstream.stop();
+});
+
+test("405 method_not_allowed: says which method it takes", async () => {
+	const cases = [
+		["GET", "/v1/chat/completions", "POST"],
+		["DELETE", "/v1/chat/completions", "POST"],
+		["POST", "/v1/models", "GET"],
+		["DELETE", "/v1/models/test-model", "GET"],
+	];
+	for (const [method = "", path = "", allowed = ""] of cases) {
+		const response = await fetch(`${service.url}${path}`, {
+			method,
+			headers: { authorization: `Bearer ${customer.secret}` },
+		});
+		const { status, error, headers } = await errorOf(response);
+		expect(status).toBe(405);
+		expect(error).toMatchObject({ code: "method_not_allowed", type: "invalid_request_error", param: null });
+		expect(headers.get("allow")).toBe(allowed);
+	}
+});
+
+describe("413 payload_too_large, in our own shape", () => {
+	test("by the declared length, before the body is sent", async () => {
+		const client = await openRaw(
+			service.url,
+			rawPost("/v1/chat/completions", customer.secret, "{", { "content-length": String(2 * MB) }),
+		);
+		await client.until('"payload_too_large"');
+		const { status, headers, body } = parseRaw(client.text());
+		client.leave();
+		expect(status).toBe(413);
+		expect(headers.get("x-request-id")).toMatch(/^req_/);
+		expect(JSON.parse(body)).toMatchObject({
+			error: { type: "invalid_request_error", param: null, code: "payload_too_large" },
+		});
+	});
+
+	test("of a body that was sent whole", async () => {
+		const { status, error } = await errorOf(
+			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(2 * MB))),
+		);
+		expect(status).toBe(413);
+		expect(error).toMatchObject({ code: "payload_too_large", type: "invalid_request_error" });
+	});
+
+	test("of a body without a length, as soon as it passes the limit", async () => {
+		let sent = 0;
+		const body = new ReadableStream<Uint8Array>({
+			pull(controller) {
+				sent += 1;
+				if (sent > 64) controller.close();
+				else controller.enqueue(new Uint8Array(64 * 1024).fill(32));
+			},
+		});
+		const { status, error } = await errorOf(
+			await service.post("/v1/chat/completions", customer.secret, ask(), { body, duplex: "half" } as RequestInit),
+		);
+		expect(status).toBe(413);
+		expect(error.code).toBe("payload_too_large");
+	});
+
+	test("a body just below the limit is read", async () => {
+		const { status, error } = await errorOf(
+			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(MB - 1_000), { model: "none" })),
+		);
+		expect([status, error.code]).toEqual([404, "model_not_found"]);
+	});
+});
+
+test("415 unsupported_media_type: a body that says it is not JSON", async () => {
+	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
+		const response = await service.post("/v1/chat/completions", customer.secret, ask(), {
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": type },
+		});
+		const { status, error } = await errorOf(response);
+		expect(status).toBe(415);
+		expect(error).toMatchObject({ code: "unsupported_media_type", type: "invalid_request_error", param: null });
+	}
+});

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	service = await startService({
+		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "narrow-model", url: upstream.url })}\n        max_concurrency: 1`,
+		limits: "  auth_failures_per_minute: 20\n  queue_length: 0",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
+
+describe("429 rate_limit_exceeded", () => {
+	test("a key with one request a minute gets that one, and hears when to send the next", async () => {
+		const { secret } = await service.customer({ settings: { requestsPerMinute: 1 } });
+		const first = await post(secret);
+		expect(first.status).toBe(200);
+		await first.text();
+		const { status, error, headers } = await errorOf(await post(secret));
+		expect(status).toBe(429);
+		expect(error).toMatchObject({ code: "rate_limit_exceeded", type: "rate_limit_error", param: null });
+		expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
+	});
+
+	test("a key runs as many requests at once as it may, streamed or not, and a place is free again after each ending", async () => {
+		const { accountId, secret } = await service.customer({ settings: { concurrencyMax: 2 } });
+		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
+		const leave = new AbortController();
+		const seen = upstream.requests.length;
+		const streamed = await service.post("/v1/chat/completions", secret, ask("hi", { stream: true }), {
+			signal: leave.signal,
+		});
+		const unary = service.post("/v1/chat/completions", secret, ask(), { signal: leave.signal }).catch(() => undefined);
+		await upstream.waitForRequest(seen + 2);
+		const { status, error, headers } = await errorOf(await post(secret));
+		expect([status, error.code, headers.get("retry-after")]).toEqual([429, "rate_limit_exceeded", "1"]);
+		leave.abort();
+		await unary;
+		await streamed.body?.cancel().catch(() => {});
+		await service.settled();
+		const after = await post(secret);
+		expect(after.status).toBe(200);
+		await after.text();
+		await service.settled();
+		expect(await service.usage(accountId)).toHaveLength(3);
+	});
+
+	test("an address that fails too often hears it instead of 401, and a valid key from there never does", async () => {
+		const { secret } = await service.customer();
+		const codes: unknown[] = [];
+		for (let attempt = 0; attempt < 30; attempt++) {
+			const { error, headers } = await errorOf(await service.get("/v1/models", "sk_service_wrong"));
+			codes.push(error.code);
+			if (error.code === "rate_limit_exceeded") expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+		}
+		expect(codes.filter((code) => code === "invalid_api_key")).toHaveLength(20);
+		expect(codes.slice(20)).toEqual(Array.from({ length: 10 }, () => "rate_limit_exceeded"));
+		expect((await service.get("/v1/models", secret)).status).toBe(200);
+	});
+});
+
+describe("429 overloaded", () => {
+	test("the upstream is busy: says when to come back, and charges nothing", async () => {
+		const { accountId, secret } = await service.customer();
+		for (const stream of [false, true]) {
+			upstream.next(reply().errorStatus(429));
+			const { status, error, headers } = await errorOf(await post(secret, ask("hi", { stream })));
+			expect(status).toBe(429);
+			expect(error).toMatchObject({ code: "overloaded", type: "rate_limit_error", param: null });
+			expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+		}
+		await expectUncharged(service, accountId);
+	});
+
+	test("every place of the model is taken and nobody may wait", async () => {
+		const { accountId, secret } = await service.customer();
+		upstream.next(reply().hang());
+		const seen = upstream.requests.length;
+		const leave = new AbortController();
+		const first = service
+			.post("/v1/chat/completions", secret, ask("hi", { model: "narrow-model" }), { signal: leave.signal })
+			.catch(() => undefined);
+		await upstream.waitForRequest(seen + 1);
+		const { status, error } = await errorOf(await post(secret, ask("hi", { model: "narrow-model" })));
+		expect([status, error.code]).toEqual([429, "overloaded"]);
+		leave.abort();
+		await first;
+		await expectUncharged(service, accountId);
+	});
+});

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import type { Reply } from "../../support/upstream-reply.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+let upstream: UpstreamServer;
+let dying: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; secret: string };
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	dying = startUpstream();
+	service = await startService({
+		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
+		limits:
+			"  first_event_s: 1\n  total_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1\n  health_interval_s: 0.5",
+	});
+	customer = await service.customer();
+});
+afterAll(async () => {
+	await expectUncharged(service, customer.accountId);
+	await service.stop();
+	await upstream.stop();
+	await dying.stop();
+});
+
+const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
+
+/** So many failures in a row would open the breaker. */
+async function succeed(): Promise<void> {
+	upstream.always(() => reply().text("fine"));
+	const { secret } = await service.customer();
+	expect((await service.post("/v1/chat/completions", secret, ask())).status).toBe(200);
+}
+beforeEach(succeed);
+
+describe("502 upstream_error, streamed or not, with nothing of the upstream's own", () => {
+	const secret = {
+		error: { message: "CUDA error at /srv/models/secret.gguf", type: "InternalServerError", code: 500 },
+	};
+	const cases: [string, () => Reply][] = [
+		["it fails", () => reply().errorStatus(500, secret)],
+		["it refuses our key", () => reply().errorStatus(401, secret)],
+		["it does not know the model", () => reply().errorStatus(404, secret)],
+		["it redirects", () => reply().errorStatus(302, "", { location: "http://127.0.0.1:1/" })],
+		["it answers with an error in a 200", () => reply().raw(JSON.stringify(secret), "application/json")],
+		["it answers with something else", () => reply().raw("<html>hello</html>", "text/html")],
+		["it answers with nothing", () => reply().raw("", "application/json")],
+		["its first event is an error", () => reply().errorEvent(0)],
+	];
+	for (const [name, answer] of cases)
+		test(name, async () => {
+			for (const stream of [false, true]) {
+				// Replayed on a fresh connection where that can help: the same again.
+				upstream.always(answer);
+				const { status, error } = await errorOf(await post(ask("hi", { stream })));
+				expect(status).toBe(502);
+				expect(error).toEqual({
+					message: "The model server failed to answer.",
+					type: "server_error",
+					param: null,
+					code: "upstream_error",
+				});
+			}
+			await expectUncharged(service, customer.accountId);
+		});
+
+	test("its stream ends before the first token", async () => {
+		for (const answer of [() => reply().text("a b").dieAfter(0), () => reply().text("a b").endAfter(0)]) {
+			upstream.always(answer);
+			const { status, error } = await errorOf(await post(ask("hi", { stream: true })));
+			expect([status, error.code]).toEqual([502, "upstream_error"]);
+		}
+	});
+
+	test("it resets the connection", async () => {
+		upstream.always(() => reply().reset());
+		for (const stream of [false, true]) {
+			const { status, error } = await errorOf(await post(ask("hi", { stream })));
+			expect([status, error.code]).toEqual([502, "upstream_error"]);
+		}
+	});
+});
+
+describe("504 upstream_timeout", () => {
+	test("no first event in time", async () => {
+		upstream.always(() => reply().hang());
+		for (const stream of [false, true]) {
+			const { status, error } = await errorOf(await post(ask("hi", { stream })));
+			expect(status).toBe(504);
+			expect(error).toEqual({
+				message: "The model server did not answer in time.",
+				type: "server_error",
+				param: null,
+				code: "upstream_timeout",
+			});
+		}
+		await waitFor(() => upstream.open() === 0, "the upstream to be let go");
+	});
+});
+
+describe("503 service_unavailable", () => {
+	test("no server of the model is there: says when to come back, and the catalogue says so too", async () => {
+		await dying.stop();
+		const status = async () =>
+			((await (await service.get("/v1/models/gone-model", customer.secret)).json()) as { status: string }).status;
+		await waitFor(async () => (await status()) === "unavailable", "the replica to be known as down");
+		for (const stream of [false, true]) {
+			const { status: code, error, headers } = await errorOf(await post(ask("hi", { model: "gone-model", stream })));
+			expect(code).toBe(503);
+			expect(error).toMatchObject({ code: "service_unavailable", type: "server_error", param: null });
+			expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+		}
+	});
+});

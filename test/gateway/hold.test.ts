@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, errorOf, onlyUsage, priceOf } from "../support/chat.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** The status waits for the first event, not for ever, and an idle stream is kept alive. */
+
+let first: UpstreamServer;
+let second: UpstreamServer;
+let lone: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	first = startUpstream({ dialect: "vllm" });
+	second = startUpstream({ dialect: "vllm" });
+	lone = startUpstream({ dialect: "vllm" });
+	const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
+	service = await startService({
+		models: `${pair}\n${chatModel({ id: "lone-model", url: lone.url, dialect: "vllm" })}`,
+		limits: "  status_hold_s: 0.3\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await first.stop();
+	await second.stop();
+	await lone.stop();
+});
+
+describe("while no event has come", () => {
+	test("a replica that fails at once is replaced by the other: the client sees one clean answer and pays once", async () => {
+		for (const broken of [
+			() => reply().errorStatus(503),
+			() => reply().reset(),
+			() => reply().text("a").dieAfter(0),
+			() => reply().errorEvent(0),
+		])
+			for (const stream of [true, false]) {
+				// The scripted server answers whole requests whole: it cannot die in the middle of one.
+				if (!stream && broken().script.breaks !== undefined) continue;
+				// Whichever is asked first fails.
+				let failures = 0;
+				const answer = () => (failures++ === 0 ? broken() : reply().text("x y"));
+				first.always(answer);
+				second.always(answer);
+				const { accountId, secret } = await service.customer();
+				const response = await service.post("/v1/chat/completions", secret, ask("one two three", { stream }));
+				const text = await response.text();
+				expect([response.status, failures]).toEqual([200, 2]);
+				expect(text).not.toContain('"error"');
+				const row = await onlyUsage(service, accountId);
+				expect(Number(row.charged_nano_usd)).toBe(priceOf(6, 2));
+				expect(row.ending).toBe("finished");
+			}
+	});
+
+	test("the status is not sent: a failure after a while still has its own", async () => {
+		lone.next(reply().delay(150).errorStatus(500));
+		const { secret } = await service.customer();
+		const { status } = await errorOf(
+			await service.post("/v1/chat/completions", secret, ask("hi", { model: "lone-model", stream: true })),
+		);
+		expect(status).toBe(502);
+	});
+
+	test("longer than the hold, the whole header goes out with a comment; a failure after that is an event, and costs nothing", async () => {
+		lone.next(reply().delay(600).errorStatus(500));
+		const { accountId, secret } = await service.customer();
+		const client = await openRaw(
+			service.url,
+			rawPost("/v1/chat/completions", secret, ask("hi", { model: "lone-model", stream: true })),
+		);
+		const early = parseRaw(await client.until("\r\n\r\n"));
+		expect(early.status).toBe(200);
+		expect(early.headers.get("x-request-id")).toMatch(/^req_/);
+		const events = eventsOf(parseRaw(await client.until("[DONE]")).body);
+		client.leave();
+		expect(events[0]).toBe(":");
+		expect(events.filter((event) => event !== ":")).toMatchObject([
+			{ error: { code: "upstream_error" } },
+			{ choices: [], usage: { total_tokens: 0, cost: 0 } },
+			"[DONE]",
+		]);
+		expect(await onlyUsage(service, accountId)).toMatchObject({
+			ending: "upstream_failed",
+			charged_nano_usd: "0",
+			status: 502,
+		});
+	});
+});
+
+describe("an idle stream", () => {
+	test("gets comments before the first event, and nothing else changes", async () => {
+		lone.next(reply().delay(2_300).text("a b"));
+		const { accountId, secret } = await service.customer();
+		const body = ask("one two three", { model: "lone-model", stream: true, stream_options: { include_usage: true } });
+		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
+		const raw = parseRaw(await client.until("[DONE]"));
+		client.leave();
+		// One with the status, one for each second of silence.
+		const comments = eventsOf(raw.body).filter((event) => event === ":").length;
+		expect(comments).toBeGreaterThanOrEqual(2);
+		expect(raw.body.startsWith(": \n\n".repeat(comments))).toBe(true);
+		expect((await onlyUsage(service, accountId)).completion_tokens).toBe(2);
+	});
+
+	test("gets comments between events", async () => {
+		lone.next(reply().text("a b").stallAfter(1));
+		const { secret } = await service.customer();
+		const body = ask("one two three", { model: "lone-model", stream: true });
+		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
+		const events = eventsOf(parseRaw(await client.until(": \n\n")).body);
+		client.leave();
+		expect(events).toMatchObject([{ choices: [{ delta: { content: "a" } }] }, ":"]);
+	});
+});

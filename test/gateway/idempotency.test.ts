@@ -1,0 +1,199 @@
+/** Idempotency-Key on the endpoints that cost money. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createIdempotencyStore } from "../../src/gateway/idempotency-store.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { waitFor } from "../support/wait.ts";
+
+let service: TestService;
+let upstream: EndpointServer;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	const at = { url: upstream.url, dialect: "vllm" as const };
+	const rates = 'input: "1", output: "2"';
+	service = await startService({
+		models: [
+			deployment({ id: "text", kind: "chat", ...at, rates, parameters: "max_tokens" }),
+			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+		].join("\n"),
+		limits: "  breaker_failures_in_row: 100",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+function complete(secret: string, key: string, more: object = {}, init: RequestInit = {}) {
+	const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json", "idempotency-key": key };
+	return service.post("/v1/completions", secret, { model: "text", prompt: "a b c", ...more }, { headers, ...init });
+}
+
+async function rows(accountId: string) {
+	await service.settled();
+	return service.usage(accountId);
+}
+
+test.each([false, true])(
+	"the same key and body replay the first answer, byte for byte and free (stream %p)",
+	async (stream) => {
+		const { secret, accountId } = await service.customer();
+		const before = upstream.requests.length;
+		const first = await complete(secret, "k1", { stream });
+		const text = await first.text();
+		const again = await complete(secret, "k1", { stream });
+		expect(await again.text()).toBe(text);
+		expect(again.status).toBe(200);
+		expect(again.headers.get("idempotent-replayed")).toBe("true");
+		expect(first.headers.get("idempotent-replayed")).toBeNull();
+		for (const name of ["x-request-id", "content-type"]) expect(again.headers.get(name)).toBe(first.headers.get(name));
+		expect(upstream.requests.length).toBe(before + 1);
+		expect(await rows(accountId)).toHaveLength(1);
+		expect((await complete(secret, "k2", { stream })).headers.get("idempotent-replayed")).toBeNull();
+	},
+);
+
+test("another body under the same key is a 422, other accounts and keys are other worlds", async () => {
+	const { secret, accountId } = await service.customer();
+	await (await complete(secret, "k")).text();
+	const other = await complete(secret, "k", { prompt: "something else" });
+	expect(other.status).toBe(422);
+	expect((await other.json()).error.code).toBe("idempotency_mismatch");
+	const sibling = await service.key(accountId);
+	expect((await complete(sibling.secret, "k", { prompt: "something else" })).status).toBe(200);
+	const stranger = await service.customer();
+	expect((await complete(stranger.secret, "k", { prompt: "something else" })).status).toBe(200);
+});
+
+test("while the first is running the second hears 409", async () => {
+	const { secret, accountId } = await service.customer();
+	const go = Promise.withResolvers<void>();
+	const before = upstream.requests.length;
+	upstream.next(() => go.promise.then(() => Response.json({ choices: [{ text: "hi", finish_reason: "stop" }] })));
+	const first = complete(secret, "slow");
+	await upstream.waitForRequest(before + 1);
+	const second = await complete(secret, "slow");
+	expect(second.status).toBe(409);
+	expect((await second.json()).error.code).toBe("conflict");
+	expect((await complete(secret, "slow", { prompt: "z" })).status).toBe(422);
+	go.resolve();
+	const text = await (await first).text();
+	expect(await (await complete(secret, "slow")).text()).toBe(text);
+	expect(await rows(accountId)).toHaveLength(1);
+});
+
+test("what failed runs anew", async () => {
+	const { secret, accountId } = await service.customer();
+	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
+	expect((await complete(secret, "f")).status).toBe(502);
+	expect((await complete(secret, "f")).status).toBe(200);
+	// A stream that broke off is no answer either.
+	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+	upstream.next(() => brokenSse([event]));
+	expect(await (await complete(secret, "s", { stream: true })).text()).toContain('{"error":');
+	expect(await (await complete(secret, "s", { stream: true })).text()).not.toContain('{"error":');
+	expect(await rows(accountId)).toHaveLength(4);
+});
+
+test("a client that leaves in the middle of its stream may begin again", async () => {
+	const { secret } = await service.customer();
+	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+	upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
+	const leave = new AbortController();
+	const response = await complete(secret, "left", { stream: true }, { signal: leave.signal });
+	await response.body?.getReader().read();
+	leave.abort();
+	await waitFor(async () => {
+		const again = await complete(secret, "left", { stream: true });
+		await again.text();
+		return again.status === 200;
+	}, "the key to be free again");
+});
+
+test("a form is replayed too, and a broken header is a 400", async () => {
+	const { secret, accountId } = await service.customer();
+	const form = new FormData();
+	form.append("file", new File([wavOf(2)], "a.wav"));
+	form.append("model", "audio");
+	const whole = new Response(form);
+	const type = whole.headers.get("content-type") as string;
+	const body = await whole.bytes();
+	const send = (key: string) =>
+		fetch(`${service.url}/v1/audio/transcriptions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${secret}`, "content-type": type, "idempotency-key": key },
+			body,
+		});
+	const first = await (await send("form")).text();
+	expect(first).toContain("Hello");
+	expect(await (await send("form")).text()).toBe(first);
+	expect(await rows(accountId)).toHaveLength(1);
+	expect((await send("x".repeat(300))).status).toBe(400);
+	expect((await send("a b")).status).toBe(400);
+});
+
+test("a revoked key replays nothing", async () => {
+	const { secret, keyId } = await service.customer();
+	await (await complete(secret, "r")).text();
+	await revokeKey(service.db.hot, { id: keyId });
+	await waitFor(async () => (await complete(secret, "r")).status === 401, "the revocation");
+});
+
+describe("the store", () => {
+	const answer = (size: number) => ({ status: 200, headers: [], body: new Uint8Array(size) });
+	const limits = { bytesMax: 10_000, ownerBytesMax: 6_000, ownerEntriesMax: 3, keepMs: 1_000 };
+
+	function open() {
+		const clock = createManualClock();
+		const store = createIdempotencyStore({ clock }, limits);
+		const put = (owner: string, key: string, size: number) => {
+			const claim = store.claim(owner, key, "f");
+			if (claim.state !== "new") throw new Error(`the key ${key} is ${claim.state}`);
+			claim.store(answer(size));
+		};
+		const state = (owner: string, key: string) => {
+			const claim = store.claim(owner, key, "f");
+			if (claim.state === "new") claim.release();
+			return claim.state;
+		};
+		return { clock, store, put, state };
+	}
+
+	test("an account pushes out its own oldest answers first, by number and by size", () => {
+		const { put, state } = open();
+		put("b", "b1", 10);
+		for (const key of ["a1", "a2", "a3", "a4"]) put("a", key, 10);
+		expect(["a1", "a2", "a4", "b1"].map((key) => state(key[0] as string, key))).toEqual([
+			"new",
+			"stored",
+			"stored",
+			"stored",
+		]);
+		put("a", "a5", 4_900);
+		expect(["a2", "a3", "a4", "a5"].map((key) => state("a", key))).toEqual(["new", "new", "new", "stored"]);
+	});
+
+	test("all together keep to the bound, and what is too large is not kept", () => {
+		const { put, state, store } = open();
+		put("a", "a1", 4_000);
+		put("b", "b1", 4_000);
+		expect(store.size()).toEqual({ entries: 1, bytes: 5_024 });
+		expect(state("a", "a1")).toBe("new");
+		put("c", "c1", 9_000);
+		expect(state("c", "c1")).toBe("new");
+	});
+
+	test("answers are forgotten after their time; running requests never", () => {
+		const { clock, store, put, state } = open();
+		put("a", "a1", 10);
+		const running = store.claim("a", "a2", "f");
+		clock.advance(1_001);
+		expect(state("a", "a1")).toBe("new");
+		expect(state("a", "a2")).toBe("running");
+		if (running.state === "new") running.release();
+		expect(store.size()).toEqual({ entries: 0, bytes: 0 });
+	});
+});

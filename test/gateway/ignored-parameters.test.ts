@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ask, errorOf } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+let secret: string;
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	service = await startService({
+		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" })}`,
+	});
+	secret = (await service.customer()).secret;
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
+
+test("optional fields that the deployment does not honour are left out and named in a header, streamed or not", async () => {
+	for (const stream of [false, true]) {
+		const response = await post(
+			ask("hi", { stream, logit_bias: { "1": 1 }, made_up: 1, temperature: 0.5, user: null }),
+		);
+		await response.text();
+		expect([response.status, response.headers.get("x-ignored-parameters")]).toEqual([200, "logit_bias, made_up"]);
+		const { body } = upstream.requests.at(-1) ?? {};
+		expect(Object.keys(body ?? {}).sort()).toEqual(
+			["max_tokens", "messages", "model", "stream", "temperature", ...(stream ? ["stream_options"] : [])].sort(),
+		);
+	}
+});
+
+test("nothing is named where all is honoured", async () => {
+	const response = await post(ask("hi", { temperature: 0.5, max_tokens: 5, seed: 1, top_p: null }));
+	await response.text();
+	expect(response.headers.has("x-ignored-parameters")).toBe(false);
+});
+
+test("hostile names do not get into the header, many of them become a count", async () => {
+	const names = [
+		"a\r\nset-cookie: x=1",
+		"ü",
+		"a b",
+		"x".repeat(65),
+		...Array.from({ length: 30 }, (_, at) => `p${at}`),
+	];
+	const response = await post(ask("hi", Object.fromEntries(names.map((name) => [name, 1]))));
+	await response.text();
+	expect(response.status).toBe(200);
+	const header = response.headers.get("x-ignored-parameters") ?? "";
+	expect(header).toBe(`${Array.from({ length: 20 }, (_, at) => `p${at}`).join(", ")}, +14`);
+	expect(response.headers.has("set-cookie")).toBe(false);
+});
+
+test("a deployment that rejects them says which one, and does not send the request", async () => {
+	const before = upstream.requests.length;
+	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", made_up: 1 })));
+	expect([status, error.code, error.param]).toEqual([400, "unsupported_parameter", "made_up"]);
+	expect(upstream.requests.length).toBe(before);
+	const honoured = await post(ask("hi", { model: "strict-model", temperature: 1, made_up: null }));
+	await honoured.text();
+	expect(honoured.status).toBe(200);
+});
+
+test("a client cannot set what the reservation rests on: model, limit, choices and stream options are ours", async () => {
+	const response = await post(
+		ask("hi", {
+			max_tokens: 7,
+			n_predict: 9_999,
+			num_predict: 9_999,
+			stream: true,
+			stream_options: { include_usage: false, include_obfuscation: true, continuous_usage_stats: true },
+		}),
+	);
+	await response.text();
+	expect(upstream.requests.at(-1)?.body).toEqual({
+		model: "served-name",
+		messages: ask("hi").messages,
+		max_tokens: 7,
+		stream: true,
+		stream_options: { include_usage: true },
+	} as never);
+});

@@ -1,0 +1,249 @@
+/** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startService, type TestService } from "../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../support/upstream-endpoints.ts";
+
+let service: TestService;
+let upstream: EndpointServer;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	const rates = 'input: "1", output: "2"';
+	const parameters = "max_tokens";
+	service = await startService({
+		models: [
+			deployment({ id: "text", kind: "chat", url: upstream.url, dialect: "vllm", rates, parameters }),
+			deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", dialect: "vllm", rates: 'search: "1"' }),
+		].join("\n"),
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const complete = (secret: string, more: object = {}) =>
+	service.post("/v1/completions", secret, { model: "text", prompt: "a b c", max_tokens: 10, ...more });
+
+/** 3 prompt tokens, 3 output tokens. */
+const COST = "0.000009";
+
+describe("GET /v1/key", () => {
+	test("says what the key may spend and has spent", async () => {
+		const accountId = await service.account();
+		const settings = {
+			capNanoUsd: 5_000_000_000 as never,
+			models: ["text"],
+			requestsPerMinute: 600,
+			concurrencyMax: 7,
+		};
+		const { secret } = await service.key(accountId, settings as never);
+		await (await complete(secret)).text();
+		await service.settled();
+		const response = await service.get("/v1/key", secret);
+		expect(await response.json()).toEqual({
+			data: {
+				label: "test",
+				limit: 5,
+				limit_remaining: 4.999991,
+				usage: 0.000009,
+				is_free_tier: false,
+				cap_usd: "5.00",
+				remaining_usd: "4.999991",
+				spent_usd: COST,
+				held_usd: "0.00",
+				models: ["text"],
+				expires_at: null,
+				limits: { requests_per_minute: 600, concurrency: 7 },
+			},
+		});
+	});
+
+	test("works without credit, but not without a key", async () => {
+		const accountId = await service.account({ credit: null });
+		const { secret } = await service.key(accountId);
+		const { data } = await (await service.get("/v1/key", secret)).json();
+		expect(data).toMatchObject({ limit: null, limit_remaining: null, cap_usd: null, spent_usd: "0.00", models: null });
+		expect((await service.get("/v1/key")).status).toBe(401);
+		expect((await service.post("/v1/key", secret, {})).status).toBe(405);
+	});
+});
+
+describe("GET /v1/credits", () => {
+	test("tells balance, held and spent apart, exactly", async () => {
+		const { secret } = await service.customer();
+		await (await complete(secret)).text();
+		await service.settled();
+		expect(await (await service.get("/v1/credits", secret)).json()).toEqual({
+			data: {
+				total_credits: 100,
+				total_usage: 0.000009,
+				balance_usd: "99.999991",
+				available_usd: "99.999991",
+				held_usd: "0.00",
+				spent_usd: COST,
+			},
+		});
+	});
+
+	test("what a running request reserved is held", async () => {
+		const { secret } = await service.customer();
+		const never = Promise.withResolvers<void>();
+		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+		upstream.next(() => brokenSse([event], { stall: never.promise }));
+		const response = await complete(secret, { stream: true });
+		const id = response.headers.get("x-request-id") as string;
+		await response.body?.getReader().read();
+		const running = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(running).toMatchObject({
+			id,
+			object: "usage",
+			status: "running",
+			model: "text",
+			usage: null,
+			cost_usd: null,
+		});
+		const { data } = await (await service.get("/v1/credits", secret)).json();
+		expect(data.held_usd).toBe(running.reserved_usd);
+		expect(data.balance_usd).toBe("100.00");
+		expect(Number(data.available_usd)).toBeCloseTo(100 - Number(data.held_usd), 9);
+		never.resolve();
+		await service.settled();
+		const settled = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(settled).toMatchObject({ status: "settled", ending: "upstream_died", basis: "estimated" });
+	});
+});
+
+describe("GET /v1/usage/{id}", () => {
+	test("answers at once by request id and by the answer's id", async () => {
+		const { secret, accountId } = await service.customer();
+		const response = await complete(secret);
+		const requestId = response.headers.get("x-request-id") as string;
+		const { id } = await response.json();
+		for (const name of [requestId, id]) {
+			expect(await (await service.get(`/v1/usage/${name}`, secret)).json()).toEqual({
+				id: requestId,
+				object: "usage",
+				created: expect.any(Number),
+				model: "text",
+				status: "settled",
+				endpoint: "completions",
+				streamed: false,
+				basis: "exact",
+				ending: "finished",
+				http_status: 200,
+				usage: {
+					prompt_tokens: 3,
+					completion_tokens: 3,
+					total_tokens: 6,
+					prompt_tokens_details: { cached_tokens: 0 },
+					completion_tokens_details: { reasoning_tokens: 0 },
+					units: 0,
+				},
+				cost_usd: COST,
+				reserved_usd: expect.stringMatching(/^\d+\.\d+$/),
+				rate_card: "text@1",
+			});
+		}
+		expect(accountId).toBeString();
+	});
+
+	test("a recovered request costs what it was charged less what was credited back", async () => {
+		const { secret, accountId } = await service.customer();
+		const response = await complete(secret);
+		const requestId = response.headers.get("x-request-id") as string;
+		await service.settled();
+		const [row] = await service.usage(accountId);
+		await service.db.hot`select ledger_book('led_x', ${accountId}, 'credit_note', 4000,
+			${`recovered:${row?.request_id}`}, 'recovery', '', false)`;
+		expect((await (await service.get(`/v1/usage/${requestId}`, secret)).json()).cost_usd).toBe("0.000005");
+	});
+
+	test("another account's request, a refused one and nonsense are 404", async () => {
+		const { secret } = await service.customer();
+		const stranger = await service.customer();
+		const done = await complete(secret);
+		await done.text();
+		const refused = await service.post("/v1/completions", secret, {});
+		const foreign = done.headers.get("x-request-id");
+		const ids = [foreign, refused.headers.get("x-request-id"), "nonsense", "%E0%A4%A", "a/b", `req_${"0".repeat(32)}`];
+		for (const id of ids) {
+			const response = await service.get(`/v1/usage/${id}`, stranger.secret);
+			expect(response.status).toBe(404);
+			expect((await response.json()).error.code).toBe("not_found");
+		}
+		expect((await service.get(`/v1/usage/${foreign}`)).status).toBe(401);
+	});
+});
+
+describe("what is not deployed", () => {
+	test.each([
+		["/v1/embeddings", { model: "x", input: "y" }],
+		["/v1/embeddings", {}],
+		["/v1/images/generations", { model: "x", prompt: "y" }],
+		["/v1/audio/transcriptions", {}],
+		["/v1/files", {}],
+		["/v1/files/file-1/content", {}],
+		["/v1/batches", { input_file_id: "x" }],
+		["/v1/batches/batch_1/cancel", {}],
+	])("POST %s is a 503 service_unavailable that is not to be retried", async (path, body) => {
+		const { secret } = await service.customer();
+		const response = await service.post(path, secret, body);
+		expect(response.status).toBe(503);
+		expect(response.headers.get("x-should-retry")).toBe("false");
+		expect((await response.json()).error).toMatchObject({ code: "service_unavailable", type: "server_error" });
+		expect((await service.post(path, undefined, body)).status).toBe(401);
+	});
+
+	test("lists of files and batches say the same", async () => {
+		const { secret } = await service.customer();
+		for (const path of ["/v1/files", "/v1/batches", "/v1/batches/batch_1"])
+			expect((await service.get(path, secret)).status).toBe(503);
+	});
+
+	test("a deployment without a server is a 503, charged nothing", async () => {
+		const { secret, accountId } = await service.customer();
+		const response = await service.post("/v1/rerank", secret, { model: "gone", query: "q", documents: ["d"] });
+		expect([502, 503]).toContain(response.status);
+		await service.settled();
+		for (const row of await service.usage(accountId)) expect(row.charged_nano_usd).toBe("0");
+	});
+});
+
+describe("GET /status", () => {
+	test("is JSON for programs and a page without scripts for browsers", async () => {
+		const json = await service.get("/status");
+		expect(json.headers.get("content-type")).toBe("application/json");
+		const answer = await json.json();
+		expect(answer).toMatchObject({
+			object: "status",
+			status: "degraded",
+			services: {
+				chat: "connected",
+				completions: "connected",
+				embeddings: "unavailable",
+				transcription: "unavailable",
+				image_generation: "unavailable",
+				rerank: "unavailable",
+				batch: "unavailable",
+			},
+			models: [
+				{ id: "text", kind: "chat", status: "connected" },
+				{ id: "gone", kind: "rerank", status: "unavailable" },
+			],
+		});
+		const page = await fetch(`${service.url}/status`, {
+			headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" },
+		});
+		expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+		const html = await page.text();
+		expect(html).toContain("Some services are not connected");
+		expect(html).not.toContain("<script");
+		const policy = page.headers.get("content-security-policy") as string;
+		expect(policy).toContain("default-src 'none'");
+		const style = /<style>([\s\S]*)<\/style>/.exec(html)?.[1] as string;
+		expect(policy).toContain(`'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`);
+		const both = await fetch(`${service.url}/status`, { headers: { accept: "application/json, text/html;q=0.5" } });
+		expect(both.headers.get("content-type")).toBe("application/json");
+	});
+});

@@ -1,0 +1,300 @@
+/**
+ * Requests that are wrong in generated ways, some hundreds for each family of endpoints: no 5xx, no crash, the error
+ * shape always right, nothing charged and nothing sent upstream. The seed is printed with the request that fails.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startService, type TestService } from "../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+
+const SEED = Number(process.env.SEED ?? 20_261_121);
+const ROUNDS = 220;
+
+let service: TestService;
+let upstream: EndpointServer;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	const at = { url: upstream.url, dialect: "vllm" as const };
+	const tokens = 'input: "1", output: "2"';
+	service = await startService({
+		models: [
+			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
+			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
+			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+		].join("\n"),
+		limits: "  body_mb: 1",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+type Random = () => number;
+
+function randomOf(seed: number): Random {
+	let state = seed >>> 0;
+	return () => {
+		state = (state + 0x6d2b79f5) >>> 0;
+		let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+		mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+	};
+}
+const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
+
+/** A request that is fine, and for each of its fields values that are not. */
+interface Family {
+	readonly path: string;
+	readonly valid: Record<string, unknown>;
+	readonly wrong: Record<string, readonly unknown[]>;
+}
+
+const NO_TEXT = [1, true, [], {}, [[]], -1, [null]];
+const NO_COUNT = [0, -1, 1.5, "1", [], {}, true, "NaN"];
+const NO_FLAG = [1, "true", "", [], {}];
+const MODEL = [
+	"",
+	1,
+	[],
+	{},
+	true,
+	null,
+	undefined,
+	"\u0000",
+	"no/such/model",
+	"x".repeat(5_000),
+	"../../etc/passwd",
+	"__proto__",
+];
+
+const FAMILIES: readonly Family[] = [
+	{
+		path: "/v1/completions",
+		valid: { model: "text", prompt: "hello" },
+		wrong: {
+			model: [...MODEL, "embedding"],
+			prompt: [
+				null,
+				undefined,
+				1,
+				true,
+				{},
+				[],
+				[[]],
+				[[], [1]],
+				[1, "a"],
+				["a", 1],
+				[-1],
+				[1.5],
+				[[1], "a"],
+				[null],
+				[2 ** 31],
+			],
+			stream: NO_FLAG,
+			stream_options: [{}, { include_usage: true }, 1, "x"],
+			max_tokens: NO_COUNT,
+			n: [...NO_COUNT, 129],
+			best_of: [...NO_COUNT, 129],
+			echo: NO_FLAG,
+			suffix: NO_TEXT,
+			logprobs: [-1, 21, 1.5, "1", true],
+			temperature: [-0.1, 2.1, "1", [], {}],
+			top_p: [-1, 1.1, "x"],
+			seed: [1.5, "1", 1e300],
+			stop: [1, [], [1], {}, Array(17).fill("x")],
+			logit_bias: [1, "x", [1], { 1: "x" }, { 1: 1e9 }],
+		},
+	},
+	{
+		path: "/v1/embeddings",
+		valid: { model: "embedding", input: "hello" },
+		wrong: {
+			model: [...MODEL, "text"],
+			input: [
+				null,
+				undefined,
+				"",
+				[],
+				[""],
+				["a", ""],
+				1,
+				{},
+				[[]],
+				[-1],
+				[1.5],
+				["a", 1],
+				[[1], []],
+				[null],
+				Array(2049).fill("x"),
+			],
+			encoding_format: ["binary", 1, [], "Base64"],
+			dimensions: [...NO_COUNT, 1e300],
+		},
+	},
+	{
+		path: "/v1/rerank",
+		valid: { model: "rerank", query: "q", documents: ["a", "b"] },
+		wrong: {
+			model: [...MODEL, "image"],
+			query: [...NO_TEXT, null, undefined, ""],
+			documents: [null, undefined, [], "a", {}, [1], [{}], [{ text: 1 }], [null], [["a"]], Array(10_001).fill("x")],
+			top_n: NO_COUNT,
+			return_documents: NO_FLAG,
+		},
+	},
+	{
+		path: "/v1/images/generations",
+		valid: { model: "image", prompt: "a cat" },
+		wrong: {
+			model: [...MODEL, "audio"],
+			prompt: [...NO_TEXT, null, undefined, "", "x".repeat(32_001)],
+			n: [...NO_COUNT, 11],
+			size: [...NO_TEXT, "x".repeat(33)],
+			response_format: ["jpeg", 1, []],
+			stream: [true, ...NO_FLAG],
+			output_compression: [-1, 101, "x"],
+		},
+	},
+];
+
+interface Broken {
+	readonly body: string | Uint8Array<ArrayBuffer>;
+	readonly type: string;
+	readonly what: string;
+}
+
+const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+
+function breakIt(random: Random, { valid, wrong }: Family): Broken {
+	const type = "application/json";
+	const text = JSON.stringify(valid);
+	const ways: (() => Broken)[] = [
+		() => ({ what: "cut", type, body: text.slice(0, 1 + Math.floor(random() * (text.length - 1))) }),
+		() => ({ what: "no object", type, body: pick(random, ["", "null", "[]", "1", '"x"', "[{}]", "true", "\ufeff"]) }),
+		() => ({ what: "deep", type, body: `{"model":"text","x":${nested(200 + Math.floor(random() * 50_000))}}` }),
+		() => ({ what: "large", type, body: `${text.slice(0, -1)},"x":"${"y".repeat(1024 * 1024)}"}` }),
+		() => ({ what: "bytes", type, body: new Uint8Array(Array.from({ length: 50 }, () => Math.floor(random() * 256))) }),
+		() => ({
+			what: "type",
+			type: pick(random, ["text/plain", "application/xml", "multipart/form-data", "x"]),
+			body: text,
+		}),
+		() => ({ what: "words behind", type, body: `${text} and more` }),
+	];
+	if (random() < 0.25) return pick(random, ways)();
+	const field = pick(random, Object.keys(wrong));
+	const value = pick(random, wrong[field] as unknown[]);
+	const body = JSON.stringify({ ...valid, [field]: value });
+	return { what: `${field} = ${JSON.stringify(value)?.slice(0, 60)}`, type, body };
+}
+
+async function assertRefused(response: Response, what: string): Promise<void> {
+	const text = await response.text();
+	const seen = `seed ${SEED}, ${what}: ${response.status} ${text.slice(0, 300)}`;
+	if (response.status < 400 || response.status >= 500) throw new Error(seen);
+	expect(response.headers.get("content-type")).toBe("application/json");
+	expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9a-f]{32}$/);
+	const body = JSON.parse(text);
+	expect(Object.keys(body)).toEqual(["error"]);
+	const { message, type, param, code } = body.error;
+	if (typeof message !== "string" || message === "" || typeof type !== "string" || typeof code !== "string")
+		throw new Error(seen);
+	if (param !== null && (typeof param !== "string" || param.length > 128)) throw new Error(seen);
+}
+
+describe.each(FAMILIES)("$path", (family) => {
+	test(`${ROUNDS} wrong requests are refused in the error shape and cost nothing`, async () => {
+		const { secret, accountId } = await service.customer();
+		const random = randomOf(SEED);
+		const before = upstream.requests.length;
+		for (let round = 0; round < ROUNDS; round += 1) {
+			const { body, type, what } = breakIt(random, family);
+			const headers = { authorization: `Bearer ${secret}`, "content-type": type };
+			const response = await fetch(`${service.url}${family.path}`, { method: "POST", headers, body });
+			await assertRefused(response, what);
+		}
+		expect(upstream.requests.length).toBe(before);
+		await service.settled();
+		expect(await service.usage(accountId)).toEqual([]);
+		expect((await service.post(family.path, secret, family.valid)).status).toBe(200);
+	});
+});
+
+describe("/v1/audio/transcriptions", () => {
+	const FIELDS: Record<string, readonly string[]> = {
+		model: ["", "none", "text", "\u0000", "x".repeat(5_000)],
+		response_format: ["docx", "JSON", "diarized_json", "x".repeat(1_000)],
+		stream: ["yes", "1", "TRUE"],
+		temperature: ["2", "-1", "hot", "1e9", "NaN"],
+		language: ["x".repeat(65)],
+		prompt: ["x".repeat(32_001)],
+	};
+
+	function broken(random: Random): { body: FormData | string | Uint8Array<ArrayBuffer>; type?: string; what: string } {
+		const form = new FormData();
+		const way = Math.floor(random() * 8);
+		if (way === 0) return { what: "JSON", type: "application/json", body: '{"model":"audio"}' };
+		if (way === 1) return { what: "no boundary", type: "multipart/form-data", body: "--x\r\n" };
+		if (way === 2) {
+			const rubbish = new Uint8Array(Array.from({ length: 300 }, () => Math.floor(random() * 256)));
+			return { what: "rubbish", type: "multipart/form-data; boundary=x", body: rubbish };
+		}
+		if (way === 3) {
+			form.append("model", "audio");
+			return { what: "no file", body: form };
+		}
+		if (way === 4) {
+			form.append("model", "audio");
+			form.append("file", random() < 0.5 ? "text" : (new File([], "a.wav") as unknown as string));
+			return { what: "empty file", body: form };
+		}
+		if (way === 5) {
+			form.append("file", new File([new Uint8Array(1_200_000)], "a.wav"));
+			form.append("model", "audio");
+			return { what: "too large", body: form };
+		}
+		const field = pick(random, Object.keys(FIELDS));
+		const value = pick(random, FIELDS[field] as string[]);
+		form.append("file", new File([wavOf(1)], "a.wav"));
+		if (field !== "model") form.append("model", "audio");
+		form.append(field, value);
+		return { what: `${field} = ${value.slice(0, 40)}`, body: form };
+	}
+
+	test(`${ROUNDS} wrong forms are refused in the error shape and cost nothing`, async () => {
+		const { secret, accountId } = await service.customer();
+		const random = randomOf(SEED + 1);
+		const before = upstream.requests.length;
+		for (let round = 0; round < ROUNDS; round += 1) {
+			const { body, type, what } = broken(random);
+			const headers: Record<string, string> = { authorization: `Bearer ${secret}` };
+			if (type !== undefined) headers["content-type"] = type;
+			await assertRefused(
+				await fetch(`${service.url}/v1/audio/transcriptions`, { method: "POST", headers, body: body as BodyInit }),
+				what,
+			);
+		}
+		expect(upstream.requests.length).toBe(before);
+		await service.settled();
+		expect(await service.usage(accountId)).toEqual([]);
+	});
+});
+
+describe("look-ups", () => {
+	test(`${ROUNDS} wrong look-ups are refused in the error shape`, async () => {
+		const { secret } = await service.customer();
+		const random = randomOf(SEED + 2);
+		const paths = ["/v1/usage/", "/v1/models/", "/v1/key/", "/v1/credits/", "/v1/usage/x/", "/v1/"];
+		const ends = ["%00", "%", "%E0%A4%A", "req_", "'; drop table account; --", "a".repeat(3_000), "é"];
+		for (let round = 0; round < ROUNDS; round += 1) {
+			const path = pick(random, paths) + pick(random, ends);
+			const keys = [secret, undefined, `${secret}x`, "sk_service_x", "Bearer", "x".repeat(600), secret.slice(0, -1)];
+			const key = random() < 0.5 ? secret : pick(random, keys);
+			const response = await service.get(path, key);
+			await assertRefused(response, `${path.slice(0, 80)} ${key?.slice(0, 15)}`);
+		}
+	});
+});

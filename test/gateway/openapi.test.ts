@@ -1,0 +1,202 @@
+/** The description of the interface is true of the server: every real answer is held against it. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { resolveRef, violationOf } from "../support/json-schema.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
+type Any = any;
+
+let service: TestService;
+let upstream: EndpointServer;
+let chats: UpstreamServer;
+let document: Any;
+let secret: string;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	chats = startUpstream({ dialect: "vllm" });
+	const at = { url: upstream.url, dialect: "vllm" as const };
+	const tokens = 'input: "1", output: "2"';
+	const parameters = "max_tokens, n, echo, logprobs, tools, timestamp_granularities";
+	service = await startService({
+		models: [
+			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
+			deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
+			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters }),
+			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"', parameters }),
+		].join("\n"),
+		limits: "  breaker_failures_in_row: 100",
+	});
+	secret = (await service.customer()).secret;
+	document = await (await fetch(`${service.url}/openapi.json`)).json();
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+	await chats.stop();
+});
+
+/** Holds an answer against what the document says of this path, method, status and content type. */
+async function assertDescribed(path: string, method: "get" | "post", response: Response): Promise<string> {
+	const described = document.paths[path][method].responses[String(response.status)];
+	if (described === undefined) throw new Error(`${method} ${path}: the status ${response.status} is not described`);
+	const type = (response.headers.get("content-type") ?? "").split(";")[0] as string;
+	const content = described.content[type];
+	if (content === undefined) throw new Error(`${method} ${path} ${response.status}: ${type} is not described`);
+	const text = await response.text();
+	if (type === "application/json") assertValid(content.schema, JSON.parse(text));
+	for (const event of type === "text/event-stream" ? text.split("\n\n") : []) {
+		if (event.startsWith("data: {")) assertValid(content["x-event-schema"], JSON.parse(event.slice(6)));
+		else expect(["", ": ", "data: [DONE]"]).toContain(event);
+	}
+	return text;
+}
+
+function assertValid(schema: Any, value: unknown): void {
+	const violation = violationOf(document, schema, value);
+	if (violation !== undefined) throw new Error(`${violation}\nin ${JSON.stringify(value).slice(0, 500)}`);
+}
+
+test("the document is OpenAPI 3.1: no `nullable`, every reference leads somewhere", () => {
+	expect(document.openapi).toBe("3.1.0");
+	expect(JSON.stringify(document)).not.toContain('"nullable"');
+	const refs = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] as string);
+	expect(refs.length).toBeGreaterThan(20);
+	for (const ref of refs) resolveRef(document, ref);
+});
+
+test("every path and method of the document is served, others of its paths are 405", async () => {
+	for (const [path, methods] of Object.entries<Any>(document.paths)) {
+		for (const method of Object.keys(methods)) {
+			const url = `${service.url}${path.replace("{id}", "text")}`;
+			const response = await fetch(url, {
+				method: method.toUpperCase(),
+				headers: { authorization: `Bearer ${secret}` },
+			});
+			expect([path, method, response.status === 405]).toEqual([path, method, false]);
+			if (response.status === 404) expect((await response.json()).error.message).not.toContain("no such endpoint");
+		}
+		const other = methods.get === undefined ? "GET" : "PUT";
+		if (!path.startsWith("/v1/") || /files|batches/.test(path)) continue;
+		expect((await fetch(`${service.url}${path.replace("{id}", "text")}`, { method: other })).status).toBe(405);
+	}
+});
+
+const form = (fields: Record<string, string>) => {
+	const body = new FormData();
+	body.append("file", new File([wavOf(2)], "a.wav"));
+	for (const [name, value] of Object.entries(fields)) body.append(name, value);
+	return body;
+};
+const messages = [{ role: "user", content: "hello there" }];
+
+describe("real answers are as described", () => {
+	test.each<[string, object]>([
+		["/v1/chat/completions", { model: "chat", messages }],
+		["/v1/chat/completions", { model: "chat", messages, stream: true }],
+		["/v1/chat/completions", { model: "chat", messages, stream: true, stream_options: { include_usage: true } }],
+		["/v1/completions", { model: "text", prompt: "a b", logprobs: 1, n: 2 }],
+		["/v1/completions", { model: "text", prompt: ["a b", "c"], stream: true }],
+		["/v1/completions", { model: "text", prompt: [1, 2], stream: true, stream_options: { include_usage: true } }],
+		["/v1/embeddings", { model: "embedding", input: ["a", "b"] }],
+		["/v1/embeddings", { model: "embedding", input: "a", encoding_format: "base64" }],
+		["/v1/rerank", { model: "rerank", query: "q", documents: ["a", "b"], return_documents: true }],
+		["/v1/images/generations", { model: "image", prompt: "a cat", n: 2 }],
+	])("POST %s %o", async (path, body) => {
+		const request = document.paths[path].post.requestBody.content["application/json"].schema;
+		assertValid(request, body);
+		const response = await service.post(path, secret, body);
+		expect(response.status).toBe(200);
+		await assertDescribed(path, "post", response);
+	});
+
+	test.each([{}, { response_format: "verbose_json" }, { response_format: "srt" }, { stream: "true" }])(
+		"POST /v1/audio/transcriptions %o",
+		async (fields) => {
+			const path = "/v1/audio/transcriptions";
+			const headers = { authorization: `Bearer ${secret}` };
+			const body = form({ model: "audio", ...(fields as Record<string, string>) });
+			const response = await fetch(`${service.url}${path}`, { method: "POST", headers, body });
+			expect(response.status).toBe(200);
+			await assertDescribed(path, "post", response);
+		},
+	);
+
+	test("tool calls, reasoning and their deltas", async () => {
+		for (const stream of [false, true]) {
+			chats.next(reply().reasoning("hm").text("Looking.").toolCall("find", { q: 1 }));
+			const tools = [{ type: "function", function: { name: "find", parameters: {} } }];
+			const response = await service.post("/v1/chat/completions", secret, { model: "chat", messages, tools, stream });
+			expect(await assertDescribed("/v1/chat/completions", "post", response)).toContain("find");
+		}
+	});
+
+	test("a stream that fails in the middle", async () => {
+		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+		upstream.next(() => brokenSse([event]));
+		const response = await service.post("/v1/completions", secret, { model: "text", prompt: "x", stream: true });
+		expect(await assertDescribed("/v1/completions", "post", response)).toContain('"error"');
+	});
+
+	test.each(["/v1/models", "/v1/key", "/v1/credits", "/status", "/openapi.json"])("GET %s", async (path) => {
+		await assertDescribed(path, "get", await service.get(path, secret));
+	});
+
+	test("models and requests by their IDs", async () => {
+		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/text", secret));
+		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/none", secret));
+		const response = await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] });
+		const id = response.headers.get("x-request-id");
+		await assertDescribed("/v1/usage/{id}", "get", await service.get(`/v1/usage/${id}`, secret));
+		await assertDescribed("/v1/usage/{id}", "get", await service.get("/v1/usage/none", secret));
+		const page = await fetch(`${service.url}/status`, { headers: { accept: "text/html" } });
+		await assertDescribed("/status", "get", page);
+	});
+
+	test("refusals of every kind", async () => {
+		const poor = await service.customer({ exactCredit: 1 });
+		const cases: [string, Response][] = [
+			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "embedding" })],
+			["/v1/embeddings", await service.post("/v1/embeddings", undefined, {})],
+			["/v1/embeddings", await service.post("/v1/embeddings", poor.secret, { model: "embedding", input: "x" })],
+			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "none", input: "x" })],
+			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "text", input: "x" })],
+			[
+				"/v1/embeddings",
+				await service.post("/v1/embeddings", secret, "x", {
+					headers: { authorization: `Bearer ${secret}`, "content-type": "text/plain" },
+				}),
+			],
+			["/v1/files", await service.post("/v1/files", secret, {})],
+			["/v1/completions", await service.post("/v1/completions", poor.secret, { model: "text", prompt: "x" })],
+		];
+		upstream.next(() => Response.json({ error: { message: "x" } }, { status: 500 }));
+		cases.push([
+			"/v1/rerank",
+			await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] }),
+		]);
+		expect(cases.map(([, response]) => response.status)).toEqual([400, 401, 402, 404, 404, 415, 503, 402, 502]);
+		for (const [path, response] of cases) await assertDescribed(path, "post", response);
+	});
+});
+
+test("what the document calls invalid is refused, and the other way round", async () => {
+	const cases: [string, object, boolean][] = [
+		["/v1/completions", { model: "text", prompt: [] }, false],
+		["/v1/completions", { model: "text", prompt: "x", n: 0 }, false],
+		["/v1/completions", { model: "text", prompt: "x", temperature: null }, true],
+		["/v1/embeddings", { model: "embedding", input: [""] }, false],
+		["/v1/embeddings", { model: "embedding", input: [[1], [2]] }, true],
+		["/v1/rerank", { model: "rerank", query: "q", documents: [{ txt: "x" }] }, false],
+		["/v1/images/generations", { model: "image", prompt: "x", n: 11 }, false],
+	];
+	for (const [path, body, valid] of cases) {
+		const schema = document.paths[path].post.requestBody.content["application/json"].schema;
+		expect([path, violationOf(document, schema, body) === undefined]).toEqual([path, valid]);
+		expect([path, (await service.post(path, secret, body)).status]).toEqual([path, valid ? 200 : 400]);
+	}
+});

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import { ask, priceOf } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** Credit for 50 requests, 400 at once: 50 pass, whatever they do, and not a nano-dollar more is spent. */
+
+let upstream: UpstreamServer;
+let service: TestService;
+/** The bound of one request, as the service itself states it. */
+let bound: number;
+
+const OUTPUT = 8;
+/** The whole context, which is what the bound of any longer prompt comes to. */
+const PROMPT = 16;
+const QUESTION = "one two three";
+const more = { max_tokens: OUTPUT };
+const COST = priceOf(PROMPT, OUTPUT);
+const post = (secret: string, extra: Record<string, unknown> = {}) =>
+	service.post("/v1/chat/completions", secret, ask(QUESTION, { ...more, ...extra }));
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
+	// A narrow context makes the bound of the prompt exact, so that a request can cost all that it reserves.
+	service = await startService({
+		models: chatModel({ url: upstream.url, dialect: "vllm" })
+			.replace("context_length: 8192", "context_length: 16")
+			.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
+	});
+	const { secret } = await service.customer({ exactCredit: 1 });
+	const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
+	bound = parseUsd(refusal.error.required_usd) as number;
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+/** Sends 400 at once and gives the statuses and the refusals. */
+async function flood(secret: string, extra: Record<string, unknown> = {}) {
+	const before = upstream.requests.length;
+	const answers = await Promise.all(
+		Array.from({ length: 400 }, async () => {
+			const response = await post(secret, extra);
+			return { status: response.status, text: await response.text() };
+		}),
+	);
+	const refused = answers
+		.filter(({ status }) => status === 402)
+		.map(({ text }) => (JSON.parse(text) as { error: Record<string, unknown> }).error);
+	const passed = answers.filter(({ status }) => status === 200);
+	expect(passed.length + refused.length).toBe(400);
+	expect(upstream.requests.length - before).toBe(passed.length);
+	const counted = upstream.requests
+		.slice(before)
+		.reduce((sum, { tokens }) => sum + priceOf(tokens.prompt, tokens.completion), 0);
+	return { passed: passed.length, refused, counted };
+}
+
+async function booksOf(accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	const balance = await service.balance(accountId);
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	return {
+		rows,
+		charged: rows.reduce((sum, row) => sum + Number(row.charged_nano_usd), 0),
+		spent: Number(balance.spent),
+		available: Number(balance.available),
+		held: Number(balance.held),
+	};
+}
+
+test("the bound of these requests is what they really cost", () => {
+	expect(bound).toBe(COST);
+});
+
+describe("400 requests at once on credit for 50", () => {
+	for (const stream of [false, true])
+		test(`exactly 50 pass and the rest hear what they could afford, ${stream ? "streamed" : "whole"}`, async () => {
+			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
+			const { passed, refused, counted } = await flood(secret, { stream });
+			expect(passed).toBe(50);
+			for (const error of refused) {
+				expect(error).toMatchObject({ code: "insufficient_quota", type: "insufficient_quota" });
+				expect(parseUsd(error.required_usd as string) as number).toBe(bound);
+				expect(parseUsd(error.available_usd as string) as number).toBeLessThan(bound);
+				expect(parseUsd(error.held_usd as string)).toBeDefined();
+			}
+			const books = await booksOf(accountId);
+			expect(books.rows).toHaveLength(50);
+			expect(books.charged).toBe(counted);
+			expect(books).toMatchObject({ charged: 50 * bound, spent: 50 * bound, available: 0, held: 0 });
+		});
+
+	test("a key's cap for 50 holds just so, though the account has plenty", async () => {
+		const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(50 * bound) } });
+		const { passed, refused, counted } = await flood(secret);
+		expect(passed).toBe(50);
+		expect(refused.every(({ code }) => code === "key_cap_exceeded")).toBe(true);
+		const books = await booksOf(accountId);
+		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
+	});
+
+	test("two keys of one account share its credit: 50 in all", async () => {
+		const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
+		const other = await service.key(accountId, { capNanoUsd: nanoUsd(20 * bound) });
+		const statuses = await Promise.all(
+			Array.from({ length: 400 }, async (_, at) => {
+				const response = await post(at % 2 === 0 ? secret : other.secret);
+				await response.text();
+				return response.status;
+			}),
+		);
+		expect(statuses.filter((status) => status === 200)).toHaveLength(50);
+		expect(statuses.filter((status) => status === 402)).toHaveLength(350);
+		const books = await booksOf(accountId);
+		expect(books).toMatchObject({ charged: 50 * bound, available: 0, held: 0 });
+	});
+});
+
+test("cheaper than their bound, more pass than the bound suggests, and credit is used to the last affordable request", async () => {
+	upstream.always(() => reply().text("a b").usage({ prompt: PROMPT, completion: 2 }));
+	const { accountId, secret } = await service.customer({ exactCredit: 20 * bound });
+	let passed = 0;
+	for (;;) {
+		const response = await post(secret);
+		const text = await response.text();
+		if (response.status === 402) {
+			const { error } = JSON.parse(text) as { error: Record<string, unknown> };
+			const left = 20 * bound - passed * priceOf(PROMPT, 2);
+			expect(parseUsd(error.available_usd as string) as number).toBe(left);
+			expect(left).toBeLessThan(bound);
+			expect(error.held_usd).toBe("0.00");
+			const affordable = Math.floor((left - priceOf(PROMPT, 0)) / 2_000);
+			expect(error.affordable_max_tokens).toBe(affordable > 0 ? affordable : undefined);
+			break;
+		}
+		expect(response.status).toBe(200);
+		passed += 1;
+	}
+	expect(passed).toBe(Math.floor((20 * bound - bound) / priceOf(PROMPT, 2)) + 1);
+	expect((await booksOf(accountId)).charged).toBe(passed * priceOf(PROMPT, 2));
+	upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
+});

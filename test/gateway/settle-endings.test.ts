@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, onlyUsage, priceOf } from "../support/chat.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import type { Reply } from "../support/upstream-reply.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** Each way a request can end: one row, the right charge, and the credit exact afterwards. */
+
+let vllm: UpstreamServer;
+let openai: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	vllm = startUpstream({ dialect: "vllm" });
+	openai = startUpstream({ dialect: "openai" });
+	service = await startService({
+		models: `${chatModel({ url: vllm.url, dialect: "vllm" })}\n${chatModel({ id: "openai-model", url: openai.url, dialect: "openai" })}`,
+		limits: "  silence_s: 1\n  first_event_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await vllm.stop();
+	await openai.stop();
+});
+
+const QUESTION = "one two three";
+/** Prompt tokens that the upstream counts. */
+const PROMPT = 6;
+
+interface Streamed {
+	accountId: string;
+	events: unknown[];
+	body: string;
+}
+
+/** Streams one answer to its end over a socket of its own. */
+async function stream(answer: Reply, more: Record<string, unknown> = {}, upstream = vllm): Promise<Streamed> {
+	upstream.next(answer);
+	const { accountId, secret } = await service.customer();
+	const client = await openRaw(
+		service.url,
+		rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true, ...more }), { connection: "close" }),
+	);
+	const { status, headers, body } = parseRaw(await client.ended());
+	expect(status).toBe(200);
+	expect(headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+	return { accountId, events: eventsOf(body), body };
+}
+
+const usageOf = (events: unknown[]) => (events.at(-2) as { usage: Record<string, unknown> }).usage;
+
+describe("finished", () => {
+	test("a stream is charged by the upstream's count, and its last record says the same", async () => {
+		const { accountId, events } = await stream(
+			reply().text("a b c").usage({ prompt: PROMPT, completion: 3, cached: 4 }),
+		);
+		const row = await onlyUsage(service, accountId);
+		const cost = 2 * 1_000 + 4 * 500 + 3 * 2_000;
+		expect(row).toMatchObject({
+			ending: "finished",
+			basis: "exact",
+			status: 200,
+			prompt_tokens: PROMPT,
+			cached_tokens: 4,
+			completion_tokens: 3,
+			streamed: true,
+			endpoint: "chat",
+			rate_card_id: "test-model@1",
+		});
+		expect(Number(row.charged_nano_usd)).toBe(cost);
+		expect(usageOf(events)).toEqual({
+			prompt_tokens: PROMPT,
+			completion_tokens: 3,
+			total_tokens: PROMPT + 3,
+			prompt_tokens_details: { cached_tokens: 4 },
+			completion_tokens_details: { reasoning_tokens: 0 },
+			cost: cost / 1e9,
+		});
+	});
+
+	test("a whole answer is charged by the upstream's count", async () => {
+		vllm.next(reply().text("a b c"));
+		const { accountId, secret } = await service.customer();
+		const answer = (await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()) as {
+			usage: { cost: number };
+			id: string;
+		};
+		const row = await onlyUsage(service, accountId);
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT, 3));
+		expect(answer.usage.cost).toBe(priceOf(PROMPT, 3) / 1e9);
+		expect(answer.id).toBe(`chatcmpl-${String(row.request_id).replaceAll("-", "")}`);
+	});
+
+	test("several choices: the prompt counts once, what was generated adds up", async () => {
+		const { accountId } = await stream(reply().text("a b"), { n: 3 });
+		expect(Number((await onlyUsage(service, accountId)).charged_nano_usd)).toBe(priceOf(PROMPT, 6));
+	});
+
+	test("without a count from the upstream an estimate is charged, and marked as one", async () => {
+		const { accountId, events } = await stream(
+			reply().text("abcd efgh").usage(null),
+			{ model: "openai-model" },
+			openai,
+		);
+		const row = await onlyUsage(service, accountId);
+		expect(row).toMatchObject({ basis: "estimated", ending: "finished", completion_tokens: 3 });
+		expect(usageOf(events).completion_tokens).toBe(3);
+	});
+
+	test("an estimate never passes what was reserved, however long the tokens were", async () => {
+		const { accountId } = await stream(
+			reply()
+				.text([" ".repeat(4_000)])
+				.usage(null),
+			{ model: "openai-model", max_tokens: 2 },
+			openai,
+		);
+		const row = await onlyUsage(service, accountId);
+		expect(row.completion_tokens).toBe(2);
+		expect(Number(row.charged_nano_usd)).toBeLessThanOrEqual(Number(row.reserved_nano_usd));
+	});
+
+	test("an upstream that counts more than the bound is believed as far as credit goes, and never blocks the books", async () => {
+		const { accountId } = await stream(reply().text("a").usage({ prompt: PROMPT, completion: 2_000_000_000 }), {
+			max_tokens: 1,
+		});
+		const row = await onlyUsage(service, accountId);
+		expect(Number(row.charged_nano_usd) + Number(row.written_off_nano_usd)).toBe(priceOf(PROMPT, 2_000_000_000));
+		expect(Number(row.charged_nano_usd)).toBeLessThanOrEqual(100e9);
+		const beyond = await stream(
+			reply()
+				.text("a")
+				.usage({ prompt: 2 ** 31, completion: 1 }),
+			{ max_tokens: 1 },
+		);
+		expect((await onlyUsage(service, beyond.accountId)).ending).toBe("finished");
+	});
+});
+
+describe("an error before the first token costs nothing", () => {
+	test("with its status, streamed or not", async () => {
+		for (const streamed of [true, false]) {
+			vllm.next(reply().errorStatus(500));
+			const { accountId, secret } = await service.customer();
+			const response = await service.post("/v1/chat/completions", secret, ask(QUESTION, { stream: streamed }));
+			expect(response.status).toBe(502);
+			await response.text();
+			expect(await onlyUsage(service, accountId)).toMatchObject({
+				ending: "upstream_failed",
+				status: 502,
+				charged_nano_usd: "0",
+				prompt_tokens: 0,
+				first_token_ms: null,
+			});
+		}
+	});
+
+	test("silence is 504", async () => {
+		vllm.next(reply().hang());
+		const { accountId, secret } = await service.customer();
+		const response = await service.post("/v1/chat/completions", secret, ask(QUESTION, { stream: true }));
+		expect(response.status).toBe(504);
+		await response.text();
+		expect(await onlyUsage(service, accountId)).toMatchObject({
+			ending: "upstream_silent",
+			status: 504,
+			charged_nano_usd: "0",
+		});
+	});
+});
+
+describe("an upstream that fails in the middle: what was delivered is charged, and the stream says so", () => {
+	const cases: [string, (upstream: UpstreamServer) => Reply, string, string][] = [
+		["dies", () => reply().text("aaaa bbb ccc ddd").dieAfter(2), "upstream_died", "upstream_error"],
+		["ends without its end", () => reply().text("aaaa bbb ccc ddd").endAfter(2), "upstream_died", "upstream_error"],
+		["falls silent", () => reply().text("aaaa bbb ccc ddd").stallAfter(2), "upstream_silent", "upstream_timeout"],
+		["sends an error event", () => reply().text("aaaa bbb ccc ddd").errorEvent(2), "upstream_failed", "upstream_error"],
+		[
+			"sends what is no JSON",
+			() =>
+				reply().raw(
+					'data: {"choices":[{"index":0,"delta":{"content":"aaaa bbb"},"finish_reason":null}],"usage":{"prompt_tokens":6,"completion_tokens":2}}\n\ndata: {oops\n\n',
+				),
+			"upstream_died",
+			"upstream_error",
+		],
+	];
+	for (const [name, answer, ending, code] of cases)
+		for (const include of [true, false])
+			test(`${name}, ${include ? "usage asked for" : "usage not asked for"}`, async () => {
+				const { accountId, events } = await stream(
+					answer(vllm),
+					include ? { stream_options: { include_usage: true } } : {},
+				);
+				const row = await onlyUsage(service, accountId);
+				expect(row).toMatchObject({ ending, basis: "exact", prompt_tokens: PROMPT, completion_tokens: 2 });
+				expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT, 2));
+				expect(events.at(-3)).toMatchObject({ error: { code, type: "server_error", param: null } });
+				expect(events.at(-2)).toMatchObject({
+					choices: [],
+					usage: { completion_tokens: 2, cost: priceOf(PROMPT, 2) / 1e9 },
+				});
+				expect(events.at(-1)).toBe("[DONE]");
+				expect(JSON.stringify(events)).not.toContain("secret");
+			});
+
+	test("estimated where the upstream does not count as it goes", async () => {
+		const { accountId } = await stream(reply().text("aaaa bbb ccc ddd").dieAfter(2), { model: "openai-model" }, openai);
+		const row = await onlyUsage(service, accountId);
+		// "aaaa bbb" is 8 bytes, the question 17 with its role.
+		expect(row).toMatchObject({ ending: "upstream_died", basis: "estimated", completion_tokens: 2, prompt_tokens: 9 });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(9, 2));
+	});
+});
+
+describe("a client that leaves", () => {
+	async function leave(answer: Reply, until: string | undefined, more: Record<string, unknown>, upstream = vllm) {
+		upstream.next(answer);
+		const nth = upstream.requests.length + 1;
+		const { accountId, secret } = await service.customer();
+		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, more)));
+		const request = await upstream.waitForRequest(nth);
+		if (until !== undefined) await client.until(until);
+		const leftAtMs = performance.now();
+		client.leave();
+		await upstream.waitForAbort(nth);
+		expect((request.abortedAtMs ?? 0) - leftAtMs).toBeLessThan(1_000);
+		return { row: await onlyUsage(service, accountId), request };
+	}
+
+	test("before the first token pays nothing, and the upstream is let go within a second", async () => {
+		const { row } = await leave(reply().hang(), undefined, { stream: true });
+		expect(row).toMatchObject({ ending: "client_left", status: 499, charged_nano_usd: "0", completion_tokens: 0 });
+	});
+
+	test("in the middle pays exactly what was generated where the upstream counts as it goes", async () => {
+		const { row } = await leave(reply().text("a b c d").stallAfter(3), "c", { stream: true });
+		expect(row).toMatchObject({ ending: "client_left", basis: "exact", completion_tokens: 3, prompt_tokens: PROMPT });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT, 3));
+	});
+
+	test("in the middle pays an estimate, marked as one, where it does not", async () => {
+		const { row } = await leave(
+			reply().text("aaaa bbb ccc ddd").stallAfter(3),
+			"ccc",
+			{ stream: true, model: "openai-model" },
+			openai,
+		);
+		expect(row).toMatchObject({ ending: "client_left", basis: "estimated", completion_tokens: 3 });
+	});
+
+	test("while tokens run pays what was generated until then, and not a token more", async () => {
+		const words = Array.from({ length: 400 }, (_, at) => ` w${at}`);
+		const { row, request } = await leave(reply().text(words).trickle(2), "w20", { stream: true });
+		expect(Number(row.completion_tokens)).toBeGreaterThanOrEqual(21);
+		expect(Number(row.completion_tokens)).toBeLessThanOrEqual(request.tokens.completion);
+		expect(request.tokens.completion).toBeLessThan(400);
+	});
+
+	test("without a stream pays nothing: it got nothing", async () => {
+		const { row } = await leave(reply().hang(), undefined, {});
+		expect(row).toMatchObject({ ending: "client_left", status: 499, charged_nano_usd: "0" });
+	});
+
+	test("while it reads nothing pays what was taken from the upstream", async () => {
+		const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
+		vllm.next(reply().text(words).trickle(0.01));
+		const nth = vllm.requests.length + 1;
+		const { accountId, secret } = await service.customer();
+		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));
+		client.stall();
+		const request = await vllm.waitForRequest(nth);
+		let before = -1;
+		// The upstream is not read on once the client's buffers are full.
+		for (let same = 0; same < 5; same = before === request.tokens.completion ? same + 1 : 0) {
+			before = request.tokens.completion;
+			await Bun.sleep(30);
+		}
+		expect(request.tokens.completion).toBeLessThan(3_000);
+		client.leave();
+		await vllm.waitForAbort(nth);
+		const row = await onlyUsage(service, accountId);
+		expect(row.ending).toBe("client_left");
+		expect(Number(row.completion_tokens)).toBeGreaterThan(0);
+		expect(Number(row.completion_tokens)).toBeLessThanOrEqual(request.tokens.completion);
+	});
+
+	test("at the very end, after the terminator, has finished", async () => {
+		vllm.next(reply().text("a b"));
+		const { accountId, secret } = await service.customer();
+		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));
+		await client.until("[DONE]");
+		client.leave();
+		expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 2 });
+	});
+
+	test("in a storm, at any moment: every request settles once and nothing stays held", async () => {
+		const { accountId, secret } = await service.customer();
+		vllm.always(() => reply().text("a b c d e f g h").trickle(1));
+		const sent = 120;
+		await Promise.all(
+			Array.from({ length: sent }, async (_, at) => {
+				const client = await openRaw(
+					service.url,
+					rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: at % 3 > 0 })),
+				);
+				await Bun.sleep((at * 7) % 23);
+				client.leave();
+			}),
+		);
+		await service.settled();
+		const rows = await service.usage(accountId);
+		expect(rows.length).toBeLessThanOrEqual(sent);
+		expect(new Set(rows.map(({ request_id }) => request_id)).size).toBe(rows.length);
+		const balance = await service.balance(accountId);
+		expect(Number(balance.held)).toBe(0);
+		expect(Number(balance.spent)).toBe(rows.reduce((sum, row) => sum + Number(row.charged_nano_usd), 0));
+		expect((await service.reconciled()).every(({ ok }) => ok)).toBe(true);
+		expect(
+			service.app.tenure
+				.present()
+				?.view()
+				.slices.every(({ held }) => held === 0),
+		).toBe(true);
+	});
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ask, priceOf } from "../support/chat.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: { DRAIN_S: "1" } });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const PATH = "/v1/chat/completions";
+
+test("a stop lets what can finish finish, ends open streams with an error, their usage and the terminator, and charges each once", async () => {
+	const { accountId, secret } = await service.customer();
+	const streamed = rawPost(PATH, secret, ask("one two three", { stream: true }));
+	upstream.next(reply().text("a b c").stallAfter(2));
+	const stuck = await openRaw(service.url, streamed);
+	await stuck.until('" b"');
+	upstream.next(reply().text("a b c d e f g h i j").trickle(50));
+	const ending = await openRaw(service.url, streamed);
+	await ending.until('"content":"a"');
+	upstream.next(reply().hang());
+	const held = await openRaw(service.url, streamed);
+	await upstream.waitForRequest(3);
+	upstream.next(reply().hang());
+	const unary = await openRaw(service.url, rawPost(PATH, secret, ask()));
+	await upstream.waitForRequest(4);
+
+	await service.app.stop();
+
+	const finished = parseRaw(ending.text());
+	expect(eventsOf(finished.body).at(-1)).toBe("[DONE]");
+	expect(finished.body).not.toContain('"error"');
+
+	// The last chunk of the encoding is there too: the stream was ended, not cut.
+	expect(stuck.text().endsWith("\r\n0\r\n\r\n")).toBe(true);
+	const events = eventsOf(parseRaw(stuck.text()).body);
+	expect(events.slice(-3)).toMatchObject([
+		{ error: { code: "service_unavailable", type: "server_error" } },
+		{ choices: [], usage: { prompt_tokens: 6, completion_tokens: 2, cost: priceOf(6, 2) / 1e9 } },
+		"[DONE]",
+	]);
+	await held.ended();
+	await unary.ended();
+	await waitFor(() => upstream.open() === 0, "the upstream to be let go");
+
+	const rows = await service.usage(accountId);
+	expect(rows.map((row) => [row.ending, Number(row.charged_nano_usd)])).toEqual([
+		["shutdown", priceOf(6, 2)],
+		["finished", priceOf(6, 10)],
+		["shutdown", 0],
+		[rows[3]?.ending as string, 0],
+	]);
+	expect(["shutdown", "client_left"]).toContain(rows[3]?.ending as string);
+	const balance = await service.balance(accountId);
+	expect([Number(balance.spent), Number(balance.held)]).toEqual([priceOf(6, 12) + 6_000, 0]);
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	const [open] = await service.db.sql`select count(*)::int as open from lease where state = 'open'`;
+	expect(open?.open).toBe(0);
+});

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ask, onlyUsage, priceOf } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+let upstream: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	upstream.always(() => reply().text("a b c"));
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const COST = priceOf(6, 3);
+
+async function send(secret: string, count: number): Promise<void> {
+	const answers = await Promise.all(
+		Array.from({ length: count }, async (_, at) => {
+			const response = await service.post(
+				"/v1/chat/completions",
+				secret,
+				ask("one two three", { stream: at % 2 === 0 }),
+			);
+			await response.text();
+			return response.status;
+		}),
+	);
+	expect(answers.every((status) => status === 200)).toBe(true);
+}
+
+async function expectAll(accountId: string, count: number): Promise<void> {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	expect(rows).toHaveLength(count);
+	expect(rows.every((row) => Number(row.charged_nano_usd) === COST)).toBe(true);
+	const balance = await service.balance(accountId);
+	expect([Number(balance.spent), Number(balance.held)]).toEqual([count * COST, 0]);
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+}
+
+test("a settlement is in Postgres within a second of the answer's last byte", async () => {
+	const { accountId, secret } = await service.customer();
+	await send(secret, 1);
+	const answeredAtMs = performance.now();
+	await waitFor(async () => (await service.usage(accountId)).length === 1, "the row");
+	expect(performance.now() - answeredAtMs).toBeLessThan(1_000);
+	await onlyUsage(service, accountId);
+});
+
+test("a request that outlives a flush is shown as held while it runs, and not any more when it has ended", async () => {
+	const { accountId, secret } = await service.customer();
+	const leave = new AbortController();
+	upstream.next(reply().text("a b").stallAfter(1));
+	const response = await service.post("/v1/chat/completions", secret, ask("one two three", { stream: true }), {
+		signal: leave.signal,
+	});
+	await waitFor(async () => Number((await service.balance(accountId)).held) > 0, "the request to be shown");
+	const [row] = await service.db.sql`select reserved_nano_usd from reservation where account_id = ${accountId}`;
+	expect(Number((await service.balance(accountId)).held)).toBe(Number(row?.reserved_nano_usd));
+	leave.abort();
+	await response.body?.cancel().catch(() => {});
+	await onlyUsage(service, accountId);
+});
+
+describe("no usage is lost or counted twice, and requests go on being served", () => {
+	test("while Postgres refuses every settlement", async () => {
+		const { accountId, secret } = await service.customer();
+		await send(secret, 1);
+		await service.settled();
+		await service.db.sql.unsafe(`
+			create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+			create trigger refuse before insert on usage_event for each row execute function refuse()`);
+		await send(secret, 20);
+		expect(await service.usage(accountId)).toHaveLength(1);
+		expect(service.app.tenure.present()?.view().queued).toBe(20);
+		await service.db.sql.unsafe("drop trigger refuse on usage_event; drop function refuse()");
+		await expectAll(accountId, 21);
+	});
+
+	test("while the table is locked", async () => {
+		const { accountId, secret } = await service.customer();
+		await send(secret, 1);
+		await service.settled();
+		await service.db.sql.begin(async (locking) => {
+			await locking`lock table usage_event in access exclusive mode`;
+			await send(secret, 20);
+		});
+		await expectAll(accountId, 21);
+	});
+
+	test("while every connection is cut again and again: a flush whose answer was lost is sent again with the same ids", async () => {
+		const { accountId, secret } = await service.customer();
+		await send(secret, 1);
+		await service.settled();
+		const failedFlushes = () =>
+			service.logged.filter(({ message }) => message === "a flush was not carried out; sending it again").length;
+		const failedBefore = failedFlushes();
+		let sent = 1;
+		// Until some flushes were hit in the middle.
+		while (failedFlushes() < failedBefore + 3 && sent < 2_000) {
+			const sending = send(secret, 10);
+			sent += 10;
+			await service.db
+				.sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'tollgate%'`;
+			await sending;
+		}
+		expect(failedFlushes()).toBeGreaterThanOrEqual(failedBefore + 3);
+		await expectAll(accountId, sent);
+	}, 20_000);
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from "bun:test";
+import type { Fault } from "../../src/base/fault.ts";
+import { createKeyLimits } from "../../src/limits/key-limits.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+function setUp() {
+	const clock = createManualClock();
+	const limits = createKeyLimits({ clock });
+	/** Seconds to wait, undefined if the request went in. */
+	const enter = (perMinute: number | null, atOnce: number | null = null): number | undefined => {
+		try {
+			limits.enter("key", perMinute, atOnce);
+			return undefined;
+		} catch (error) {
+			expect((error as Fault).code).toBe("rate_limit_exceeded");
+			return (error as Fault).retryAfterS;
+		}
+	};
+	return { clock, limits, enter };
+}
+
+describe("requests a minute", () => {
+	test("a key gets exactly its number at once, and hears when to come back", () => {
+		const { enter, limits } = setUp();
+		for (let sent = 0; sent < 5; sent++) {
+			expect(enter(5)).toBeUndefined();
+			limits.leave("key");
+		}
+		expect(enter(5)).toBeGreaterThanOrEqual(1);
+	});
+
+	test("coming back after the time named always works, and a second before it does not", () => {
+		for (const perMinute of [1, 2, 5, 60]) {
+			for (const usedAfterMs of [0, 20_000, 59_000, 61_000, 90_000]) {
+				const { clock, enter } = setUp();
+				enter(perMinute);
+				clock.advance(usedAfterMs);
+				while (enter(perMinute) === undefined);
+				const waitS = enter(perMinute) as number;
+				clock.advance((waitS - 1) * 1000 - 1);
+				if (waitS > 1) expect(enter(perMinute)).toBeDefined();
+				clock.advance(1001);
+				expect(enter(perMinute)).toBeUndefined();
+			}
+		}
+	});
+
+	test("no window of a minute ever holds more than twice the number, and the long run keeps to it", () => {
+		const { clock, enter } = setUp();
+		let passed = 0;
+		for (let step = 0; step < 6_000; step++) {
+			if (enter(30) === undefined) passed += 1;
+			clock.advance(100);
+		}
+		expect(passed).toBeLessThanOrEqual(30 * 11);
+		expect(passed).toBeGreaterThanOrEqual(30 * 9);
+	});
+
+	test("a request that was withdrawn does not count, so that the first of one a minute gets through", () => {
+		const { enter, limits } = setUp();
+		expect(enter(1)).toBeUndefined();
+		limits.withdraw("key");
+		expect(limits.running("key")).toBe(0);
+		expect(enter(1)).toBeUndefined();
+		expect(enter(1)).toBeDefined();
+	});
+
+	test("without a limit nothing is refused, and keys do not count for each other", () => {
+		const { limits, enter } = setUp();
+		for (let sent = 0; sent < 1_000; sent++) expect(enter(null)).toBeUndefined();
+		limits.enter("other", 1, 1);
+		expect(() => limits.enter("other", 1, null)).toThrow();
+	});
+});
+
+describe("requests at once", () => {
+	test("are held to the limit, and a request that leaves makes room", () => {
+		const { limits, enter } = setUp();
+		expect(enter(null, 2)).toBeUndefined();
+		expect(enter(null, 2)).toBeUndefined();
+		expect(enter(null, 2)).toBe(1);
+		limits.leave("key");
+		expect(enter(null, 2)).toBeUndefined();
+		expect(limits.running("key")).toBe(2);
+	});
+
+	test("a refused request neither counts nor leaves", () => {
+		const { limits, enter } = setUp();
+		enter(null, 1);
+		expect(enter(null, 1)).toBe(1);
+		expect(limits.running("key")).toBe(1);
+		limits.leave("key");
+		expect(() => limits.leave("key")).toThrow();
+	});
+});

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import {
+	addUsd,
+	affordableUnits,
+	costNanoUsd,
+	formatRatePerMillion,
+	formatRatePerUnit,
+	formatUsd,
+	MAX_NANO_USD,
+	nanoUsd,
+	nanoUsdOfColumn,
+	parseRatePerMillion,
+	parseRatePerUnit,
+	parseUsd,
+	subUsd,
+} from "../../src/money/nano-usd.ts";
+
+const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
+const RUNS = { numRuns: 3_000 };
+
+/** Small values, values around 2^53, and everything between, so that sums fall on both sides of the exact range. */
+const whole = fc.oneof(
+	fc.nat(1_000),
+	fc.nat(10_000_000),
+	fc.maxSafeNat(),
+	fc.nat(100).map((less) => Number.MAX_SAFE_INTEGER - less),
+);
+const rate = whole.map((value) => value as PicoUsdPerUnit);
+const lines = fc.array(fc.record({ units: whole, rate }), { maxLength: 7 });
+const amount = fc.maxSafeNat().map((value) => value as NanoUsd);
+
+const picoOf = (of: readonly CostLine[]) =>
+	of.reduce((sum, { units, rate: each }) => sum + BigInt(units) * BigInt(each), 0n);
+
+describe("a cost", () => {
+	test("is ⌈Σ units × rate ÷ 1000⌉ for any units and rates, or undefined where it cannot be written down", () => {
+		fc.assert(
+			fc.property(lines, (of) => {
+				const exact = (picoOf(of) + 999n) / 1000n;
+				const cost = costNanoUsd(of);
+				if (exact > SAFE) expect(cost).toBeUndefined();
+				else expect(BigInt(cost as number)).toBe(exact);
+			}),
+			RUNS,
+		);
+	});
+
+	test("is exact around the largest exact sum of floats, where a rounded product hides", () => {
+		const near = fc
+			.tuple(fc.integer({ min: 1, max: 2 ** 26 }), fc.integer({ min: -3, max: 3 }))
+			.map(([units, off]) => ({
+				units,
+				rate: (Math.floor(2 ** 53 / units) + off) as PicoUsdPerUnit,
+			}));
+		fc.assert(
+			fc.property(fc.array(near, { minLength: 1, maxLength: 3 }), (of) => {
+				expect(BigInt(costNanoUsd(of) as number)).toBe((picoOf(of) + 999n) / 1000n);
+			}),
+			RUNS,
+		);
+	});
+
+	test("rounds once: a sum of lines is not the sum of rounded lines", () => {
+		const third: CostLine = { units: 1, rate: 333 as PicoUsdPerUnit };
+		expect(costNanoUsd([third, third, third]) as number).toBe(1);
+	});
+
+	test("of nothing is nothing, of the least is a whole nano-dollar", () => {
+		expect(costNanoUsd([]) as number).toBe(0);
+		expect(costNanoUsd([{ units: 1, rate: 1 as PicoUsdPerUnit }]) as number).toBe(1);
+	});
+
+	test("of units that are not whole or below zero is a bug", () => {
+		for (const units of [-1, 0.5, Number.NaN, 2 ** 53])
+			expect(() => costNanoUsd([{ units, rate: 1 as PicoUsdPerUnit }])).toThrow();
+	});
+});
+
+describe("the affordable units", () => {
+	test("are the most that the budget covers beside the fixed cost: one more does not fit", () => {
+		fc.assert(
+			fc.property(amount, lines, rate, (budget, fixed, each) => {
+				const left = BigInt(budget) * 1000n - picoOf(fixed);
+				const units = affordableUnits(budget, fixed, each);
+				expect(Number.isSafeInteger(units) && units >= 0).toBe(true);
+				if (left < 0n) expect(units).toBe(0);
+				else if (each === 0) expect(units).toBe(Number.MAX_SAFE_INTEGER);
+				else {
+					const exact = left / BigInt(each);
+					expect(BigInt(units)).toBe(exact > SAFE ? SAFE : exact);
+				}
+			}),
+			RUNS,
+		);
+	});
+
+	test("cost no more than the budget, and one more costs more", () => {
+		const small = fc.nat(1_000_000);
+		fc.assert(
+			fc.property(small, small, fc.integer({ min: 1, max: 5_000 }), (budget, prompt, each) => {
+				const fixed: CostLine[] = [{ units: prompt, rate: 700 as PicoUsdPerUnit }];
+				const rated = each as PicoUsdPerUnit;
+				const units = affordableUnits(budget as NanoUsd, fixed, rated);
+				const cost = (more: number) => costNanoUsd([...fixed, { units: units + more, rate: rated }]) as number;
+				if (units > 0) expect(cost(0)).toBeLessThanOrEqual(budget);
+				expect(cost(1)).toBeGreaterThan(budget);
+			}),
+			RUNS,
+		);
+	});
+});
+
+describe("an amount", () => {
+	test("comes back from its decimal text, whatever it is", () => {
+		fc.assert(
+			fc.property(amount, (value) => {
+				const text = formatUsd(value);
+				expect(text).toMatch(/^\d+\.\d{2,9}$/);
+				expect(parseUsd(text)).toBe(value);
+			}),
+			RUNS,
+		);
+	});
+
+	test("keeps its sign in text", () => {
+		expect(formatUsd(nanoUsd(-1_500_000_000))).toBe("-1.50");
+		expect(formatUsd(nanoUsd(-1))).toBe("-0.000000001");
+	});
+
+	test("is refused as text unless it is plain decimal digits in range", () => {
+		for (const text of ["", " 1", "1 ", "+1", "-1", "1e3", "0x10", ".5", "1.", "1,5", "NaN", "Infinity", "١", "1_000"])
+			expect(parseUsd(text)).toBeUndefined();
+		expect(parseUsd("0.0000000001")).toBeUndefined();
+		expect(parseUsd("0.1000000000000")).toBe(nanoUsd(100_000_000));
+		expect(parseUsd("9007199.254740991")).toBe(MAX_NANO_USD);
+		expect(parseUsd("9007199.254740992")).toBeUndefined();
+		expect(parseUsd("9999999999999999")).toBeUndefined();
+		expect(parseUsd("9".repeat(400))).toBeUndefined();
+	});
+
+	test("that is not a safe integer is a bug, wherever it comes from", () => {
+		expect(() => addUsd(MAX_NANO_USD, nanoUsd(1))).toThrow();
+		expect(() => subUsd(nanoUsd(-Number.MAX_SAFE_INTEGER), nanoUsd(1))).toThrow();
+		expect(() => nanoUsd(0.1)).toThrow();
+		expect(() => nanoUsdOfColumn("9007199254740993")).toThrow();
+		expect(nanoUsdOfColumn("9007199254740991")).toBe(MAX_NANO_USD);
+	});
+});
+
+describe("a rate", () => {
+	test("per million comes back from its text, to a pico-dollar a unit", () => {
+		fc.assert(
+			fc.property(
+				fc.nat(1_000_000).chain((dollars) => fc.nat(999_999).map((micro) => dollars * 1_000_000 + micro)),
+				(pico) => {
+					const value = Math.min(pico, 1_000_000_000_000) as PicoUsdPerUnit;
+					expect(parseRatePerMillion(formatRatePerMillion(value))).toBe(value);
+				},
+			),
+			RUNS,
+		);
+	});
+
+	test("per unit comes back from its text, and is never written with an exponent", () => {
+		fc.assert(
+			fc.property(rate, (value) => {
+				const text = formatRatePerUnit(value);
+				expect(text).toMatch(/^\d+(\.\d{1,12})?$/);
+				expect(parseRatePerUnit(text)).toBe(value);
+			}),
+			RUNS,
+		);
+	});
+
+	test("above a million dollars a million units, or finer than a pico-dollar, is refused", () => {
+		expect(parseRatePerMillion("1000000")).toBe(1_000_000_000_000 as PicoUsdPerUnit);
+		expect(parseRatePerMillion("1000000.000001")).toBeUndefined();
+		expect(parseRatePerMillion("0.0000001")).toBeUndefined();
+		expect(parseRatePerUnit("0.0000000000001")).toBeUndefined();
+		expect(formatRatePerUnit(230_000 as PicoUsdPerUnit)).toBe("0.00000023");
+	});
+});

@@ -1,0 +1,96 @@
+/** The AI SDK by way of its OpenAI-compatible provider. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { embedMany, generateImage, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
+import { startService, type TestService } from "../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+let service: TestService;
+let endpoints: EndpointServer;
+let chats: UpstreamServer;
+let provider: ReturnType<typeof createOpenAICompatible>;
+
+beforeAll(async () => {
+	endpoints = startEndpoints("vllm");
+	chats = startUpstream({ dialect: "vllm" });
+	const at = { url: endpoints.url, dialect: "vllm" as const };
+	const tokens = 'input: "1", output: "2"';
+	const parameters = "max_tokens, temperature, tools, tool_choice";
+	service = await startService({
+		models: [
+			deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
+			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
+			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size, response_format" }),
+		].join("\n"),
+	});
+	const { secret } = await service.customer();
+	provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.url}/v1`, apiKey: secret });
+});
+afterAll(async () => {
+	await service.stop();
+	await endpoints.stop();
+	await chats.stop();
+});
+
+test("text, whole and streamed, with its usage", async () => {
+	const whole = await generateText({ model: provider("chat"), prompt: "hello there" });
+	expect(whole.text).toBe("echo: hello there");
+	expect(whole.finishReason).toBe("stop");
+	expect(whole.usage).toMatchObject({ inputTokens: 5, outputTokens: 3 });
+	const stream = streamText({ model: provider("chat"), prompt: "hello there" });
+	expect(await stream.text).toBe("echo: hello there");
+	expect(await stream.usage).toMatchObject({ inputTokens: 5, outputTokens: 3 });
+});
+
+test("a tool is called and its result is answered", async () => {
+	chats.next(reply().toolCall("add", { a: 2, b: 3 }), reply().text("The sum is five."));
+	const add = tool({
+		description: "Adds.",
+		inputSchema: jsonSchema<{ a: number; b: number }>({
+			type: "object",
+			properties: { a: { type: "number" }, b: { type: "number" } },
+		}),
+		execute: async ({ a, b }) => a + b,
+	});
+	const answer = await generateText({
+		model: provider("chat"),
+		prompt: "2 + 3?",
+		tools: { add },
+		stopWhen: stepCountIs(3),
+	});
+	expect(answer.text).toBe("The sum is five.");
+	expect(answer.steps[0]?.toolResults[0]?.output).toBe(5);
+});
+
+test("a completion model", async () => {
+	const answer = await generateText({ model: provider.completionModel("text"), prompt: "once upon" });
+	expect(answer.text).toBe(" one two three");
+	const stream = streamText({ model: provider.completionModel("text"), prompt: "once upon" });
+	expect(await stream.text).toBe(" one two three");
+});
+
+test("embeddings and images", async () => {
+	const embedder = provider.embeddingModel("embedding");
+	const { embeddings, usage } = await embedMany({ model: embedder, values: ["hello", "you"] });
+	expect(embeddings).toEqual([vectorOf("hello"), vectorOf("you")]);
+	expect(usage.tokens).toBe(2);
+	const { images } = await generateImage({ model: provider.imageModel("image"), prompt: "a cat", n: 2 });
+	expect(images.map((image) => image.base64)).toEqual(["aGVsbG8=", "aGVsbG8="]);
+});
+
+test("an error keeps its words", async () => {
+	const asked = generateText({ model: provider("nothing"), prompt: "x", maxRetries: 0 });
+	await expect(asked).rejects.toThrow("The model `nothing` does not exist or is not connected");
+});
+
+test("an error in the middle of a stream is an error part", async () => {
+	chats.next(reply().text("a b c d").errorEvent(2));
+	const errors: unknown[] = [];
+	const stream = streamText({ model: provider("chat"), prompt: "x", onError: ({ error }) => void errors.push(error) });
+	let text = "";
+	for await (const part of stream.textStream) text += part;
+	expect(text).toBe("a b");
+	expect(errors).toHaveLength(1);
+});

@@ -1,0 +1,172 @@
+/** Both major versions of the OpenAI client against every endpoint beside chats. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import OpenAI from "openai";
+import OpenAI6 from "openai6";
+import { startService, type TestService } from "../support/service.ts";
+import {
+	brokenSse,
+	deployment,
+	type EndpointServer,
+	startEndpoints,
+	vectorOf,
+	wavOf,
+} from "../support/upstream-endpoints.ts";
+
+let service: TestService;
+let upstream: EndpointServer;
+
+beforeAll(async () => {
+	upstream = startEndpoints("vllm");
+	const at = { url: upstream.url, dialect: "vllm" as const };
+	const tokens = 'input: "1", output: "2"';
+	service = await startService({
+		models: [
+			deployment({ id: "acme/text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+			deployment({ id: "acme/embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
+			deployment({ id: "acme/image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
+			deployment({ id: "acme/audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+		].join("\n"),
+		limits: "  breaker_failures_in_row: 100",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+/** What a call of a client fails with; its promises are lazy. */
+async function failureOf(call: () => PromiseLike<unknown>): Promise<unknown> {
+	try {
+		return await call();
+	} catch (error) {
+		return error;
+	}
+}
+
+const CLIENTS = [
+	["openai 7", OpenAI],
+	["openai 6", OpenAI6 as unknown as typeof OpenAI],
+] as const;
+
+describe.each(CLIENTS)("%s", (_, Client) => {
+	let client: OpenAI;
+	let accountId: string;
+
+	beforeAll(async () => {
+		const customer = await service.customer();
+		accountId = customer.accountId;
+		client = new Client({ apiKey: customer.secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+	});
+
+	const file = () => new File([wavOf(3)], "talk.wav");
+
+	test("models", async () => {
+		const models = await client.models.list();
+		expect(models.data.map((model) => model.id)).toEqual(["acme/text", "acme/embedding", "acme/image", "acme/audio"]);
+		expect((await client.models.retrieve("acme/embedding")).id).toBe("acme/embedding");
+	});
+
+	test("completions, whole and streamed", async () => {
+		const whole = await client.completions.create({ model: "acme/text", prompt: ["a b", "c"], n: 2, logprobs: 1 });
+		expect(whole.choices.map((choice) => choice.index)).toEqual([0, 1, 2, 3]);
+		expect(whole.choices[3]?.text).toBe(" one two three");
+		expect(whole.choices[0]?.logprobs?.tokens).toEqual([" one", " two", " three"]);
+		expect(whole.usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 12 });
+		expect(whole._request_id).toStartWith("req_");
+		const stream = await client.completions.create({
+			model: "acme/text",
+			prompt: "a b",
+			stream: true,
+			stream_options: { include_usage: true },
+		});
+		let text = "";
+		let usage: OpenAI.CompletionUsage | null | undefined;
+		for await (const chunk of stream) {
+			text += chunk.choices[0]?.text ?? "";
+			usage = chunk.usage ?? usage;
+		}
+		expect(text).toBe(" one two three");
+		expect(usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 });
+	});
+
+	test("a stream that breaks off throws", async () => {
+		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+		upstream.next(() => brokenSse([event]));
+		const stream = await client.completions.create({ model: "acme/text", prompt: "a", stream: true });
+		const read = async () => {
+			for await (const _chunk of stream);
+		};
+		await expect(read()).rejects.toMatchObject({ code: "upstream_error" });
+	});
+
+	test("leaving a stream ends it upstream", async () => {
+		const before = upstream.requests.length;
+		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+		upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
+		const stream = await client.completions.create({ model: "acme/text", prompt: "a", stream: true });
+		for await (const _chunk of stream) break;
+		await (await upstream.waitForRequest(before + 1)).aborted;
+	});
+
+	test("embeddings come as numbers by the client's own default, which is base64", async () => {
+		const answer = await client.embeddings.create({ model: "acme/embedding", input: ["hello", "you"], dimensions: 3 });
+		expect(answer.data.map((item) => item.embedding)).toEqual([vectorOf("hello"), vectorOf("you")]);
+		expect(answer.usage.prompt_tokens).toBe(2);
+		const floats = await client.embeddings.create({ model: "acme/embedding", input: "x", encoding_format: "float" });
+		expect(floats.data[0]?.embedding).toEqual(vectorOf("x"));
+	});
+
+	test("images", async () => {
+		const answer = await client.images.generate({ model: "acme/image", prompt: "a cat", n: 2, size: "512x512" });
+		expect(answer.data?.map((image) => image.b64_json)).toEqual(["aGVsbG8=", "aGVsbG8="]);
+		expect(answer.usage?.total_tokens).toBe(205);
+	});
+
+	test("transcriptions in all forms", async () => {
+		const model = "acme/audio";
+		const json = await client.audio.transcriptions.create({ model, file: file() });
+		expect(json.text).toBe("Hello there, big world.");
+		const text = await client.audio.transcriptions.create({ model, file: file(), response_format: "text" });
+		expect(text as unknown as string).toBe("Hello there, big world.\n");
+		const vtt = await client.audio.transcriptions.create({ model, file: file(), response_format: "vtt" });
+		expect(vtt as unknown as string).toStartWith("WEBVTT");
+		const verbose = await client.audio.transcriptions.create({ model, file: file(), response_format: "verbose_json" });
+		expect(verbose.segments?.map((segment) => segment.end)).toEqual([2.5, 6.7]);
+		const stream = await client.audio.transcriptions.create({ model, file: file(), stream: true });
+		let heard = "";
+		let done = "";
+		for await (const event of stream) {
+			if (event.type === "transcript.text.delta") heard += event.delta;
+			if (event.type === "transcript.text.done") done = event.text;
+		}
+		expect([heard, done]).toEqual(["Hello there, big world.", "Hello there, big world."]);
+	});
+
+	test("errors are the client's own classes, and what cannot succeed is not retried", async () => {
+		const patient = client.withOptions({ maxRetries: 2 });
+		const before = upstream.requests.length;
+		const started = performance.now();
+		const unavailable = { status: 503, code: "service_unavailable" };
+		expect(await failureOf(() => patient.batches.list())).toMatchObject(unavailable);
+		expect(await failureOf(() => patient.files.create({ file: file(), purpose: "batch" }))).toMatchObject(unavailable);
+		const wrongMode = await failureOf(() => patient.completions.create({ model: "acme/embedding", prompt: "x" }));
+		expect(wrongMode).toMatchObject({ status: 404, code: "unsupported_mode" });
+		const unknown = await failureOf(() => patient.embeddings.create({ model: "none", input: "x" }));
+		expect(unknown).toBeInstanceOf(Client.NotFoundError);
+		const bad = new Client({ apiKey: "sk_service_wrong", baseURL: `${service.url}/v1`, maxRetries: 0 });
+		const refused = await failureOf(() => bad.embeddings.create({ model: "x", input: "x" }));
+		expect(refused).toBeInstanceOf(Client.AuthenticationError);
+		expect(performance.now() - started).toBeLessThan(400);
+		expect(upstream.requests.length).toBe(before);
+	});
+
+	test("all of it was settled, each at its price", async () => {
+		await service.settled();
+		const rows = await service.usage(accountId);
+		expect(new Set(rows.map((row) => row.endpoint))).toEqual(
+			new Set(["completions", "embeddings", "image", "transcription"]),
+		);
+		const [first] = rows;
+		expect(Number(first?.charged_nano_usd)).toBe(3 * 1_000 + 12 * 2_000);
+	});
+});

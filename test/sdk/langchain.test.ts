@@ -1,0 +1,80 @@
+/** LangChain's OpenAI package. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { startService, type TestService } from "../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+let service: TestService;
+let endpoints: EndpointServer;
+let chats: UpstreamServer;
+let common: { apiKey: string; configuration: { baseURL: string }; maxRetries: number };
+
+beforeAll(async () => {
+	endpoints = startEndpoints("tei");
+	chats = startUpstream({ dialect: "vllm" });
+	const parameters = "max_tokens, temperature, tools, tool_choice";
+	service = await startService({
+		models: [
+			deployment({
+				id: "chat",
+				kind: "chat",
+				url: chats.url,
+				dialect: "vllm",
+				rates: 'input: "1", output: "2"',
+				parameters,
+			}),
+			deployment({ id: "embedding", kind: "embedding", url: endpoints.url, dialect: "tei", rates: 'input: "1"' }),
+		].join("\n"),
+	});
+	const { secret } = await service.customer();
+	common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
+});
+afterAll(async () => {
+	await service.stop();
+	await endpoints.stop();
+	await chats.stop();
+});
+
+test("a chat has its text and its usage", async () => {
+	const answer = await new ChatOpenAI({ model: "chat", ...common }).invoke("hello there");
+	expect(answer.content).toBe("echo: hello there");
+	expect(answer.usage_metadata).toMatchObject({ input_tokens: 5, output_tokens: 3, total_tokens: 8 });
+});
+
+test("a streamed chat has its text and its usage", async () => {
+	let text = "";
+	let tokens = 0;
+	for await (const chunk of await new ChatOpenAI({ model: "chat", ...common }).stream("hello there")) {
+		text += chunk.content;
+		tokens = (chunk.usage_metadata as { total_tokens: number } | undefined)?.total_tokens ?? tokens;
+	}
+	expect(text).toBe("echo: hello there");
+	expect(tokens).toBe(8);
+});
+
+test("tools are bound and called", async () => {
+	chats.next(reply().toolCall("find", { q: "Zürich" }));
+	const find = {
+		type: "function" as const,
+		function: { name: "find", parameters: { type: "object", properties: {} } },
+	};
+	const answer = await new ChatOpenAI({ model: "chat", ...common }).bindTools([find]).invoke("where?");
+	expect(answer.tool_calls).toMatchObject([{ name: "find", args: { q: "Zürich" } }]);
+});
+
+test("documents are embedded in batches, through a server that takes only small ones", async () => {
+	const embedder = new OpenAIEmbeddings({ model: "embedding", ...common });
+	const texts = Array.from({ length: 100 }, (_, at) => "x".repeat(1 + (at % 9)));
+	expect(await embedder.embedDocuments(texts)).toEqual(texts.map(vectorOf));
+	expect(await embedder.embedQuery("hello")).toEqual(vectorOf("hello"));
+	expect(endpoints.requests).toHaveLength(5);
+});
+
+test("a lack of credit is not retried", async () => {
+	const poor = await service.customer({ exactCredit: 1 });
+	const model = new ChatOpenAI({ model: "chat", ...common, apiKey: poor.secret, maxRetries: 6 });
+	const started = performance.now();
+	await expect(model.invoke("hello")).rejects.toMatchObject({ status: 402, code: "insufficient_quota" });
+	expect(performance.now() - started).toBeLessThan(1_000);
+});

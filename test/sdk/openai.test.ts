@@ -1,0 +1,468 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import OpenAI7 from "openai";
+import OpenAI6 from "openai6";
+import { createAccount, suspendAccount } from "../../src/keys/account-admin.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { priceOf } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** The unmodified SDKs against the service: base address, key and model are all that a customer changes. */
+
+let upstream: UpstreamServer;
+let gone: UpstreamServer;
+let service: TestService;
+let customer: { accountId: string; keyId: string; secret: string };
+
+const MODEL = "acme/llama-3.3-70b";
+const LIMITS =
+	"  first_event_s: 1\n  total_s: 1\n  body_mb: 1\n  auth_failures_per_minute: 1000\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  health_interval_s: 0.5";
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	gone = startUpstream();
+	service = await startService({
+		models: [
+			chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
+			chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
+			chatModel({ id: "old-model", url: upstream.url }).replace("[chat, completions]", "[completions]"),
+			chatModel({ id: "gone-model", url: gone.url }),
+		].join("\n"),
+		limits: LIMITS,
+	});
+	customer = await service.customer();
+	await gone.stop();
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const messages = [{ role: "user" as const, content: "one two three" }];
+const weather = {
+	type: "function" as const,
+	function: {
+		name: "weather",
+		description: "The weather.",
+		parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+	},
+};
+
+for (const [name, SDK] of [
+	["openai 7.55", OpenAI7],
+	["openai 6.49", OpenAI6 as unknown as typeof OpenAI7],
+] as const) {
+	/** Counts what it sends. */
+	const connect = (apiKey = customer.secret, maxRetries = 0) => {
+		const sent = { count: 0 };
+		const client = new SDK({
+			apiKey,
+			baseURL: `${service.url}/v1`,
+			maxRetries,
+			fetch: (input, init) => {
+				sent.count += 1;
+				return fetch(input as string, init as RequestInit);
+			},
+		});
+		return { client, chat: client.chat.completions, sent };
+	};
+
+	describe(`${name}: answers`, () => {
+		test("a chat, with its usage, its cost and its request id", async () => {
+			upstream.next(reply().text("Hello there.").usage({ prompt: 6, completion: 2, cached: 4 }));
+			const answer = await connect().chat.create({ model: MODEL, messages, max_tokens: 50, temperature: 0.5 });
+			expect(answer).toMatchObject({
+				object: "chat.completion",
+				model: MODEL,
+				choices: [
+					{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "Hello there.", refusal: null } },
+				],
+			});
+			expect(answer.usage).toMatchObject({
+				prompt_tokens: 6,
+				completion_tokens: 2,
+				total_tokens: 8,
+				prompt_tokens_details: { cached_tokens: 4 },
+			});
+			expect((answer.usage as unknown as { cost: number }).cost).toBe((2 * 1_000 + 4 * 500 + 2 * 2_000) / 1e9);
+			expect(answer._request_id).toMatch(/^req_[0-9a-f]{32}$/);
+			expect(upstream.requests.at(-1)?.body).toEqual({
+				model: "served-name",
+				messages,
+				temperature: 0.5,
+				max_tokens: 50,
+				stream: false,
+			});
+			expect(upstream.requests.at(-1)?.headers.get("authorization")).toBeNull();
+		});
+
+		test("several choices, a length and logprobs", async () => {
+			upstream.next(reply().text("a b c d").length());
+			const answer = await connect().chat.create({ model: MODEL, messages, n: 2, max_completion_tokens: 4 });
+			expect(answer.choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
+				[0, "length"],
+				[1, "length"],
+			]);
+			expect(upstream.requests.at(-1)?.body).toMatchObject({ n: 2, max_tokens: 4 });
+		});
+
+		test("a stream with usage: one record, in an event of its own at the end, and null before", async () => {
+			upstream.next(reply().text("Hello there."));
+			const stream = await connect().chat.create({
+				model: MODEL,
+				messages,
+				stream: true,
+				stream_options: { include_usage: true },
+			});
+			const chunks = [];
+			for await (const chunk of stream) chunks.push(chunk);
+			expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe("Hello there.");
+			expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
+			expect(chunks.at(-1)).toMatchObject({
+				choices: [],
+				usage: { prompt_tokens: 6, completion_tokens: 2, total_tokens: 8 },
+			});
+			expect(new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(1);
+			expect(chunks.flatMap(({ choices }) => choices).at(-1)?.finish_reason).toBe("stop");
+		});
+
+		test("a stream without asking for usage: every event has a choice, and the last one has the usage", async () => {
+			upstream.next(reply().text("Hello there."));
+			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
+			const chunks = [];
+			for await (const chunk of stream) chunks.push(chunk);
+			expect(chunks.every(({ choices }) => choices.length === 1)).toBe(true);
+			expect(chunks.slice(0, -1).every((chunk) => !("usage" in chunk))).toBe(true);
+			expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: "stop" }], usage: { completion_tokens: 2 } });
+		});
+
+		test("the stream helper: content events, the final message, the total usage", async () => {
+			for (const options of [{}, { stream_options: { include_usage: true } }]) {
+				upstream.next(reply().text("Hello there."));
+				const helper = connect().chat.stream({ model: MODEL, messages, ...options });
+				let text = "";
+				helper.on("content", (delta) => {
+					text += delta;
+				});
+				expect((await helper.finalMessage()).content).toBe("Hello there.");
+				expect(text).toBe("Hello there.");
+				expect((await helper.totalUsage()).completion_tokens).toBe(2);
+			}
+		});
+
+		test("tool calls, whole and streamed", async () => {
+			const request = { model: MODEL, messages, tools: [weather], tool_choice: "auto" as const };
+			upstream.next(reply().toolCall("weather", { city: "Paris" }));
+			const answer = await connect().chat.create(request);
+			expect(answer.choices[0]).toMatchObject({
+				finish_reason: "tool_calls",
+				message: {
+					content: null,
+					tool_calls: [{ type: "function", function: { name: "weather", arguments: '{"city":"Paris"}' } }],
+				},
+			});
+			expect(upstream.requests.at(-1)?.body).toMatchObject({ tools: [weather], tool_choice: "auto" });
+			upstream.next(reply().toolCall("weather", { city: "Paris" }).toolCall("weather", { city: "Rome" }));
+			const final = await connect().chat.stream(request).finalChatCompletion();
+			expect(
+				final.choices[0]?.message.tool_calls?.map((call) => call.type === "function" && call.function.arguments),
+			).toEqual(['{"city":"Paris"}', '{"city":"Rome"}']);
+		});
+
+		test("the tool runner: calls the tool, sends its result, ends with the answer; each step is charged", async () => {
+			const { accountId, secret } = await service.customer();
+			for (const stream of [false, true]) {
+				upstream.next(reply().toolCall("weather", { city: "Paris" }), reply().text("It is sunny."));
+				const cities: string[] = [];
+				const tool = {
+					type: "function" as const,
+					function: {
+						...weather.function,
+						parse: JSON.parse,
+						function: ({ city }: { city: string }) => {
+							cities.push(city);
+							return "sunny";
+						},
+					},
+				};
+				const runner = connect(secret).chat.runTools({ model: MODEL, messages, tools: [tool], stream } as never);
+				expect(await (runner as { finalContent(): Promise<string | null> }).finalContent()).toBe("It is sunny.");
+				expect(cities).toEqual(["Paris"]);
+				expect(upstream.requests.at(-1)?.body.messages).toMatchObject([
+					{ role: "user" },
+					{ role: "assistant", tool_calls: [{}] },
+					{ role: "tool", content: "sunny" },
+				]);
+			}
+			await service.settled();
+			expect(await service.usage(accountId)).toHaveLength(4);
+		});
+
+		test("structured output: the schema goes through, the helper parses the answer", async () => {
+			const schema = {
+				type: "object",
+				properties: { city: { type: "string" } },
+				required: ["city"],
+				additionalProperties: false,
+			};
+			const format = { type: "json_schema" as const, json_schema: { name: "place", strict: true, schema } };
+			upstream.next(reply().text(['{"city":', '"Paris"}']));
+			const answer = await connect().chat.parse({ model: MODEL, messages, response_format: format });
+			expect(answer.choices[0]?.message.content).toBe('{"city":"Paris"}');
+			expect(upstream.requests.at(-1)?.body.response_format).toEqual(format);
+		});
+
+		test("parts of a message as text, and null for what is not set", async () => {
+			upstream.next(reply().text("ok"));
+			await connect().chat.create({
+				model: MODEL,
+				messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }],
+				temperature: null,
+				max_tokens: null,
+				stop: null,
+			});
+			expect(upstream.requests.at(-1)?.body).not.toHaveProperty("temperature");
+		});
+
+		test("the catalogue: listed, and one by its id with a slash, encoded by the SDK or raw", async () => {
+			const { client } = connect();
+			const ids: string[] = [];
+			for await (const model of client.models.list()) ids.push(model.id);
+			expect(ids).toEqual([MODEL, "strict-model", "old-model", "gone-model"]);
+			const model = await client.models.retrieve(MODEL);
+			expect(model).toMatchObject({
+				id: MODEL,
+				object: "model",
+				owned_by: "acme",
+				context_length: 8192,
+				max_output_tokens: 1024,
+				pricing: { prompt: "0.000001", completion: "0.000002" },
+				status: "connected",
+			});
+			expect(Number.isInteger(model.created)).toBe(true);
+			for (const path of [`/v1/models/${MODEL}`, `/v1/models/${encodeURIComponent(MODEL)}`])
+				expect(await (await service.get(path, customer.secret)).json()).toEqual(JSON.parse(JSON.stringify(model)));
+		});
+
+		test("`break` and `abort()` in the middle of a stream: the upstream is let go and what was generated is charged", async () => {
+			for (const how of ["break", "abort"]) {
+				const { accountId, secret } = await service.customer();
+				upstream.next(reply().text("a b c").stallAfter(2));
+				const nth = upstream.requests.length + 1;
+				const stream = await connect(secret).chat.create({ model: MODEL, messages, stream: true });
+				for await (const chunk of stream) {
+					if (chunk.choices[0]?.delta.content !== " b") continue;
+					if (how === "break") break;
+					stream.controller.abort();
+				}
+				await upstream.waitForAbort(nth);
+				await service.settled();
+				const [row] = await service.usage(accountId);
+				expect([row?.ending, Number(row?.charged_nano_usd)]).toEqual(["client_left", priceOf(6, 2)]);
+			}
+		});
+	});
+
+	describe(`${name}: errors`, () => {
+		/** What the SDK throws. */
+		async function thrown(work: Promise<unknown>) {
+			const error = await work.then(
+				() => undefined,
+				(reason: unknown) => reason,
+			);
+			expect(error).toBeInstanceOf(SDK.APIError);
+			const of = error as InstanceType<typeof SDK.APIError>;
+			if (of.status !== undefined) expect(of.requestID).toMatch(/^req_[0-9a-f]{32}$/);
+			return of;
+		}
+		const ask = (secret?: string, more: Record<string, unknown> = {}) =>
+			thrown(connect(secret).chat.create({ model: MODEL, messages, ...more } as never));
+
+		test("400: BadRequestError with code and param", async () => {
+			const error = await ask(undefined, { temperature: 5 });
+			expect(error).toBeInstanceOf(SDK.BadRequestError);
+			expect(error).toMatchObject({
+				status: 400,
+				code: "invalid_request",
+				param: "temperature",
+				type: "invalid_request_error",
+			});
+			expect(error.message).toContain("temperature");
+			expect(await ask(undefined, { model: "strict-model", logit_bias: { 1: 1 } })).toMatchObject({
+				status: 400,
+				code: "unsupported_parameter",
+				param: "logit_bias",
+			});
+			upstream.next(
+				reply().errorStatus(400, {
+					error: { message: "This model's maximum context length is 8192 tokens.", code: 400 },
+				}),
+			);
+			expect(await ask()).toMatchObject({ status: 400, code: "context_length_exceeded" });
+		});
+
+		test("401: AuthenticationError, four codes", async () => {
+			const revoked = await service.key(customer.accountId);
+			await service.get("/v1/models", revoked.secret);
+			await revokeKey(service.db.hot, revoked);
+			await waitFor(async () => (await service.get("/v1/models", revoked.secret)).status === 401, "the revocation");
+			const expired = await service.key(customer.accountId, { expiresAtMs: Date.now() - 1 });
+			const cases = [
+				["invalid_api_key", "sk_service_wrong"],
+				["api_key_revoked", revoked.secret],
+				["api_key_expired", expired.secret],
+			];
+			for (const [code, secret] of cases) {
+				const error = await ask(secret);
+				expect(error).toBeInstanceOf(SDK.AuthenticationError);
+				expect(error).toMatchObject({ status: 401, code });
+			}
+			const bare = new SDK({
+				apiKey: "x",
+				baseURL: `${service.url}/v1`,
+				maxRetries: 0,
+				defaultHeaders: { Authorization: null },
+			});
+			expect(await thrown(bare.chat.completions.create({ model: MODEL, messages }))).toMatchObject({
+				status: 401,
+				code: "missing_api_key",
+			});
+		});
+
+		test("402: three codes, none of them retried, though retries are on", async () => {
+			const poor = await service.customer({ exactCredit: 1_000_000 });
+			const capped = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } });
+			const fresh = await service.key(await service.account({ credit: null }));
+			const before = upstream.requests.length;
+			const cases = [
+				["insufficient_quota", poor.secret],
+				["key_cap_exceeded", capped.secret],
+				["top_up_required", fresh.secret],
+			];
+			for (const [code, secret] of cases) {
+				const { chat, sent } = connect(secret, 3);
+				const error = await thrown(chat.create({ model: MODEL, messages }));
+				expect(error).toMatchObject({ status: 402, code, type: "insufficient_quota" });
+				expect(error.headers?.get("x-should-retry")).toBe("false");
+				expect(sent.count).toBe(1);
+			}
+			expect(upstream.requests.length).toBe(before);
+		});
+
+		test("403: PermissionDeniedError, three codes", async () => {
+			const narrow = await service.key(customer.accountId, { models: ["old-model"] });
+			const suspended = await service.customer();
+			await suspendAccount(service.db.hot, suspended.accountId);
+			const { id } = await createAccount(service.db.hot, {
+				email: `${crypto.randomUUID()}@example.com`,
+				vouched: false,
+			});
+			const absent = await service.key(id);
+			const cases = [
+				["model_not_allowed", narrow.secret],
+				["account_suspended", suspended.secret],
+				["sign_in_required", absent.secret],
+			];
+			for (const [code, secret] of cases) {
+				const error = await ask(secret);
+				expect(error).toBeInstanceOf(SDK.PermissionDeniedError);
+				expect(error).toMatchObject({ status: 403, code });
+			}
+		});
+
+		test("404: NotFoundError; 405 on what is not offered", async () => {
+			for (const [model, code] of [
+				["gpt-5", "model_not_found"],
+				["old-model", "unsupported_mode"],
+			]) {
+				const error = await ask(undefined, { model });
+				expect(error).toBeInstanceOf(SDK.NotFoundError);
+				expect(error).toMatchObject({ status: 404, code, param: "model" });
+			}
+			const { client } = connect();
+			expect(await thrown(client.models.retrieve("no/such"))).toMatchObject({ status: 404, code: "model_not_found" });
+			const elsewhere = await thrown(client.responses.create({ model: MODEL, input: "hi" }));
+			expect(elsewhere).toMatchObject({ status: 404, code: "not_found" });
+			expect(elsewhere.message).toContain("/v1/chat/completions");
+			expect(await thrown(client.models.delete(MODEL))).toMatchObject({ status: 405, code: "method_not_allowed" });
+		});
+
+		test("413 and 415", async () => {
+			expect(
+				await ask(undefined, { messages: [{ role: "user", content: "x".repeat(2 * 1024 * 1024) }] }),
+			).toMatchObject({ status: 413, code: "payload_too_large" });
+			const { client } = connect();
+			const error = await thrown(
+				client.post("/chat/completions", {
+					body: "model=x",
+					headers: { "content-type": "application/x-www-form-urlencoded" },
+				} as never),
+			);
+			expect(error).toMatchObject({ status: 415, code: "unsupported_media_type" });
+		});
+
+		test("429: RateLimitError, from the key's limit and from a busy upstream", async () => {
+			const limited = await service.key(customer.accountId, { requestsPerMinute: 1 });
+			upstream.next(reply().text("ok"));
+			await connect(limited.secret).chat.create({ model: MODEL, messages });
+			const error = await ask(limited.secret);
+			expect(error).toBeInstanceOf(SDK.RateLimitError);
+			expect(error).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
+			expect(Number(error.headers?.get("retry-after"))).toBeGreaterThan(0);
+			upstream.next(reply().errorStatus(429));
+			expect(await ask()).toMatchObject({ status: 429, code: "overloaded" });
+		});
+
+		test("502, 503 and 504: InternalServerError, streamed or not", async () => {
+			for (const stream of [false, true]) {
+				upstream.next(reply().errorStatus(500));
+				const failed = await ask(undefined, { stream });
+				expect(failed).toBeInstanceOf(SDK.InternalServerError);
+				expect(failed).toMatchObject({ status: 502, code: "upstream_error" });
+				upstream.next(reply().hang());
+				expect(await ask(undefined, { stream })).toMatchObject({ status: 504, code: "upstream_timeout" });
+			}
+			const status = async () =>
+				((await (await service.get("/v1/models/gone-model", customer.secret)).json()) as { status: string }).status;
+			await waitFor(async () => (await status()) === "unavailable", "the replica to be known as down");
+			expect(await ask(undefined, { model: "gone-model" })).toMatchObject({ status: 503, code: "service_unavailable" });
+		});
+
+		test("503 for what no deployment serves: the SDK is told not to try again, and does not", async () => {
+			const { client, sent } = connect(customer.secret, 3);
+			const error = await thrown(client.embeddings.create({ model: "any", input: "hi" }));
+			expect(error).toMatchObject({ status: 503, code: "service_unavailable" });
+			expect(error.headers?.get("x-should-retry")).toBe("false");
+			expect(sent.count).toBe(1);
+		});
+
+		test("what can be retried is: a busy upstream, and the second attempt is charged once", async () => {
+			const { accountId, secret } = await service.customer();
+			upstream.next(reply().errorStatus(500), reply().text("ok"));
+			const { chat, sent } = connect(secret, 2);
+			expect((await chat.create({ model: MODEL, messages })).choices[0]?.message.content).toBe("ok");
+			expect(sent.count).toBe(2);
+			await service.settled();
+			expect((await service.usage(accountId)).map((row) => Number(row.charged_nano_usd)).sort()).toEqual([
+				0,
+				priceOf(6, 1),
+			]);
+		});
+
+		test("an error in the middle of a stream is thrown with its code, after what was delivered", async () => {
+			upstream.next(reply().text("a b c").dieAfter(2));
+			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
+			let text = "";
+			const error = await thrown(
+				(async () => {
+					for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+				})(),
+			);
+			expect(text).toBe("a b");
+			expect(error).toMatchObject({ code: "upstream_error", type: "server_error" });
+			expect(error.message).toContain("The model server failed to answer.");
+		});
+	});
+}

@@ -1,0 +1,66 @@
+import { expect } from "bun:test";
+import type { TestService } from "./service.ts";
+
+/** Requests, answers and books of chats, for tests of the gateway. */
+
+/** The least chat request. The echoing upstream counts one token a word, and three more a message. */
+export function ask(text = "one two three", more: Record<string, unknown> = {}): Record<string, unknown> {
+	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };
+}
+
+/** What `chatModel` charges: USD 1 a million prompt tokens, USD 2 a million output tokens, in nano-dollars. */
+export function priceOf(prompt: number, completion: number): number {
+	return prompt * 1_000 + completion * 2_000;
+}
+
+export interface ErrorAnswer {
+	readonly status: number;
+	readonly headers: Headers;
+	readonly error: Record<string, unknown>;
+}
+
+/** Reads an answer that must be an error in our shape: exactly `error` with its four fields and the extra ones named. */
+export async function errorOf(response: Response, extra: readonly string[] = []): Promise<ErrorAnswer> {
+	const text = await response.text();
+	expect(response.headers.get("content-type")).toBe("application/json");
+	expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9a-f]{32}$/);
+	expect(response.headers.get("cache-control")).toBe("no-store");
+	const body = JSON.parse(text) as { error: Record<string, unknown> };
+	expect(Object.keys(body)).toEqual(["error"]);
+	expect(Object.keys(body.error).sort()).toEqual(["code", "message", "param", "type", ...extra].sort());
+	expect(typeof body.error.message).toBe("string");
+	expect((body.error.message as string).length).toBeGreaterThan(10);
+	expect(typeof body.error.type).toBe("string");
+	expect(typeof body.error.code).toBe("string");
+	expect(body.error.param === null || typeof body.error.param === "string").toBe(true);
+	return { status: response.status, headers: response.headers, error: body.error };
+}
+
+/** Nothing was charged and nothing is held: the account has all that was paid in. */
+export async function expectUncharged(service: TestService, accountId: string): Promise<void> {
+	await service.settled();
+	const balance = await service.balance(accountId);
+	expect({ spent: Number(balance.spent), held: Number(balance.held) }).toEqual({ spent: 0, held: 0 });
+	for (const row of await service.usage(accountId)) expect(Number(row.charged_nano_usd)).toBe(0);
+}
+
+/**
+ * The one row of an account's only request, once all is settled: its charge is what the account spent, nothing is held,
+ * and the books hold.
+ */
+export async function onlyUsage(
+	service: TestService,
+	accountId: string,
+): Promise<Record<string, string | number | null>> {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	expect(rows).toHaveLength(1);
+	const [row] = rows;
+	if (row === undefined) throw new Error("no row");
+	const balance = await service.balance(accountId);
+	expect(Number(balance.spent)).toBe(Number(row.charged_nano_usd));
+	expect(Number(balance.held)).toBe(0);
+	expect(Number(balance.available)).toBe(Number(balance.balance));
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	return row;
+}

@@ -1,0 +1,117 @@
+import { connect } from "node:net";
+import { waitFor } from "./wait.ts";
+
+/** A client on a bare socket: what it sends and what it sees are bytes. */
+export interface RawClient {
+	/** Everything received so far. */
+	text(): string;
+	/** Resolves with everything received once `part` is in it; rejects after the deadline. */
+	until(part: string, deadlineMs?: number): Promise<string>;
+	/** Resolves with everything received when the server has closed. */
+	ended(deadlineMs?: number): Promise<string>;
+	write(data: string | Uint8Array): void;
+	/** Reads nothing from now on. */
+	stall(): void;
+	resume(): void;
+	/** Goes without a word, as a killed process does. */
+	leave(): void;
+}
+
+/** An answer taken apart, with the chunks of its body joined. */
+export interface RawResponse {
+	readonly status: number;
+	readonly headers: Headers;
+	readonly body: string;
+}
+
+export async function openRaw(url: string, request: string | Uint8Array): Promise<RawClient> {
+	const { hostname, port } = new URL(url);
+	const received: Buffer[] = [];
+	let closed = false;
+	const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+	socket.on("data", (bytes) => void received.push(Buffer.from(bytes)));
+	socket.on("error", () => {});
+	socket.on("close", () => {
+		closed = true;
+	});
+	socket.on("end", () => {
+		closed = true;
+	});
+	await new Promise<void>((resolve, reject) => {
+		socket.once("connect", () => resolve());
+		socket.once("error", reject);
+	});
+	socket.write(request);
+	const text = () => Buffer.concat(received).toString("utf8");
+	return {
+		text,
+		async until(part, deadlineMs = 5_000) {
+			await waitFor(() => text().includes(part) || closed, `${JSON.stringify(part)} in ${text()}`, deadlineMs);
+			if (!text().includes(part)) throw new Error(`closed before ${JSON.stringify(part)}: ${text()}`);
+			return text();
+		},
+		async ended(deadlineMs = 5_000) {
+			await waitFor(() => closed, "the server to close", deadlineMs);
+			return text();
+		},
+		write: (data) => void socket.write(data),
+		stall: () => void socket.pause(),
+		resume: () => void socket.resume(),
+		leave: () => void socket.resetAndDestroy(),
+	};
+}
+
+/** The bytes of a POST with a JSON body. */
+export function rawPost(path: string, secret: string, body: unknown, headers: Record<string, string> = {}): string {
+	const text = typeof body === "string" ? body : JSON.stringify(body);
+	const all: Record<string, string> = {
+		host: "test.example",
+		authorization: `Bearer ${secret}`,
+		"content-type": "application/json",
+		"content-length": String(Buffer.byteLength(text)),
+		...headers,
+	};
+	const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+	return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
+}
+
+/** Takes the first answer in `text` apart. */
+export function parseRaw(text: string): RawResponse {
+	const end = text.indexOf("\r\n\r\n");
+	if (end < 0) throw new Error(`no whole header in ${JSON.stringify(text)}`);
+	const [first = "", ...lines] = text.slice(0, end).split("\r\n");
+	const headers = new Headers();
+	for (const line of lines) headers.append(line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim());
+	const rest = text.slice(end + 4);
+	const body = headers.get("transfer-encoding") === "chunked" ? joinChunks(rest) : rest;
+	return { status: Number(first.split(" ")[1]), headers, body };
+}
+
+/** Chunk sizes count bytes. */
+function joinChunks(text: string): string {
+	const bytes = Buffer.from(text);
+	let at = 0;
+	let body = "";
+	while (at < bytes.length) {
+		const lineEnd = bytes.indexOf("\r\n", at);
+		const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
+		if (!(size > 0)) break;
+		body += bytes.toString("utf8", lineEnd + 2, lineEnd + 2 + size);
+		at = lineEnd + 2 + size + 2;
+	}
+	return body;
+}
+
+/** The events of a stream's body: parsed JSON, comments as `":"`, and `"[DONE]"`. Throws on anything else. */
+export function eventsOf(body: string): unknown[] {
+	return body
+		.split("\n\n")
+		.filter((event) => event !== "")
+		.map((event) => {
+			if (/^: ?$/.test(event)) return ":";
+			if (event === "data: [DONE]") return "[DONE]";
+			if (!/^data: \{[^\r\n]*\}$/.test(event))
+				throw new Error(`not an event of the interface: ${JSON.stringify(event)}`);
+			return JSON.parse(event.slice(6));
+		});
+}

@@ -9,11 +9,14 @@ import type { Catalog, FixedCatalog } from "./catalog/catalog.ts";
 import { createCatalog, createFixedCatalog } from "./catalog/catalog.ts";
 import { watchCatalog } from "./catalog/watch.ts";
 import type { Config } from "./config.ts";
+import { createConsole } from "./console/console.ts";
+import { createPages } from "./console/pages.ts";
 import type { Database } from "./db/database.ts";
 import { createDatabase } from "./db/database.ts";
 import { startEmbeddedPostgres } from "./db/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { createAuthenticate } from "./gateway/authenticate.ts";
+import { createChatAs } from "./gateway/chat-as.ts";
 import { createOpenStreams } from "./gateway/open-streams.ts";
 import { createDigest } from "./keys/digest.ts";
 import { createFailedAttempts } from "./keys/failed-attempts.ts";
@@ -45,6 +48,11 @@ export interface App {
 	readonly tenure: Tenure;
 	/** Reads the catalogue's file again. */
 	reload(): Promise<void>;
+	/**
+	 * Serves on, but makes every answer the last one of its connection, so that clients take their next request
+	 * elsewhere: a connection that is closed while it is idle can meet the next request half-way.
+	 */
+	sendAway(): void;
 	/** Stops admitting, drains for `config.drainMs`, hands everything back, stops what it started. Harmless when repeated. */
 	stop(): Promise<void>;
 }
@@ -53,6 +61,9 @@ export interface App {
 const FORCED_STOP_MS = 2_000;
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
 const UNFLUSHED_WARNING_MS = 5_000;
+
+/** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
+const STATEMENT_DEADLINE_MS_MAX = 5_000;
 
 /** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
 export async function createApp(
@@ -80,7 +91,14 @@ async function build(
 	const secrets = loadOrCreateSecrets(config);
 	const databaseUrl = config.databaseUrl ?? (await embeddedUrl(config, log, ends));
 	await migrate({ log }, databaseUrl);
-	const db = createDatabase({ clock, log }, { url: databaseUrl, applicationName: `tollgate ${secrets.instanceId}` });
+	const db = createDatabase(
+		{ clock, log },
+		{
+			url: databaseUrl,
+			applicationName: `tollgate ${secrets.instanceId}`,
+			statementDeadlineMs: Math.min(STATEMENT_DEADLINE_MS_MAX, config.leaseTtlMs / 4),
+		},
+	);
 	ends.push(() => db.end());
 
 	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log }, ends);
@@ -117,8 +135,9 @@ async function build(
 		onSettled: (event) => stats.record(event),
 	});
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
+	const digest = createDigest(secrets.keyPepper);
 	const authenticate = createAuthenticate(
-		{ keyring, digest: createDigest(secrets.keyPepper), failedAttempts },
+		{ keyring, digest, failedAttempts, clock },
 		{ serviceName: config.serviceName },
 	);
 	const reconciler = createReconciler({ check: () => reconcile(db.hot), clock, log });
@@ -146,7 +165,7 @@ async function build(
 			booksOk: () => reconciler.last()?.ok,
 		}),
 	);
-	const server = startServer(config, {
+	const gateway = {
 		authenticate,
 		catalog,
 		admission,
@@ -156,14 +175,37 @@ async function build(
 		log,
 		stats,
 		limits: () => catalog.limits(),
+	};
+	const people = createConsole({
+		config,
+		db,
+		clock,
+		log,
+		catalog,
+		upstreams,
+		digest,
+		consoleSecret: secrets.consoleSecret,
+		chatAs: createChatAs({ ...gateway, keyring }),
+		listeningAt: () => addressOf(config.host, server.port),
+	});
+	ends.push(() => people.stop());
+	let sendsAway = false;
+	const endsConnections = () => sendsAway;
+	const pages = createPages({ log }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
+	const server = startServer(config, {
+		...gateway,
+		hot: db.hot,
 		health,
 		metrics,
+		console: people,
+		pages,
+		endsConnections,
 	});
 	ends.push(() => server.stop(true));
 
 	let stopping: Promise<void> | undefined;
 	return {
-		url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${server.port}`,
+		url: addressOf(config.host, server.port),
 		config,
 		secrets,
 		db,
@@ -173,8 +215,12 @@ async function build(
 		async reload() {
 			await catalog.reload();
 		},
+		sendAway() {
+			sendsAway = true;
+		},
 		stop() {
 			stopping ??= (async () => {
+				people.shutDown();
 				const drained = tenure.stop(config.drainMs + FORCED_STOP_MS);
 				await Promise.race([Promise.all([server.stop(), drained]), Bun.sleep(config.drainMs)]);
 				// Who is still here gets an error event and the usage so far.
@@ -186,6 +232,10 @@ async function build(
 			return stopping;
 		},
 	};
+}
+
+function addressOf(host: string, port: number | undefined): string {
+	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 function settlementsLate(tenure: Tenure): string | undefined {

@@ -9,6 +9,8 @@ import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
+import type { NanoUsd } from "./money/nano-usd.ts";
+import { parseUsd } from "./money/nano-usd.ts";
 
 export type JournalMode = "process" | "host" | "remote";
 
@@ -39,6 +41,8 @@ export interface Config {
 	/** Origin under which people reach the service, without a slash at the end. */
 	readonly publicUrl: string | null;
 	readonly drainMs: number;
+	/** Transfers from this amount on are confirmed by two operators; null: one is enough. */
+	readonly topUpSecondLook: NanoUsd | null;
 	readonly stripeSecretKey: string | null;
 	/** More than one while a secret is being rolled. */
 	readonly stripeWebhookSecrets: readonly string[];
@@ -111,6 +115,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("LOG_LEVEL", "info", "debug, info, warn or error"),
 	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
 	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
+	variable("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
 	variable("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	variable("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),
 	variable("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"),
@@ -157,6 +162,7 @@ export function loadConfig(env: Environment = process.env, cwd: string = process
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
+		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
 		stripeSecretKey: read.text("STRIPE_SECRET_KEY"),
 		stripeWebhookSecrets: Object.freeze(read.list("STRIPE_WEBHOOK_SECRET")),
 		stripeApiBase: withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"])),
@@ -265,6 +271,12 @@ function isNetwork(text: string): boolean {
 	const version = isIP(address);
 	if (version === 0 || rest.length > 0) return false;
 	return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+function amountOf(text: string | null, problems: string[]): NanoUsd | null {
+	const amount = text === null ? null : parseUsd(text);
+	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, as 10000");
+	return amount ?? null;
 }
 
 function withoutSlash(url: string | null): string | null {

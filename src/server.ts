@@ -1,6 +1,8 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
 import type { Config } from "./config.ts";
+import type { Console } from "./console/console.ts";
+import type { Pages } from "./console/pages.ts";
 import { createClientAddress } from "./gateway/client-address.ts";
 import type { Connection } from "./gateway/exchange.ts";
 import { IDLE_TIMEOUT_S } from "./gateway/exchange.ts";
@@ -13,6 +15,10 @@ import type { Metrics } from "./ops/metrics.ts";
 export interface ServerDeps extends Omit<GatewayDeps, "connectionOf"> {
 	health(): HealthReport;
 	metrics: Metrics;
+	console: Pick<Console, "handle">;
+	pages: Pages;
+	/** True once every answer is to be the last one of its connection. */
+	endsConnections(): boolean;
 }
 
 /** Bun answers a larger body with an empty 413; ours comes first and has our shape. */
@@ -37,17 +43,24 @@ export function startServer(config: Config, deps: ServerDeps): Server<undefined>
 		.get("/readyz", () => healthResponse(deps.health()))
 		.get("/metrics", ({ request }) => metricsResponse(request, config.metricsToken, deps.metrics))
 		.use(createGateway({ ...deps, connectionOf }))
-		.all("/*", ({ request }) => notFound(request), { parse: "none" });
+		.all("/api/*", ({ request }) => deps.console.handle(connectionOf(request)), { parse: "none" })
+		.all("/*", async ({ request }) => (await deps.pages.respond(request)) ?? notFound(request), { parse: "none" });
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,
 		reusePort: config.workers > 1,
 		idleTimeout: IDLE_TIMEOUT_S,
 		maxRequestBodySize: deps.limits().bodyBytesMax + BODY_MARGIN_BYTES,
-		fetch: http.fetch,
+		fetch: (request) => (deps.endsConnections() ? lastAnswer(http.fetch(request)) : http.fetch(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
 	return server;
+}
+
+async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
+	const response = await answer;
+	response.headers.set("connection", "close");
+	return response;
 }
 
 /** Open to anyone who reaches the port unless a token is configured. */

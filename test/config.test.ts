@@ -56,6 +56,7 @@ describe("loadConfig", () => {
 			logLevel: "info",
 			publicUrl: null,
 			drainMs: 25_000,
+			topUpSecondLook: null,
 			stripeSecretKey: null,
 			stripeWebhookSecrets: [],
 			stripeApiBase: null,

@@ -1,0 +1,159 @@
+import Stripe from "stripe";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { NANO_PER_CENT } from "./stripe-books.ts";
+import { collectRefunds, takeStripeEvent } from "./stripe-events.ts";
+import { rejectTopUp, type TopUpRecord } from "./top-ups.ts";
+
+/** Top-ups by card, paid on Stripe's own page. No card number ever comes near this service. */
+export interface CardPayments {
+	/** Gives the amount back. Fault invalid_request unless it is whole cents. */
+	wholeCents(amount: NanoUsd): NanoUsd;
+	/** Opens the page where a pending top-up is paid; gives its address. `back` + "done" or "cancelled" is where it leads. */
+	checkout(topUp: TopUpRecord, payer: { email: string; back: string }): Promise<string>;
+	/** Closes that page, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
+	expire(topUpId: string): Promise<void>;
+	/** POST of Stripe's. 2xx only after everything that follows from the event is committed. */
+	webhook(request: Request): Promise<Response>;
+	/** Takes what refunds still owe from accounts whose credit was lent out when they came. */
+	collect(): Promise<void>;
+}
+
+export interface CardPaymentsOptions {
+	readonly secretKey: string;
+	/** More than one while a secret is being rolled. */
+	readonly webhookSecrets: readonly string[];
+	/** Another address of Stripe's interface, for tests. */
+	readonly apiBase: string | null;
+	readonly serviceName: string;
+}
+
+const TIMEOUT_MS = 20_000;
+const RETRIES_MAX = 2;
+const EVENT_BYTES_MAX = 1024 * 1024;
+
+export function createCardPayments(
+	deps: { hot: Hot; tx: Transactional; log: Log },
+	options: CardPaymentsOptions,
+): CardPayments {
+	const { hot, tx, log } = deps;
+	const stripe = connect(options);
+	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
+
+	/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
+	async function verified(body: string, signature: string): Promise<Stripe.Event | undefined> {
+		for (const secret of options.webhookSecrets) {
+			try {
+				return await stripe.webhooks.constructEventAsync(body, signature, secret);
+			} catch (error) {
+				if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw error;
+			}
+		}
+		return undefined;
+	}
+
+	return {
+		wholeCents(amount) {
+			if (amount % NANO_PER_CENT === 0) return amount;
+			throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param: "usd" });
+		},
+
+		async checkout(topUp, { email, back }) {
+			try {
+				const page = await stripe.checkout.sessions.create(
+					{
+						mode: "payment",
+						client_reference_id: topUp.id,
+						customer_email: email,
+						line_items: [
+							{
+								quantity: 1,
+								price_data: {
+									currency: "usd",
+									unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
+									product_data: { name: `Prepaid credit, ${options.serviceName}` },
+								},
+							},
+						],
+						metadata: { top_up: topUp.id, account: topUp.accountId },
+						payment_intent_data: { metadata: { top_up: topUp.id, account: topUp.accountId } },
+						success_url: `${back}done`,
+						cancel_url: `${back}cancelled`,
+					},
+					{ idempotencyKey: topUp.id },
+				);
+				if (page.url === null) throw new Error("the payment page has no address");
+				// Stored before anybody can pay: without this row a payment is not taken for this top-up.
+				await hot`
+					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
+				return page.url;
+			} catch (error) {
+				await rejectTopUp(hot, topUp.id, "stripe");
+				throw paymentServiceFault(error);
+			}
+		},
+
+		async expire(topUpId) {
+			const [row] = await hot<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
+			if (row === undefined) return;
+			try {
+				await stripe.checkout.sessions.expire(row.id);
+			} catch (error) {
+				if (error instanceof Stripe.errors.StripeInvalidRequestError)
+					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });
+				throw paymentServiceFault(error);
+			}
+		},
+
+		async webhook(request) {
+			const length = Number(request.headers.get("content-length") ?? Number.NaN);
+			if (!(length <= EVENT_BYTES_MAX)) throw new Fault("payload_too_large", "The event is too large.");
+			// The signature is over these very bytes.
+			const body = await request.text();
+			const event = await verified(body, request.headers.get("stripe-signature") ?? "");
+			if (event === undefined) throw new Fault("invalid_request", "The signature is not valid.");
+			if (event.livemode !== isLive)
+				throw new Fault("invalid_request", "The event is of another mode than this service's key.");
+			const outcome = await takeStripeEvent(tx, event);
+			const fields = { event: event.id, type: event.type, outcome };
+			if (outcome === "applied" || outcome === "ignored" || outcome === "known") log.info("a payment event", fields);
+			else log.warn("a payment event was refused", fields);
+			return Response.json({ received: true });
+		},
+
+		collect: () => collectRefunds(tx),
+	};
+}
+
+function connect({ secretKey, apiBase }: CardPaymentsOptions): Stripe {
+	const url = apiBase === null ? undefined : new URL(apiBase);
+	return new Stripe(secretKey, {
+		httpClient: Stripe.createFetchHttpClient(),
+		timeout: TIMEOUT_MS,
+		maxNetworkRetries: RETRIES_MAX,
+		telemetry: false,
+		...(url === undefined
+			? {}
+			: {
+					host: url.hostname,
+					port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
+					protocol: url.protocol === "https:" ? ("https" as const) : ("http" as const),
+				}),
+	});
+}
+
+/** Stripe's own words stay in the log. */
+function paymentServiceFault(error: unknown): Fault {
+	return new Fault(
+		"service_unavailable",
+		"The payment service did not answer. Nothing was charged. Please try again.",
+		{
+			cause: error,
+			private: String(error),
+			retryAfterS: 5,
+		},
+	);
+}

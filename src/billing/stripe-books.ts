@@ -1,0 +1,150 @@
+import { sql } from "drizzle-orm";
+import { newId } from "../base/id.ts";
+import type { Transactional } from "../db/database.ts";
+
+/** One open transaction. */
+export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
+
+export const NANO_PER_CENT = 10_000_000;
+const ACTOR = "stripe";
+
+/** A card top-up that a payment belongs to, with its account locked. */
+export interface PaidTopUp {
+	readonly id: string;
+	readonly accountId: string;
+	readonly amountNanoUsd: number;
+	/** Card payments are whole cents. */
+	readonly amountCents: number;
+	readonly method: string;
+	readonly state: string;
+}
+
+/** Rows of a statement inside the transaction. */
+export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>): Promise<Row[]> {
+	return (await tx.execute(query)) as unknown as Row[];
+}
+
+/** Locks top-up, account and budget, in the order that everything locks them in. */
+export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
+	const [row] = await rowsOf<{ id: string; account_id: string; amount: string; method: string; state: string }>(
+		tx,
+		sql`select id, account_id, amount_nano_usd as amount, method, state from top_up where id = ${id} for update`,
+	);
+	if (row === undefined) return undefined;
+	await tx.execute(sql`select 1 from account where id = ${row.account_id} for update`);
+	await tx.execute(sql`select 1 from budget where id = ${row.account_id} for update`);
+	return {
+		id: row.id,
+		accountId: row.account_id,
+		amountNanoUsd: Number(row.amount),
+		amountCents: Math.floor(Number(row.amount) / NANO_PER_CENT),
+		method: row.method,
+		state: row.state,
+	};
+}
+
+/** The money is there: whatever was thought of the top-up before, it becomes credit once. */
+export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<void> {
+	if (topUp.state === "rejected")
+		await tx.execute(
+			sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id}`,
+		);
+	if (topUp.state === "rejected" || topUp.state === "pending")
+		await tx.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
+}
+
+/** Books what a payment's refunds and disputes owe, as far as it is not booked. Locks are held by the caller. */
+export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
+	await settleRefund(tx, paymentId, topUp);
+	const disputes = await rowsOf<Dispute>(
+		tx,
+		sql`select id, amount_cents, state, booked, suspended from stripe_dispute where payment_id = ${paymentId} order by id for update`,
+	);
+	for (const dispute of disputes) await settleDispute(tx, topUp, dispute);
+	await setState(tx, paymentId, topUp);
+}
+
+interface Dispute {
+	id: string;
+	amount_cents: string;
+	state: "open" | "won" | "lost";
+	booked: "nothing" | "taken" | "returned";
+	suspended: boolean;
+}
+
+/**
+ * A refund takes what no instance holds at this moment and asks for the rest back; what it still owes is collected
+ * later. So it never makes a running request's money disappear, and no account is overdrawn by it.
+ */
+async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
+	const [row] = await rowsOf<{ refunded: string; booked: string; free: string }>(
+		tx,
+		sql`select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free
+			from stripe_payment p join budget b on b.id = ${topUp.accountId} where p.id = ${paymentId} for update of p`,
+	);
+	if (row === undefined) return;
+	const booked = Number(row.booked);
+	const owed = Math.min(Number(row.refunded), topUp.amountCents) - booked;
+	if (owed <= 0) return;
+	const taken = Math.max(0, Math.min(owed, Math.floor(Number(row.free) / NANO_PER_CENT)));
+	if (taken > 0) {
+		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
+		await tx.execute(sql`
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${-taken * NANO_PER_CENT}::bigint, ${ref}, ${ACTOR}, ${topUp.id}, false)`);
+		await tx.execute(
+			sql`update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`,
+		);
+	}
+	if (taken < owed)
+		await tx.execute(sql`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`);
+}
+
+/** A dispute takes its amount at once, spent or not, and stops the account until it is decided. */
+async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
+	const nano = Number(dispute.amount_cents) * NANO_PER_CENT;
+	const book = (amount: number, ref: string) =>
+		tx.execute(sql`
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.id}, true)`);
+	if (dispute.booked === "nothing" && dispute.state !== "won") {
+		await book(-nano, `stripe-dispute:${dispute.id}`);
+		const suspended = await changeState(tx, topUp.accountId, "active", "suspended");
+		await tx.execute(
+			sql`update stripe_dispute set booked = 'taken', suspended = ${suspended} where id = ${dispute.id}`,
+		);
+	} else if (dispute.booked === "taken" && dispute.state === "won") {
+		await book(nano, `stripe-dispute:${dispute.id}:won`);
+		await tx.execute(sql`update stripe_dispute set booked = 'returned' where id = ${dispute.id}`);
+		await passOnSuspension(tx, topUp.accountId, dispute);
+	}
+}
+
+/** The account is active again unless another dispute is open or lost, which then answers for the suspension. */
+async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
+	if (!dispute.suspended) return;
+	const [other] = await rowsOf<{ id: string }>(
+		tx,
+		sql`select d.id from stripe_dispute d join stripe_payment p on p.id = d.payment_id join top_up t on t.id = p.top_up_id
+			where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' order by d.id limit 1`,
+	);
+	if (other === undefined) await changeState(tx, accountId, "suspended", "active");
+	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);
+}
+
+/** True if the account was in state `from`. */
+async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
+	const rows = await rowsOf(
+		tx,
+		sql`with a as (update account set state = ${to} where id = ${accountId} and state = ${from} returning id, account_fields(account) as fields)
+			select control_append('account', a.id, a.fields) from a`,
+	);
+	return rows.length > 0;
+}
+
+/** What the top-up is called after all that. */
+async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
+	await tx.execute(sql`
+		update top_up t set state = case
+			when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.booked = 'taken') then 'disputed'
+			when p.refunded_cents >= ${topUp.amountCents}::bigint then 'refunded' else 'confirmed' end
+		from stripe_payment p where p.id = ${paymentId} and t.id = ${topUp.id} and t.state in ('confirmed', 'refunded', 'disputed')`);
+}

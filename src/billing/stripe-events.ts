@@ -1,0 +1,186 @@
+import { sql } from "drizzle-orm";
+import type Stripe from "stripe";
+import { newId } from "../base/id.ts";
+import type { Transactional } from "../db/database.ts";
+import { confirmPaid, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+
+/** `applied`, `ignored` (nothing to do), or in words why it was refused. */
+type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
+
+const DEADLOCK = "40P01";
+const ATTEMPTS_MAX = 5;
+const COLLECTED_AT_ONCE_MAX = 100;
+const CURRENCY = "usd";
+
+/**
+ * Takes one verified event, once: its id, all that follows from it and its line in the audit log are committed together.
+ * Gives `applied`, `ignored`, `known`, or why it was refused. What is refused is not sent again: it would be refused again.
+ */
+export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await db.transaction((tx) => take(tx, event));
+		} catch (error) {
+			if (attempt >= ATTEMPTS_MAX || codeOf(error) !== DEADLOCK) throw error;
+		}
+	}
+}
+
+/**
+ * Refunds that came while the credit was lent out to instances: takes what has come back meanwhile. Books as well what
+ * two events about one payment, taken in at the same moment, left to each other.
+ */
+export async function collectRefunds(db: Transactional): Promise<void> {
+	const owed = (await db.execute(sql`
+		select p.id, p.top_up_id from stripe_payment p join top_up t on t.id = p.top_up_id
+		where p.booked_refund_cents < least(p.refunded_cents, t.amount_nano_usd / 10000000)
+			or exists (select 1 from stripe_dispute d where d.payment_id = p.id
+				and ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won')))
+		order by p.id limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
+	for (const { id, top_up_id } of owed) {
+		await db.transaction(async (tx) => {
+			const topUp = await lockTopUp(tx, top_up_id);
+			if (topUp !== undefined) await settlePayment(tx, id, topUp);
+		});
+	}
+}
+
+async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
+	const fresh = await rowsOf(
+		tx,
+		sql`insert into stripe_event (id, type, outcome, detail) values (${event.id}, ${event.type}, '', '{}'::jsonb)
+			on conflict do nothing returning id`,
+	);
+	if (fresh.length === 0) return "known";
+	const { outcome, subject, detail } = await apply(tx, event);
+	const json = JSON.stringify({ ...detail, event: event.id, outcome });
+	await tx.execute(
+		sql`update stripe_event set outcome = ${outcome}, detail = ${JSON.stringify(detail)}::text::jsonb where id = ${event.id}`,
+	);
+	if (outcome !== "ignored") {
+		await tx.execute(sql`
+			insert into audit_event (id, actor, action, subject, account_id, ip, detail)
+			select ${newId("aud")}, 'stripe', ${`stripe.${event.type}`}, ${subject}, (select t.account_id from top_up t where t.id = ${subject}), null, ${json}::text::jsonb`);
+	}
+	return outcome;
+}
+
+function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
+	switch (event.type) {
+		case "checkout.session.completed":
+		case "checkout.session.async_payment_succeeded":
+			return paid(tx, event.data.object);
+		case "checkout.session.async_payment_failed":
+		case "checkout.session.expired":
+			return closed(tx, event.data.object);
+		case "charge.refunded":
+			return refunded(tx, event.data.object);
+		case "charge.dispute.created":
+		case "charge.dispute.updated":
+		case "charge.dispute.closed":
+		case "charge.dispute.funds_withdrawn":
+		case "charge.dispute.funds_reinstated":
+			return disputed(tx, event.data.object);
+		default:
+			return Promise.resolve({ outcome: "ignored", subject: "", detail: {} });
+	}
+}
+
+/** Credit is given for exactly what was asked, in the currency that it was asked in, once. */
+async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
+	const paymentId = idOf(session.payment_intent);
+	const topUpId = session.client_reference_id ?? "";
+	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
+	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
+	if (session.payment_status !== "paid") return result("ignored");
+	if (paymentId === null) return result("refused: no payment is named");
+	const [page] = await rowsOf<{ top_up_id: string }>(
+		tx,
+		sql`select top_up_id from stripe_checkout where id = ${session.id}`,
+	);
+	if (page === undefined || page.top_up_id !== topUpId) return result("refused: this payment page is not ours");
+	const topUp = await lockTopUp(tx, topUpId);
+	if (topUp === undefined || topUp.method !== "card") return result("refused: there is no such card top-up");
+	if (session.currency !== CURRENCY) return result("refused: another currency");
+	if (session.amount_total !== topUp.amountCents) return result("refused: another amount");
+	const [row] = await rowsOf<{ top_up_id: string }>(
+		tx,
+		sql`insert into stripe_payment as p (id, top_up_id)
+			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
+			on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`,
+	);
+	if (row === undefined) return result("refused: the top-up was paid by another payment");
+	if (row.top_up_id !== topUpId) return result("refused: the payment has paid another top-up");
+	await confirmPaid(tx, topUp);
+	await settlePayment(tx, paymentId, topUp);
+	return result("applied");
+}
+
+/** Nothing was paid and nothing can be paid any more. */
+async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
+	const rows = await rowsOf<{ id: string }>(
+		tx,
+		sql`update top_up t set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
+			from stripe_checkout c where c.id = ${session.id} and t.id = c.top_up_id and t.state = 'pending' returning t.id`,
+	);
+	const subject = rows[0]?.id ?? session.client_reference_id ?? "";
+	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
+}
+
+/** The event carries the sum of all refunds so far, so the largest one that was heard of is right. */
+async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
+	const paymentId = idOf(charge.payment_intent);
+	const facts = { charge: charge.id, payment: paymentId, refunded: charge.amount_refunded, currency: charge.currency };
+	if (paymentId === null) return { outcome: "ignored", subject: "", detail: facts };
+	if (charge.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
+	const topUpId = await topUpOfPayment(tx, paymentId);
+	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
+	await tx.execute(
+		sql`insert into stripe_payment as p (id, refunded_cents) values (${paymentId}, ${charge.amount_refunded}::bigint)
+			on conflict (id) do update set refunded_cents = greatest(p.refunded_cents, excluded.refunded_cents)`,
+	);
+	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
+	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+}
+
+async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outcome> {
+	const paymentId = idOf(dispute.payment_intent);
+	const facts = { dispute: dispute.id, payment: paymentId, amount: dispute.amount, status: dispute.status };
+	const state = disputeState(dispute.status);
+	// An inquiry takes no money.
+	if (paymentId === null || state === undefined) return { outcome: "ignored", subject: paymentId ?? "", detail: facts };
+	if (dispute.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
+	const topUpId = await topUpOfPayment(tx, paymentId);
+	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
+	await tx.execute(sql`insert into stripe_payment (id) values (${paymentId}) on conflict do nothing`);
+	await tx.execute(
+		sql`insert into stripe_dispute as d (id, payment_id, amount_cents, state)
+			values (${dispute.id}, ${paymentId}, ${dispute.amount}::bigint, ${state})
+			on conflict (id) do update set state = case when d.state = 'open' then excluded.state else d.state end`,
+	);
+	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
+	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+}
+
+function disputeState(status: string): "open" | "won" | "lost" | undefined {
+	if (status === "won" || status === "lost") return status;
+	return status === "needs_response" || status === "under_review" ? "open" : undefined;
+}
+
+async function topUpOfPayment(tx: Transaction, paymentId: string): Promise<string | null> {
+	const [row] = await rowsOf<{ top_up_id: string | null }>(
+		tx,
+		sql`select top_up_id from stripe_payment where id = ${paymentId}`,
+	);
+	return row?.top_up_id ?? null;
+}
+
+function idOf(value: string | { id: string } | null | undefined): string | null {
+	return typeof value === "string" ? value : (value?.id ?? null);
+}
+
+/** Drizzle wraps what the driver throws. */
+function codeOf(error: unknown): unknown {
+	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+	return code ?? cause?.code;
+}

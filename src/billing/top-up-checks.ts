@@ -1,0 +1,70 @@
+import { sql } from "drizzle-orm";
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Transactional } from "../db/database.ts";
+import { isLabel } from "../keys/key-settings.ts";
+import { faultOfSql } from "../keys/sql-fault.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { lockTopUp, rowsOf } from "./stripe-books.ts";
+
+export interface TransferCheck {
+	readonly topUpId: string;
+	/** The bank's number of the transaction. */
+	readonly transactionReference: string;
+	/** The operator who saw it. */
+	readonly operatorId: string;
+}
+
+const REFERENCE_CHARS_MAX = 200;
+
+/**
+ * An operator saw the transfer on the bank's statement. It becomes credit, or waits for a second operator if its amount
+ * is at least `secondLookFrom`. Faults: not_found; conflict if it was decided, if it is a card's, if the transaction paid
+ * another top-up, if the second look names another transaction or comes from the same operator.
+ */
+export async function confirmTransfer(
+	db: Transactional,
+	check: TransferCheck,
+	secondLookFrom: NanoUsd | null,
+): Promise<{ secondLookNeeded: boolean }> {
+	const { topUpId, transactionReference, operatorId } = check;
+	if (!isLabel(transactionReference, REFERENCE_CHARS_MAX)) {
+		throw new Fault("invalid_request", "A transaction's reference is one line of text.", {
+			param: "transactionReference",
+		});
+	}
+	try {
+		return await db.transaction(async (tx) => {
+			const topUp = await lockTopUp(tx, topUpId);
+			if (topUp === undefined) throw new Fault("not_found", `There is no top-up ${topUpId}.`);
+			if (topUp.method === "card")
+				throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
+			if (topUp.state !== "pending") throw new Fault("conflict", `The top-up is ${topUp.state} already.`);
+			const [row] = await rowsOf<{ transaction_reference: string; first_by: string }>(
+				tx,
+				sql`select transaction_reference, first_by from top_up_check where top_up_id = ${topUpId}`,
+			);
+			const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
+			if (row === undefined) {
+				await tx.execute(sql`
+					insert into top_up_check (top_up_id, transaction_reference, first_by)
+					values (${topUpId}, ${transactionReference}, ${operatorId})`);
+				if (needsTwo) return { secondLookNeeded: true };
+			} else {
+				if (row.transaction_reference !== transactionReference)
+					throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
+				if (row.first_by === operatorId && needsTwo)
+					throw new Fault("conflict", "A second operator must look at this one.");
+				await tx.execute(sql`
+					update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
+			}
+			await tx.execute(sql`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`);
+			return { secondLookNeeded: false };
+		});
+	} catch (error) {
+		const cause =
+			error instanceof Error && error.cause !== undefined && !(error instanceof Fault) ? error.cause : error;
+		if (cause instanceof Fault) throw cause;
+		throw faultOfSql(cause, "This transaction has paid another top-up already.");
+	}
+}

@@ -1,0 +1,185 @@
+import { betterAuth } from "better-auth";
+import { drizzleAdapter } from "better-auth/adapters/drizzle";
+import { APIError, createAuthMiddleware } from "better-auth/api";
+import { twoFactor } from "better-auth/plugins";
+import { newId } from "../base/id.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
+import type { Mailer } from "./mailer.ts";
+import * as tables from "./user.sql.ts";
+
+export type Auth = ReturnType<typeof createAuth>;
+
+export interface AuthDeps {
+	readonly tx: Transactional;
+	readonly hot: Hot;
+	readonly log: Log;
+	readonly mailer: Mailer;
+}
+
+export interface AuthOptions {
+	readonly config: Config;
+	readonly secret: string;
+	/** Where people reach the service. */
+	readonly origin: string;
+	/** All origins whose pages are ours. */
+	readonly origins: readonly string[];
+}
+
+/** Carries the client's address to the rate limiter; whatever a client sends under this name is replaced. */
+export const ADDRESS_HEADER = "x-tollgate-client-address";
+
+const SESSION_S = 7 * 24 * 3600;
+const SESSION_RENEWED_AFTER_S = 24 * 3600;
+const VERIFICATION_S = 24 * 3600;
+const RESET_S = 3600;
+export const PASSWORD_CHARS_MIN = 12;
+export const PASSWORD_CHARS_MAX = 128;
+/** Attempts to sign in to one account within a window, from whatever addresses. */
+const ATTEMPTS_MAX = 20;
+const ATTEMPT_WINDOW_MS = 10 * 60_000;
+
+/** Left out: what would show or end sessions by their tokens, and what changes who a person is. */
+const DISABLED_PATHS = [
+	"/list-sessions",
+	"/revoke-session",
+	"/revoke-sessions",
+	"/revoke-other-sessions",
+	"/change-email",
+	"/delete-user",
+	"/delete-user/callback",
+	"/get-access-token",
+	"/refresh-token",
+	"/account-info",
+];
+
+/** Sign-in. Sessions are rows that are read each time, so that ending one ends it at once. */
+export function createAuth(deps: AuthDeps, options: AuthOptions) {
+	const { mailer, log } = deps;
+	const { config, origin } = options;
+	const isHttps = origin.startsWith("https://");
+	return betterAuth({
+		appName: config.serviceName,
+		baseURL: origin,
+		basePath: "/api/auth",
+		secret: options.secret,
+		trustedOrigins: [...options.origins],
+		telemetry: { enabled: false },
+		logger: { log: (level, message) => log.debug("sign-in", { level, detail: message }) },
+		database: drizzleAdapter(deps.tx, {
+			provider: "pg",
+			schema: {
+				user: tables.consoleUser,
+				session: tables.session,
+				account: tables.authAccount,
+				verification: tables.verification,
+				rateLimit: tables.rateLimit,
+				twoFactor: tables.twoFactor,
+			},
+		}),
+		user: {
+			additionalFields: { operator: { type: "boolean", required: false, defaultValue: false, input: false } },
+		},
+		emailAndPassword: {
+			enabled: true,
+			disableSignUp: !mailer.works,
+			requireEmailVerification: true,
+			minPasswordLength: PASSWORD_CHARS_MIN,
+			maxPasswordLength: PASSWORD_CHARS_MAX,
+			resetPasswordTokenExpiresIn: RESET_S,
+			revokeSessionsOnPasswordReset: true,
+			async sendResetPassword({ user, token }) {
+				mailer.send(resetMail(config.serviceName, user.email, `${origin}/reset?token=${encodeURIComponent(token)}`));
+			},
+		},
+		emailVerification: {
+			sendOnSignUp: true,
+			sendOnSignIn: true,
+			autoSignInAfterVerification: true,
+			expiresIn: VERIFICATION_S,
+			async sendVerificationEmail({ user, url }) {
+				mailer.send(verificationMail(config.serviceName, user.email, url));
+			},
+		},
+		socialProviders: socialProviders(config),
+		session: { expiresIn: SESSION_S, updateAge: SESSION_RENEWED_AFTER_S, cookieCache: { enabled: false } },
+		rateLimit: {
+			enabled: true,
+			storage: "database",
+			window: 60,
+			max: 120,
+			customRules: {
+				"/sign-in/email": { window: 60, max: 10 },
+				"/sign-up/email": { window: 60, max: 5 },
+				"/request-password-reset": { window: 60, max: 3 },
+				"/send-verification-email": { window: 60, max: 3 },
+				"/reset-password": { window: 60, max: 5 },
+				"/two-factor/verify-totp": { window: 60, max: 5 },
+				"/two-factor/verify-backup-code": { window: 60, max: 5 },
+				"/get-session": { window: 60, max: 600 },
+			},
+		},
+		hooks: {
+			before: createAuthMiddleware(async (context) => {
+				if (context.path !== "/sign-in/email") return;
+				const email = (context.body as { email?: unknown } | undefined)?.email;
+				if (typeof email !== "string" || (await mayAttempt(deps.hot, email))) return;
+				throw new APIError("TOO_MANY_REQUESTS", { message: "Too many attempts. Please try again later." });
+			}),
+		},
+		advanced: {
+			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
+			// The prefix is ours: the library's own would be `__Secure-`, which lets a sibling host set the cookie.
+			useSecureCookies: false,
+			defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: "lax", path: "/" },
+			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
+		},
+		disabledPaths: DISABLED_PATHS,
+		plugins: [twoFactor({ issuer: config.serviceName })],
+	});
+}
+
+function socialProviders(config: Config) {
+	const { githubClientId, githubClientSecret, googleClientId, googleClientSecret } = config;
+	return {
+		...(githubClientId !== null && githubClientSecret !== null
+			? { github: { clientId: githubClientId, clientSecret: githubClientSecret } }
+			: {}),
+		...(googleClientId !== null && googleClientSecret !== null
+			? { google: { clientId: googleClientId, clientSecret: googleClientSecret } }
+			: {}),
+	};
+}
+
+/** Counts attempts by account, beside the library's count by address: guesses may come from many addresses. */
+async function mayAttempt(hot: Hot, email: string): Promise<boolean> {
+	const key = `account:${new Bun.CryptoHasher("sha256").update(email.trim().toLowerCase()).digest("hex")}`;
+	const [row] = await hot<{ count: number }>`
+		insert into rate_limit as r (id, key, count, last_request)
+		values (${newId("rl")}, ${key}, 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+		on conflict (key) do update set
+			count = case when excluded.last_request - r.last_request > ${ATTEMPT_WINDOW_MS}::bigint then 1 else r.count + 1 end,
+			last_request = case when excluded.last_request - r.last_request > ${ATTEMPT_WINDOW_MS}::bigint then excluded.last_request else r.last_request end
+		returning count`;
+	return (row?.count ?? 1) <= ATTEMPTS_MAX;
+}
+
+function verificationMail(service: string, to: string, link: string) {
+	return {
+		to,
+		subject: `Confirm your address for ${service}`,
+		text: `Open this link within 24 hours to confirm your address and sign in:\n\n${link}\n\nIf you did not sign up, ignore this mail.\n`,
+		link,
+	};
+}
+
+function resetMail(service: string, to: string, link: string) {
+	return {
+		to,
+		subject: `Set a new password for ${service}`,
+		text: `Open this link within an hour to set a new password:\n\n${link}\n\nIf you did not ask for it, ignore this mail: your password stays as it is.\n`,
+		link,
+	};
+}

@@ -1,0 +1,28 @@
+import { Elysia } from "elysia";
+import type { ConsoleParts } from "./console-deps.ts";
+import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
+import { creditRoutes } from "./credit-routes.ts";
+import { keyRoutes } from "./key-routes.ts";
+import { operatorRoutes } from "./operator-routes.ts";
+import { overviewRoutes } from "./overview-routes.ts";
+import { publicRoutes } from "./public-routes.ts";
+import { settingsRoutes } from "./settings-routes.ts";
+import { usageRoutes } from "./usage-routes.ts";
+
+/** For the pages: `treaty<ConsoleApi>(origin)`. */
+export type ConsoleApi = ReturnType<typeof createConsoleApi>;
+
+/** All routes of the console but those that carry money or sessions in their stream: `console.ts` serves these itself. */
+export function createConsoleApi(parts: ConsoleParts) {
+	return new Elysia({ name: "console", prefix: "/api/console", handler: { standardHostname: false } })
+		.onError(({ error, code, request }) =>
+			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
+		)
+		.use(publicRoutes(parts))
+		.use(settingsRoutes(parts))
+		.use(overviewRoutes(parts))
+		.use(keyRoutes(parts))
+		.use(creditRoutes(parts))
+		.use(usageRoutes(parts))
+		.use(operatorRoutes(parts));
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { CardPayments } from "../billing/card-payments.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
+import type { Connection } from "../gateway/exchange.ts";
+import type { KeyMakerDeps } from "../keys/key-admin.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
+import type { Auth } from "./auth.ts";
+import type { LiveFeed } from "./live-feed.ts";
+import type { Mailer } from "./mailer.ts";
+import type { Visits } from "./visit.ts";
+
+/** A chat as by the public interface, in the name of a key whose digest is given instead of its secret. */
+export type ChatAs = (keyDigest: string, connection: Connection) => Promise<Response>;
+
+/** What every part of the console works with. */
+export interface ConsoleParts {
+	/** A client of the console's own: a slow page does not stand in the way of settlements. */
+	readonly hot: Hot;
+	readonly tx: Transactional;
+	readonly databaseUrl: string;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly config: Config;
+	readonly catalog: Pick<Catalog, "current">;
+	readonly upstreams: Pick<Upstreams, "replicas" | "connected">;
+	readonly keyMaker: KeyMakerDeps;
+	readonly chatAs: ChatAs;
+	/** Undefined where card payments are not set up. */
+	readonly cards: CardPayments | undefined;
+	readonly mailer: Mailer;
+	readonly auth: () => Auth;
+	readonly visits: Visits;
+	readonly live: LiveFeed;
+	/** Where people reach the service: scheme, host and port. */
+	readonly origin: () => string;
+}

@@ -1,0 +1,39 @@
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { DatabaseTimeout } from "../db/hot.ts";
+import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
+
+/** Whatever was thrown, as the console says it: `{ error: { message, type, code, param, request_id } }`. */
+export function consoleErrorResponse(error: unknown, requestId: string, log: Log): Response {
+	const fault = error instanceof DatabaseTimeout ? databaseAway(error) : faultOf(error);
+	if (fault.code === "internal_error") log.error("a console request failed", { request: requestId, error });
+	const body = { error: { ...errorBody(fault).error, request_id: requestId } };
+	const headers: Record<string, string> = { "content-type": "application/json" };
+	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
+	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
+}
+
+function databaseAway(cause: DatabaseTimeout): Fault {
+	return new Fault("service_unavailable", "The database does not answer. Please try again.", { retryAfterS: 2, cause });
+}
+
+/** For the framework's own refusals: nothing of what was sent is repeated. */
+export function faultOfElysia(error: unknown, code: string | number): unknown {
+	if (code === "NOT_FOUND") return new Fault("not_found", "There is no such page.");
+	if (code === "PARSE") return new Fault("invalid_request", "The body is no valid JSON.");
+	if (code === "VALIDATION")
+		return new Fault("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
+	return error;
+}
+
+/** The name of the field at fault, if it looks like one. */
+function paramOf(error: unknown): string | null {
+	try {
+		const path = (error as { all?: { path?: unknown }[] }).all?.[0]?.path;
+		if (typeof path !== "string") return null;
+		const name = path.replace(/^\//, "").replaceAll("/", ".");
+		return /^[A-Za-z0-9_.]{1,64}$/.test(name) ? name : null;
+	} catch {
+		return null;
+	}
+}

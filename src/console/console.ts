@@ -1,0 +1,202 @@
+import { newRequestId } from "../admission/admission.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { createCardPayments } from "../billing/card-payments.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+import { createHot } from "../db/hot.ts";
+import type { Connection } from "../gateway/exchange.ts";
+import type { Digest } from "../keys/digest.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
+import { ADDRESS_HEADER, type Auth, createAuth } from "./auth.ts";
+import { createConsoleApi } from "./console-api.ts";
+import type { ChatAs, ConsoleParts } from "./console-deps.ts";
+import { consoleErrorResponse } from "./console-error.ts";
+import { startJobs } from "./jobs.ts";
+import { createLiveFeed } from "./live-feed.ts";
+import { createMailer } from "./mailer.ts";
+import { playgroundChat } from "./playground.ts";
+import { checkChange } from "./request-guard.ts";
+import { secure } from "./security-headers.ts";
+import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
+import { createVisits, sessionRequired } from "./visit.ts";
+
+export interface ConsoleDeps {
+	readonly config: Config;
+	readonly db: Database;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly catalog: Catalog;
+	readonly upstreams: Upstreams;
+	readonly digest: Digest;
+	readonly consoleSecret: string;
+	readonly chatAs: ChatAs;
+	/** Where this process listens, for links and cookies without PUBLIC_URL; known once it does. */
+	readonly listeningAt: () => string;
+}
+
+/** People's part of the service: everything below `/api/`. */
+export interface Console {
+	handle(connection: Connection): Promise<Response>;
+	/** Ends what would otherwise stay open for minutes. */
+	shutDown(): void;
+	stop(): Promise<void>;
+}
+
+const CONNECTIONS_MAX = 4;
+const STATEMENT_DEADLINE_MS = 10_000;
+const PLAYGROUND = "/api/console/playground/chat";
+const CHAT_BYTES_MAX = 32 * 1024 * 1024;
+
+export function createConsole(deps: ConsoleDeps): Console {
+	const { config, db, clock, log } = deps;
+	const hot = createHot(deps, {
+		url: db.url,
+		applicationName: "tollgate console",
+		connectionsMax: CONNECTIONS_MAX,
+		statementDeadlineMs: STATEMENT_DEADLINE_MS,
+	});
+	const origin = () => config.publicUrl ?? deps.listeningAt();
+	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, production: config.production });
+	const cards =
+		config.stripeSecretKey === null
+			? undefined
+			: createCardPayments(
+					{ hot, tx: db.tx, log },
+					{
+						secretKey: config.stripeSecretKey,
+						webhookSecrets: config.stripeWebhookSecrets,
+						apiBase: config.stripeApiBase,
+						serviceName: config.serviceName,
+					},
+				);
+	let madeAuth: Auth | undefined;
+	const auth = () => {
+		madeAuth ??= createAuth(
+			{ tx: db.tx, hot, log, mailer },
+			{ config, secret: deps.consoleSecret, origin: origin(), origins: originsOf(config, origin()) },
+		);
+		return madeAuth;
+	};
+	const parts: ConsoleParts = {
+		hot,
+		tx: db.tx,
+		databaseUrl: db.url,
+		clock,
+		log,
+		config,
+		catalog: deps.catalog,
+		upstreams: deps.upstreams,
+		keyMaker: { hot, digest: deps.digest, serviceName: config.serviceName },
+		chatAs: deps.chatAs,
+		cards,
+		mailer,
+		auth,
+		visits: createVisits(),
+		live: createLiveFeed(deps),
+		origin,
+	};
+	const api = createConsoleApi(parts);
+	const jobs = startJobs({ ...parts, serviceName: config.serviceName });
+
+	return {
+		async handle(connection) {
+			const { requestId } = newRequestId();
+			const options = { requestId, isHttps: origin().startsWith("https://") };
+			try {
+				return secure(await route(parts, api, connection, requestId), options);
+			} catch (error) {
+				return secure(consoleErrorResponse(error, requestId, log), options);
+			}
+		},
+		shutDown: () => parts.live.stop(),
+		async stop() {
+			parts.live.stop();
+			await jobs.stop();
+			mailer.stop();
+			await hot.end();
+		},
+	};
+}
+
+/** Who asks is settled here, before anything of a body is read. */
+async function route(
+	parts: ConsoleParts,
+	api: ReturnType<typeof createConsoleApi>,
+	connection: Connection,
+	requestId: string,
+): Promise<Response> {
+	const { request } = connection;
+	const { pathname, searchParams } = new URL(request.url);
+	if (pathname === "/api/stripe/webhook") {
+		if (parts.cards === undefined || request.method !== "POST")
+			throw new Fault("not_found", "There is no such endpoint.");
+		return parts.cards.webhook(request);
+	}
+	const origins = originsOf(parts.config, parts.origin());
+	if (pathname.startsWith("/api/auth/")) {
+		checkChange(request, origins);
+		return parts.auth().handler(withAddress(connection));
+	}
+	if (!pathname.startsWith("/api/console/")) throw new Fault("not_found", "There is no such endpoint.");
+	const isChat = pathname === PLAYGROUND && request.method === "POST";
+	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : undefined);
+	if (pathname.startsWith("/api/console/public/")) {
+		parts.visits.open(request, { requestId, connection, viewer: null, membership: null });
+		return api.handle(request);
+	}
+	const { viewer, cookies } = await viewerOf(parts, connection);
+	const membership = membershipFor(viewer, searchParams.get("account"));
+	parts.visits.open(request, { requestId, connection, viewer, membership });
+	const response = isChat ? await playgroundChat(parts, connection) : await api.handle(request);
+	for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+	return response;
+}
+
+/** Reads the session anew each time: one that was ended a moment ago opens nothing. Fault session_required. */
+async function viewerOf(
+	parts: ConsoleParts,
+	connection: Connection,
+): Promise<{ viewer: Viewer; cookies: readonly string[] }> {
+	const found = await parts.auth().api.getSession({ headers: connection.request.headers, returnHeaders: true });
+	const present = found.response;
+	if (present === null) throw sessionRequired();
+	const { user, session } = present;
+	return {
+		viewer: {
+			userId: user.id,
+			sessionId: session.id,
+			name: user.name,
+			email: user.email,
+			emailVerified: user.emailVerified,
+			twoFactorEnabled: user.twoFactorEnabled ?? false,
+			operator: user.operator === true,
+			memberships: await membershipsOf(parts.hot, user),
+		},
+		cookies: found.headers?.getSetCookie() ?? [],
+	};
+}
+
+/** The account that was asked for, if it is one of the viewer's. Fault not_found: others' accounts do not exist. */
+function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
+	if (asked === null) return viewer.memberships[0] ?? null;
+	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
+	if (found === undefined) throw new Fault("not_found", "There is no such account.", { param: "account" });
+	return found;
+}
+
+/** The request with the client's address as we know it, whatever it says itself. */
+function withAddress({ request, address }: Connection): Request {
+	const headers = new Headers(request.headers);
+	headers.set(ADDRESS_HEADER, address);
+	return new Request(request, { headers });
+}
+
+/** Without PUBLIC_URL this machine's own names are the same page. */
+function originsOf(config: Config, origin: string): readonly string[] {
+	if (config.publicUrl !== null) return [config.publicUrl];
+	const { port, protocol } = new URL(origin);
+	return [origin, ...["localhost", "127.0.0.1"].map((host) => `${protocol}//${host}${port === "" ? "" : `:${port}`}`)];
+}

@@ -1,0 +1,41 @@
+/** A file of comma-separated values that is made while it is read: a slow reader holds back the making. */
+export function csvResponse(
+	fileName: string,
+	head: readonly string[],
+	/** The next rows; undefined at the end. */
+	next: () => Promise<readonly (readonly (string | number | boolean | null)[])[] | undefined>,
+): Response {
+	const encoder = new TextEncoder();
+	let started = false;
+	const stream = new ReadableStream<Uint8Array>({
+		async pull(controller) {
+			if (!started) {
+				started = true;
+				controller.enqueue(encoder.encode(csvLine(head)));
+				return;
+			}
+			// An error here breaks the connection, so that half a file is not taken for a whole one.
+			const rows = await next();
+			if (rows === undefined) controller.close();
+			else controller.enqueue(encoder.encode(rows.map(csvLine).join("")));
+		},
+	});
+	return new Response(stream, {
+		headers: {
+			"content-type": "text/csv; charset=utf-8",
+			"content-disposition": `attachment; filename="${fileName}"`,
+		},
+	});
+}
+
+/** RFC 4180. Text that a spreadsheet would take for a formula gets a quote in front. */
+export function csvLine(values: readonly (string | number | boolean | null)[]): string {
+	return `${values.map(cell).join(",")}\r\n`;
+}
+
+function cell(value: string | number | boolean | null): string {
+	if (value === null) return "";
+	if (typeof value !== "string") return String(value);
+	const text = /^[=+\-@\t\r]/.test(value) && !/^-?\d+(\.\d+)?$/.test(value) ? `'${value}` : value;
+	return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,77 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { CardPayments } from "../billing/card-payments.ts";
+import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
+import { sendCreditAlerts } from "./credit-alerts.ts";
+import type { Mailer } from "./mailer.ts";
+import { runReconciliation } from "./reconciliation.ts";
+import { foldUsage } from "./usage-fold.ts";
+
+export interface Jobs {
+	/** Waits for the one under way. */
+	stop(): Promise<void>;
+}
+
+export interface JobDeps {
+	readonly hot: Hot;
+	readonly tx: Transactional;
+	readonly databaseUrl: string;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly mailer: Mailer;
+	readonly cards: CardPayments | undefined;
+	/** Where links in mails lead. */
+	readonly origin: () => string;
+	readonly serviceName: string;
+}
+
+const FOLD_MS = 2_000;
+const COLLECT_MS = 5_000;
+const ALERT_MS = 30_000;
+const RECONCILE_CHECK_MS = 5 * 60_000;
+const RECONCILE_EVERY_S = 3600;
+
+/** What runs in the background on every instance; each job makes sure by itself that no other instance does it twice. */
+export function startJobs(deps: JobDeps): Jobs {
+	const { clock, log, cards } = deps;
+	const cancels = new Set<() => void>();
+	const running = new Set<Promise<void>>();
+	let stopped = false;
+
+	function every(delayMs: number, name: string, run: () => Promise<unknown>): void {
+		const cancel = clock.after(delayMs, () => {
+			cancels.delete(cancel);
+			const work = run()
+				.catch((error) => log.warn("a background job failed; it is tried again", { job: name, error }))
+				.then(() => {
+					running.delete(work);
+					if (!stopped) every(delayMs, name, run);
+				});
+			running.add(work);
+		});
+		cancels.add(cancel);
+	}
+
+	every(FOLD_MS, "usage sums", () => foldUsage(deps.tx));
+	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
+	every(RECONCILE_CHECK_MS, "reconciliation", () => reconcileIfDue(deps));
+	if (cards !== undefined) every(COLLECT_MS, "refunds", () => cards.collect());
+
+	return {
+		async stop() {
+			stopped = true;
+			for (const cancel of cancels) cancel();
+			await Promise.all(running);
+		},
+	};
+}
+
+/** Once an hour, by whichever instance finds it due. Two at the same moment do it twice, which does no harm. */
+async function reconcileIfDue(deps: JobDeps): Promise<void> {
+	const [row] = await deps.hot<{ due: boolean }>`
+		select not exists (
+			select 1 from reconciliation_run where at > clock_timestamp() - make_interval(secs => ${RECONCILE_EVERY_S}::integer)
+		) as due`;
+	if (row?.due) await runReconciliation(deps, "timer");
+}

@@ -1,0 +1,143 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+
+/** Something that pages watch. Subscribers with the same `name` share one reading. */
+export interface LiveTopic {
+	/** Tells one account's overview from another's. */
+	readonly name: string;
+	/** Name of the event in the stream. */
+	readonly event: string;
+	read(): Promise<unknown>;
+}
+
+/**
+ * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent
+ * when it changed. Plain streams of our own: one that a page leaves must end without a trace.
+ */
+export interface LiveFeed {
+	/** Fault overloaded if too many pages are open. */
+	open(topics: readonly LiveTopic[], watcher: { userId: string }): Response;
+	size(): number;
+	/** Ends all streams and takes no more. */
+	stop(): void;
+}
+
+const READ_MS = 2_000;
+const COMMENT_MS = 10_000;
+/** Then the page connects again by itself, with whatever its session is worth by then. */
+const LIFE_MS = 5 * 60_000;
+const STREAMS_MAX = 2_000;
+const STREAMS_OF_USER_MAX = 12;
+
+interface Stream {
+	readonly userId: string;
+	readonly topics: ReadonlySet<string>;
+	readonly sinceMs: number;
+	send(text: string): void;
+	end(): void;
+}
+
+interface Watched {
+	readonly topic: LiveTopic;
+	last: string;
+}
+
+export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
+	const { clock, log } = deps;
+	const streams = new Set<Stream>();
+	const watched = new Map<string, Watched>();
+	let cancelTick: (() => void) | undefined;
+	let stopped = false;
+	let commentedMs = 0;
+
+	function wake(): void {
+		if (cancelTick === undefined && !stopped && streams.size > 0) cancelTick = clock.after(READ_MS, () => void tick());
+	}
+
+	async function tick(): Promise<void> {
+		const nowMs = clock.monotonicMs();
+		for (const stream of [...streams]) if (nowMs - stream.sinceMs >= LIFE_MS) stream.end();
+		if (nowMs - commentedMs >= COMMENT_MS) {
+			commentedMs = nowMs;
+			for (const stream of streams) stream.send(": \n\n");
+		}
+		for (const [name, entry] of watched) {
+			const readers = [...streams].filter((stream) => stream.topics.has(name));
+			if (readers.length === 0) watched.delete(name);
+			else await refresh(entry, readers);
+		}
+		cancelTick = undefined;
+		wake();
+	}
+
+	async function refresh(entry: Watched, readers: readonly Stream[]): Promise<void> {
+		try {
+			const text = eventText(entry.topic.event, await entry.topic.read());
+			if (text === entry.last) return;
+			entry.last = text;
+			for (const stream of readers) stream.send(text);
+		} catch (error) {
+			log.debug("a live reading failed", { topic: entry.topic.name, error });
+		}
+	}
+
+	/** The present state, at once. */
+	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
+		for (const topic of topics) {
+			try {
+				const text = eventText(topic.event, await topic.read());
+				if (!watched.has(topic.name)) watched.set(topic.name, { topic, last: text });
+				stream.send(text);
+			} catch (error) {
+				log.debug("a live reading failed", { topic: topic.name, error });
+			}
+		}
+	}
+
+	return {
+		open(topics, { userId }) {
+			const ofUser = [...streams].filter((stream) => stream.userId === userId).length;
+			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
+				throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+			const encoder = new TextEncoder();
+			let stream: Stream;
+			const body = new ReadableStream<Uint8Array>(
+				{
+					start(controller) {
+						stream = {
+							userId,
+							topics: new Set(topics.map((topic) => topic.name)),
+							sinceMs: clock.monotonicMs(),
+							send(text) {
+								// A page that does not read misses states, never the newest one for long.
+								if (streams.has(stream) && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text));
+							},
+							end() {
+								if (streams.delete(stream)) controller.close();
+							},
+						};
+						streams.add(stream);
+						// Headers leave with the first bytes.
+						controller.enqueue(encoder.encode("retry: 2000\n\n"));
+						void greet(stream, topics);
+						wake();
+					},
+					cancel: () => void streams.delete(stream),
+				},
+				{ highWaterMark: 64 },
+			);
+			return new Response(body, { headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" } });
+		},
+		size: () => streams.size,
+		stop() {
+			stopped = true;
+			cancelTick?.();
+			for (const stream of [...streams]) stream.end();
+		},
+	};
+}
+
+function eventText(event: string, data: unknown): string {
+	return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}

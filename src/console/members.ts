@@ -1,0 +1,116 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Hot } from "../db/hot.ts";
+
+export type Role = "owner" | "member";
+
+export interface MemberView {
+	readonly userId: string;
+	readonly name: string;
+	readonly email: string;
+	readonly role: Role;
+	readonly joinedAtMs: number;
+}
+
+export interface InvitationView {
+	readonly id: string;
+	readonly email: string;
+	readonly role: Role;
+	readonly expiresAtMs: number;
+}
+
+const INVITATION_DAYS = 7;
+const INVITATIONS_MAX = 50;
+
+export async function listMembers(hot: Hot, accountId: string): Promise<MemberView[]> {
+	const rows = await hot<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
+		select u.id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
+		where m.account_id = ${accountId} order by m.joined_at, u.id limit 500`;
+	return rows.map(({ id, name, email, role, joined_at }) => ({
+		userId: id,
+		name,
+		email,
+		role,
+		joinedAtMs: joined_at.getTime(),
+	}));
+}
+
+export async function listInvitations(hot: Hot, accountId: string): Promise<InvitationView[]> {
+	const rows = await hot<{ id: string; email: string; role: Role; expires_at: Date }>`
+		select id, email, role, expires_at from invitation
+		where account_id = ${accountId} and expires_at > clock_timestamp() order by id desc limit ${INVITATIONS_MAX}`;
+	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
+}
+
+/** The token is in the mail alone; inviting an address again replaces its invitation. Faults: invalid_request, conflict. */
+export async function invite(
+	hot: Hot,
+	accountId: string,
+	invitation: { email: string; role: Role; invitedBy: string },
+): Promise<{ id: string; token: string; email: string }> {
+	const email = invitation.email.trim().toLowerCase();
+	if (!/^[^\s@]+@[^\s@]+$/.test(email))
+		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+	const id = newId("inv");
+	await hot`delete from invitation where expires_at < clock_timestamp()`;
+	const [row] = await hot<{ id: string }>`
+		insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
+		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
+			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
+		from account a where a.id = ${accountId}
+			and (select count(*) from invitation i where i.account_id = a.id) < ${INVITATIONS_MAX}::integer
+			and not exists (select 1 from member m join console_user u on u.id = m.user_id where m.account_id = a.id and u.email = ${email}::text)
+		on conflict (account_id, email) do update set id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
+			invited_by = excluded.invited_by, expires_at = excluded.expires_at
+		returning id`;
+	if (row === undefined)
+		throw new Fault("conflict", "This person is a member already, or too many invitations are open.");
+	return { id, token, email };
+}
+
+/** Fault not_found. */
+export async function withdrawInvitation(hot: Hot, accountId: string, id: string): Promise<void> {
+	const rows = await hot`delete from invitation where id = ${id} and account_id = ${accountId} returning id`;
+	if (rows.length === 0) throw new Fault("not_found", "There is no such invitation.");
+}
+
+/** One statement: a token is used once, by the person whose verified address it was sent to. Fault not_found. */
+export async function acceptInvitation(
+	hot: Hot,
+	token: string,
+	user: { userId: string; email: string },
+): Promise<string> {
+	const [row] = await hot<{ account_id: string }>`
+		with i as (
+			delete from invitation where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
+			returning account_id, role
+		), m as (
+			insert into member (user_id, account_id, role) select ${user.userId}, account_id, role from i on conflict do nothing
+		)
+		select account_id from i`;
+	if (row === undefined)
+		throw new Fault("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
+	return row.account_id;
+}
+
+/** Faults: not_found; conflict for the last owner. */
+export async function removeMember(hot: Hot, accountId: string, userId: string): Promise<void> {
+	// Owners are locked first, so that two of them cannot remove each other at the same time.
+	const [row] = await hot<{ found: boolean; removed: boolean }>`
+		with owners as materialized (
+			select user_id from member where account_id = ${accountId} and role = 'owner' order by user_id for update
+		), gone as (
+			delete from member where account_id = ${accountId} and user_id = ${userId}
+				and exists (select 1 from owners where user_id <> ${userId}) returning user_id
+		)
+		select exists (select 1 from member where account_id = ${accountId} and user_id = ${userId}) as found,
+			exists (select 1 from gone) as removed`;
+	if (row?.removed) return;
+	if (!row?.found) throw new Fault("not_found", "There is no such member.");
+	throw new Fault("conflict", "An account keeps at least one owner.");
+}
+
+function hashOf(token: string): string {
+	return new Bun.CryptoHasher("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,209 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../base/fault.ts";
+import { confirmTransfer } from "../billing/top-up-checks.ts";
+import type { TopUpState } from "../billing/top-ups.ts";
+import { getTopUp, rejectTopUp } from "../billing/top-ups.ts";
+import { suspendAccount, unsuspendAccount } from "../keys/account-admin.ts";
+import { nanoUsd } from "../money/nano-usd.ts";
+import { audit, listAudit } from "../ops/audit.ts";
+import type { ConsoleParts } from "./console-deps.ts";
+import { balanceOf, topUpView } from "./credit.ts";
+import { waitEverywhere } from "./fence-wait.ts";
+import { accountDetail, adjustCredit, searchAccounts } from "./operator-accounts.ts";
+import { listDeployments, listInstances } from "./operator-cluster.ts";
+import { operatorSummary } from "./operator-summary.ts";
+import { listWaiting } from "./operator-top-ups.ts";
+import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "./page-query.ts";
+import { listReconciliations, runReconciliation } from "./reconciliation.ts";
+
+const pageQuery = t.Object({ ...PAGE_QUERY, q: t.Optional(t.String({ maxLength: 200 })) });
+const REASON_BODY = t.Object({ reason: REASON });
+const TOP_UP_STATE = t.Union([
+	t.Literal("pending"),
+	t.Literal("confirmed"),
+	t.Literal("rejected"),
+	t.Literal("refunded"),
+	t.Literal("disputed"),
+]);
+const text = t.Optional(t.String({ maxLength: 200 }));
+/** One adjustment by hand; a larger one is a slip of the keyboard or takes two. */
+const ADJUSTMENT_NANO_USD_MAX = nanoUsd(100_000 * 1_000_000_000);
+
+/** Every handler asks for the operator first; every act is in the audit log before it is answered. */
+export function operatorRoutes(parts: ConsoleParts) {
+	return new Elysia({ name: "console-operator", prefix: "/operator" })
+		.use(accountRoutes(parts))
+		.use(topUpRoutes(parts))
+		.use(serviceRoutes(parts));
+}
+
+function actOf({ hot, visits }: ConsoleParts) {
+	return (
+		request: Request,
+		action: string,
+		subject: string,
+		accountId: string | null,
+		detail: Record<string, unknown>,
+	) => {
+		const { userId } = visits.operator(request);
+		const ip = visits.of(request).connection.address;
+		return audit(hot, { actor: userId, action, subject, accountId, ip, detail });
+	};
+}
+
+function accountRoutes(parts: ConsoleParts) {
+	const { hot, visits, clock } = parts;
+	const act = actOf(parts);
+
+	function changeState(state: "suspended" | "active") {
+		return async ({
+			request,
+			params,
+			body,
+		}: {
+			request: Request;
+			params: { id: string };
+			body: { reason: string };
+		}) => {
+			visits.operator(request);
+			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
+			const { id, seq } = await change(hot, params.id);
+			const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
+			await act(request, state === "suspended" ? "account.suspend" : "account.unsuspend", id, id, {
+				reason: body.reason,
+				effective: fence.effective,
+			});
+			return { state, fence };
+		};
+	}
+
+	return new Elysia({ name: "console-operator-accounts" })
+		.get(
+			"/accounts",
+			async ({ request, query }) => {
+				visits.operator(request);
+				const { shown, asked, after } = pageOf(query);
+				return pageOfRows(await searchAccounts(hot, query.q ?? null, { asked, after }), shown, (row) => row.id);
+			},
+			{ query: pageQuery },
+		)
+		.get("/accounts/:id", ({ request, params }) => {
+			visits.operator(request);
+			return accountDetail(hot, params.id, clock.wallMs());
+		})
+		.post("/accounts/:id/suspend", changeState("suspended"), { body: REASON_BODY })
+		.post("/accounts/:id/unsuspend", changeState("active"), { body: REASON_BODY })
+		.post(
+			"/accounts/:id/adjust",
+			async ({ request, params, body }) => {
+				const { userId } = visits.operator(request);
+				const amount = amountOf(body.usd, "usd", true);
+				if (amount === 0 || Math.abs(amount) > ADJUSTMENT_NANO_USD_MAX)
+					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
+						param: "usd",
+					});
+				await adjustCredit(hot, params.id, {
+					amount,
+					reason: body.reason,
+					idempotencyKey: body.idempotencyKey,
+					operatorId: userId,
+				});
+				await act(request, "account.adjust", params.id, params.id, { usd: body.usd, reason: body.reason });
+				return { balance: await balanceOf(hot, params.id) };
+			},
+			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{36}$" }) }) },
+		);
+}
+
+function topUpRoutes(parts: ConsoleParts) {
+	const { hot, tx, visits, config } = parts;
+	const act = actOf(parts);
+	return new Elysia({ name: "console-operator-top-ups" })
+		.get(
+			"/top-ups",
+			async ({ request, query }) => {
+				visits.operator(request);
+				const { shown, asked, after } = pageOf(query);
+				const state: TopUpState = query.state ?? "pending";
+				const rows = await listWaiting(hot, state, { asked, after }, config.topUpSecondLook);
+				return pageOfRows(rows, shown, (row) => row.id);
+			},
+			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(TOP_UP_STATE) }) },
+		)
+		.post(
+			"/top-ups/:id/confirm",
+			async ({ request, params, body }) => {
+				const { userId } = visits.operator(request);
+				const check = {
+					topUpId: params.id,
+					transactionReference: body.transactionReference.trim(),
+					operatorId: userId,
+				};
+				const { secondLookNeeded } = await confirmTransfer(tx, check, config.topUpSecondLook);
+				const topUp = await getTopUp(hot, params.id);
+				const action = secondLookNeeded ? "topup.look" : "topup.confirm";
+				await act(request, action, topUp.id, topUp.accountId, {
+					transactionReference: check.transactionReference,
+					amountNanoUsd: topUp.amountNanoUsd,
+				});
+				return { topUp: topUpView(topUp), secondLookNeeded };
+			},
+			{ body: t.Object({ transactionReference: t.String({ minLength: 3, maxLength: 200 }) }) },
+		)
+		.post(
+			"/top-ups/:id/reject",
+			async ({ request, params, body }) => {
+				const { userId } = visits.operator(request);
+				const before = await getTopUp(hot, params.id);
+				if (before.method === "card")
+					throw new Fault("conflict", "A card payment is decided by the payment service alone.");
+				await rejectTopUp(hot, params.id, userId);
+				await act(request, "topup.reject", before.id, before.accountId, { reason: body.reason });
+				return { topUp: topUpView(await getTopUp(hot, params.id)) };
+			},
+			{ body: REASON_BODY },
+		);
+}
+
+function serviceRoutes(parts: ConsoleParts) {
+	const { hot, visits } = parts;
+	const act = actOf(parts);
+	return new Elysia({ name: "console-operator-service" })
+		.get("/summary", ({ request }) => {
+			visits.operator(request);
+			return operatorSummary(parts);
+		})
+		.get("/deployments", ({ request }) => {
+			visits.operator(request);
+			return { items: listDeployments(parts) };
+		})
+		.get("/instances", async ({ request }) => {
+			visits.operator(request);
+			return { items: await listInstances(hot) };
+		})
+		.get("/reconciliation", ({ request }) => {
+			visits.operator(request);
+			return listReconciliations(hot);
+		})
+		.post(
+			"/reconciliation",
+			async ({ request }) => {
+				const { userId } = visits.operator(request);
+				const run = await runReconciliation(parts, userId);
+				await act(request, "ledger.reconcile", run.id, null, { ok: run.ok });
+				return run;
+			},
+			{ body: EMPTY_BODY },
+		)
+		.get(
+			"/audit",
+			async ({ request, query }) => {
+				visits.operator(request);
+				const { shown, asked, after } = pageOf(query);
+				const { subject, actor, action } = query;
+				const rows = await listAudit(hot, { subject, actor, action }, { asked, after });
+				return pageOfRows(rows, shown, (row) => row.id);
+			},
+			{ query: t.Object({ ...PAGE_QUERY, subject: text, actor: text, action: text }) },
+		);
+}

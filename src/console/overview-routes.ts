@@ -1,0 +1,45 @@
+import { Elysia, t } from "elysia";
+import { STREAM_TIMEOUT_S } from "../gateway/exchange.ts";
+import type { ConsoleParts } from "./console-deps.ts";
+import type { LiveTopic } from "./live-feed.ts";
+import { operatorSummary } from "./operator-summary.ts";
+import type { Overview } from "./overview.ts";
+import { overview, overviewPulse } from "./overview.ts";
+import { ACCOUNT_QUERY } from "./page-query.ts";
+
+export function overviewRoutes(parts: ConsoleParts) {
+	const { hot, visits, clock, live } = parts;
+
+	function overviewTopic(accountId: string): LiveTopic {
+		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(hot, accountId) };
+	}
+	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
+
+	return new Elysia({ name: "console-overview" })
+		.get(
+			"/overview",
+			({ request }): Promise<Overview> => overview(hot, visits.account(request).accountId, clock.wallMs()),
+			{ query: t.Object(ACCOUNT_QUERY) },
+		)
+		.get(
+			"/live",
+			({ request, query }) => {
+				const userId = visits.viewer(request).userId;
+				const topics: LiveTopic[] = [];
+				if (query.topics === "operator") {
+					visits.operator(request);
+					topics.push(operatorTopic);
+				} else {
+					topics.push(overviewTopic(visits.account(request).accountId));
+				}
+				visits.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
+				return live.open(topics, { userId });
+			},
+			{
+				query: t.Object({
+					...ACCOUNT_QUERY,
+					topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])),
+				}),
+			},
+		);
+}

@@ -1,0 +1,44 @@
+import { t } from "elysia";
+import { Fault } from "../base/fault.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsd, parseUsd } from "../money/nano-usd.ts";
+
+/** Every route may name the account that it is about. Read by the console's front door. */
+export const ACCOUNT_QUERY = { account: t.Optional(t.String({ maxLength: 64 })) };
+
+export const PAGE_QUERY = {
+	...ACCOUNT_QUERY,
+	after: t.Optional(t.String({ maxLength: 128 })),
+	limit: t.Optional(t.Numeric({ minimum: 1, maximum: 200, multipleOf: 1 })),
+};
+
+export const LIMIT_DEFAULT = 50;
+
+/** Nothing but what is named. */
+export const EMPTY_BODY = t.Object({}, { additionalProperties: true });
+export const USD = t.String({ minLength: 1, maxLength: 32 });
+export const REASON = t.String({ minLength: 3, maxLength: 500 });
+
+export function pageOf(query: { after?: string | undefined; limit?: number | undefined }): {
+	shown: number;
+	asked: number;
+	after: string | null;
+} {
+	const shown = query.limit ?? LIMIT_DEFAULT;
+	return { shown, asked: shown + 1, after: query.after ?? null };
+}
+
+/** Cuts the row that only tells whether there is a next page. */
+export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
+	const items = rows.slice(0, shown);
+	const last = items.at(-1);
+	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
+}
+
+/** Decimal dollars as a page sends them; a sign only where `signed`. Fault invalid_request, naming `param`. */
+export function amountOf(text: string, param: string, signed = false): NanoUsd {
+	const negative = signed && text.startsWith("-");
+	const amount = parseUsd(negative ? text.slice(1) : text);
+	if (amount === undefined) throw new Fault("invalid_request", "That is no amount in dollars.", { param });
+	return negative ? nanoUsd(-amount) : amount;
+}

@@ -1,0 +1,59 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../base/fault.ts";
+import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
+import { findModel } from "../catalog/find-model.ts";
+import { rateCardHistory } from "../catalog/rate-cards.ts";
+import type { ModelView, RateVersion } from "./catalog-view.ts";
+import { modelView, ratesView } from "./catalog-view.ts";
+import type { ConsoleParts } from "./console-deps.ts";
+import type { SentMail } from "./mailer.ts";
+
+/** What everybody may see, signed in or not. */
+export function publicRoutes(parts: ConsoleParts) {
+	const { config, catalog, upstreams, mailer } = parts;
+	return new Elysia({ name: "console-public", prefix: "/public" })
+		.get("/config", ({ request }) => ({
+			serviceName: config.serviceName,
+			production: config.production,
+			publicUrl: parts.origin(),
+			baseUrl: `${parts.origin()}/v1`,
+			signUp: mailer.works,
+			github: config.githubClientId !== null,
+			google: config.googleClientId !== null,
+			twoFactor: true,
+			cardPayments: parts.cards !== undefined,
+			topUpMinNanoUsd: TOP_UP_NANO_USD_MIN,
+			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
+			/** A cookie of a session came along; whether it is still good, `/me` says. */
+			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
+		}))
+		.get("/models", (): { items: ModelView[] } => ({
+			items: [...catalog.current().models.values()].map((model) => modelView(model, upstreams)),
+		}))
+		.get(
+			"/model",
+			async ({ query }): Promise<ModelView & { history: RateVersion[] }> => {
+				const model = findModel(catalog.current(), query.id);
+				if (model === undefined) throw new Fault("model_not_found", "There is no such model.", { param: "id" });
+				const history = await rateCardHistory(parts.tx, model.id);
+				return {
+					...modelView(model, upstreams),
+					history: history.map((card) => ({
+						id: card.id,
+						version: card.version,
+						storedAtMs: card.storedS * 1000,
+						rates: ratesView(card),
+					})),
+				};
+			},
+			{ query: t.Object({ id: t.String({ maxLength: 200 }) }) },
+		)
+		.get(
+			"/outbox",
+			({ query }): { items: SentMail[] } => {
+				if (mailer.outbox === undefined) throw new Fault("not_found", "There is no such page.");
+				return { items: [...mailer.outbox(query.email)] };
+			},
+			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },
+		);
+}

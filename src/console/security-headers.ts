@@ -1,0 +1,38 @@
+/** Nothing but what this service itself serves runs, loads or frames a page of it. */
+export const PAGE_POLICY = [
+	"default-src 'none'",
+	"script-src 'self'",
+	"style-src 'self'",
+	"font-src 'self'",
+	"img-src 'self' data:",
+	"connect-src 'self'",
+	"frame-ancestors 'none'",
+	"base-uri 'none'",
+	"form-action 'self'",
+].join("; ");
+
+/** A page with its style in itself and no script at all. `hash`: of the style, `sha256-…`. */
+export function printPolicy(hash: string): string {
+	return `default-src 'none'; style-src '${hash}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
+}
+
+/** Sets what every answer of the console carries; what is set already stays. */
+export function secure(
+	response: Response,
+	options: { requestId: string; isHttps: boolean; policy?: string },
+): Response {
+	const { headers } = response;
+	const add = (name: string, value: string) => {
+		if (!headers.has(name)) headers.set(name, value);
+	};
+	add("x-request-id", options.requestId);
+	add("cache-control", "no-store");
+	add("x-content-type-options", "nosniff");
+	add("content-security-policy", options.policy ?? "default-src 'none'; frame-ancestors 'none'");
+	add("referrer-policy", "same-origin");
+	add("cross-origin-opener-policy", "same-origin");
+	add("cross-origin-resource-policy", "same-origin");
+	add("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()");
+	if (options.isHttps) add("strict-transport-security", "max-age=31536000");
+	return response;
+}

@@ -1,0 +1,198 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../base/fault.ts";
+import { isLabel } from "../keys/key-settings.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { audit } from "../ops/audit.ts";
+import type { ConsoleParts } from "./console-deps.ts";
+import type { InvitationView, MemberView } from "./members.ts";
+import { acceptInvitation, invite, listInvitations, listMembers, removeMember, withdrawInvitation } from "./members.ts";
+import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
+
+const query = t.Object(ACCOUNT_QUERY);
+const ROLE = t.Union([t.Literal("owner"), t.Literal("member")]);
+const SESSIONS_SHOWN_MAX = 100;
+
+export interface SessionView {
+	readonly id: string;
+	readonly current: boolean;
+	readonly createdAtMs: number;
+	readonly updatedAtMs: number;
+	readonly expiresAtMs: number;
+	readonly ip: string | null;
+	readonly userAgent: string | null;
+}
+
+interface SessionRow {
+	id: string;
+	created_at: Date;
+	updated_at: Date;
+	expires_at: Date;
+	ip_address: string | null;
+	user_agent: string | null;
+}
+
+/** Who I am, my sessions, my account and its members. */
+export function settingsRoutes(parts: ConsoleParts) {
+	const { hot, visits } = parts;
+	const act = (request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) => {
+		const { viewer, accountId } = visits.account(request);
+		return audit(hot, {
+			actor: viewer.userId,
+			action,
+			subject,
+			accountId,
+			ip: visits.of(request).connection.address,
+			detail,
+		});
+	};
+
+	return new Elysia({ name: "console-settings" })
+		.get("/me", ({ request }) => meOf(parts, request), { query })
+		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
+		.delete("/sessions/:id", async ({ request, params }) => {
+			const { userId } = visits.viewer(request);
+			const rows = await hot`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
+			if (rows.length === 0) throw new Fault("not_found", "There is no such session.");
+			return { revoked: true };
+		})
+		.post(
+			"/sessions/revoke-others",
+			async ({ request }) => {
+				const { userId, sessionId } = visits.viewer(request);
+				const rows = await hot`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
+				return { revoked: rows.length };
+			},
+			{ body: EMPTY_BODY },
+		)
+		.patch(
+			"/account",
+			async ({ request, body }) => {
+				const { accountId } = visits.owner(request);
+				if (!isLabel(body.name, 200)) throw new Fault("invalid_request", "A name is one line.", { param: "name" });
+				await hot`update account set name = ${body.name} where id = ${accountId}`;
+				await act(request, "account.rename", accountId, { name: body.name });
+				return { id: accountId, name: body.name };
+			},
+			{ query, body: t.Object({ name: t.String({ minLength: 1, maxLength: 200 }) }) },
+		)
+		.get(
+			"/members",
+			async ({ request }): Promise<{ items: MemberView[]; invitations: InvitationView[] }> => {
+				const { accountId } = visits.account(request);
+				const [items, invitations] = await Promise.all([listMembers(hot, accountId), listInvitations(hot, accountId)]);
+				return { items, invitations };
+			},
+			{ query },
+		)
+		.post(
+			"/invitations",
+			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
+				const { accountId, viewer } = visits.owner(request);
+				const made = await invite(hot, accountId, { ...body, invitedBy: viewer.userId });
+				const link = `${parts.origin()}/invite?token=${made.token}`;
+				const service = parts.config.serviceName;
+				parts.mailer.send({
+					to: made.email,
+					subject: `${viewer.name} invites you to ${service}`,
+					text: `Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
+					link,
+				});
+				await act(request, "member.invite", made.id, { email: made.email, role: body.role });
+				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
+			},
+			{ query, body: t.Object({ email: t.String({ maxLength: 320 }), role: ROLE }) },
+		)
+		.delete(
+			"/invitations/:id",
+			async ({ request, params }) => {
+				const { accountId } = visits.owner(request);
+				await withdrawInvitation(hot, accountId, params.id);
+				await act(request, "member.uninvite", params.id);
+				return { withdrawn: true };
+			},
+			{ query },
+		)
+		.post(
+			"/invitations/accept",
+			async ({ request, body }) => {
+				const viewer = visits.viewer(request);
+				if (!viewer.emailVerified) throw new Fault("forbidden", "Confirm your e-mail address first.");
+				const accountId = await acceptInvitation(hot, body.token, viewer);
+				const ip = visits.of(request).connection.address;
+				await audit(hot, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
+				return { accountId };
+			},
+			{ body: t.Object({ token: t.String({ minLength: 20, maxLength: 100 }) }) },
+		)
+		.delete(
+			"/members/:userId",
+			async ({ request, params }) => {
+				const { accountId } = visits.owner(request);
+				await removeMember(hot, accountId, params.userId);
+				await act(request, "member.remove", params.userId);
+				return { removed: true };
+			},
+			{ query },
+		)
+		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
+		.put(
+			"/alert",
+			async ({ request, body }) => {
+				const { accountId } = visits.account(request);
+				const threshold = body.usd === null ? null : amountOf(body.usd, "usd");
+				if (threshold === null) await hot`delete from credit_alert where account_id = ${accountId}`;
+				else
+					await hot`
+						insert into credit_alert (account_id, threshold_nano_usd) values (${accountId}, ${threshold})
+						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true`;
+				await act(request, "account.alert", accountId, { usd: body.usd });
+				return readAlert(parts, accountId);
+			},
+			{ query, body: t.Object({ usd: t.Nullable(USD) }) },
+		);
+}
+
+function meOf({ visits }: ConsoleParts, request: Request) {
+	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, memberships } =
+		visits.viewer(request);
+	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
+	const chosen = visits.of(request).membership?.accountId;
+	return {
+		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator },
+		session: { id: sessionId },
+		accounts,
+		account: accounts.find(({ id }) => id === chosen) ?? null,
+	};
+}
+
+async function listSessions({ hot, visits }: ConsoleParts, request: Request): Promise<SessionView[]> {
+	const { userId, sessionId } = visits.viewer(request);
+	const rows = await hot<SessionRow>`
+		select id, created_at, updated_at, expires_at, ip_address, user_agent from session
+		where user_id = ${userId} and expires_at > clock_timestamp() order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
+	return rows.map((row) => ({
+		id: row.id,
+		current: row.id === sessionId,
+		createdAtMs: row.created_at.getTime(),
+		updatedAtMs: row.updated_at.getTime(),
+		expiresAtMs: row.expires_at.getTime(),
+		ip: row.ip_address,
+		userAgent: row.user_agent,
+	}));
+}
+
+export interface AlertView {
+	readonly thresholdNanoUsd: NanoUsd | null;
+	readonly lastSentAtMs: number | null;
+}
+
+export async function readAlert({ hot }: Pick<ConsoleParts, "hot">, accountId: string): Promise<AlertView> {
+	const [row] = await hot<{ threshold_nano_usd: string; last_sent_at: Date | null }>`
+		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
+	if (row === undefined) return { thresholdNanoUsd: null, lastSentAtMs: null };
+	return {
+		thresholdNanoUsd: nanoUsdOfColumn(row.threshold_nano_usd),
+		lastSentAtMs: row.last_sent_at?.getTime() ?? null,
+	};
+}

@@ -1,0 +1,37 @@
+import { bigint, doublePrecision, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+
+const count = (name: string) => bigint(name, { mode: "number" }).notNull();
+
+/** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
+export const usageHour = pgTable(
+	"usage_hour",
+	{
+		accountId: text("account_id").notNull(),
+		hour: timestamp({ withTimezone: true }).notNull(),
+		keyId: text("key_id").notNull(),
+		model: text().notNull(),
+		/** ok: finished. left: the client went away. failed: anything else. */
+		class: text({ enum: ["ok", "failed", "left"] }).notNull(),
+		requests: count("requests"),
+		promptTokens: count("prompt_tokens"),
+		cachedTokens: count("cached_tokens"),
+		completionTokens: count("completion_tokens"),
+		reasoningTokens: count("reasoning_tokens"),
+		chargedNanoUsd: count("charged_nano_usd"),
+		writtenOffNanoUsd: count("written_off_nano_usd"),
+		durationMs: doublePrecision("duration_ms").notNull(),
+		firstTokenMs: doublePrecision("first_token_ms").notNull(),
+		/** Requests that had a first token. */
+		firstTokens: count("first_tokens"),
+	},
+	(table) => [primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] })],
+);
+
+/** How far `usage_hour` goes; one row. */
+export const usageCursor = pgTable("usage_cursor", {
+	id: smallint().primaryKey(),
+	/** Every transaction below this number had ended when the last fold looked; null before the first one. */
+	horizon: bigint({ mode: "number" }),
+	/** When the last fold looked. */
+	foldedAt: timestamp("folded_at", { withTimezone: true }),
+});

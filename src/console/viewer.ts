@@ -1,0 +1,76 @@
+import { Fault } from "../base/fault.ts";
+import type { Hot } from "../db/hot.ts";
+import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
+import { isLabel } from "../keys/key-settings.ts";
+
+export interface Membership {
+	readonly accountId: string;
+	readonly name: string;
+	readonly email: string;
+	readonly role: "owner" | "member";
+	readonly state: "active" | "suspended";
+}
+
+/** A person with a session. */
+export interface Viewer {
+	readonly userId: string;
+	readonly sessionId: string;
+	readonly name: string;
+	readonly email: string;
+	readonly emailVerified: boolean;
+	readonly twoFactorEnabled: boolean;
+	readonly operator: boolean;
+	/** Oldest first. */
+	readonly memberships: readonly Membership[];
+}
+
+const NAME_CHARS_MAX = 200;
+
+interface MembershipRow {
+	account_id: string;
+	name: string;
+	email: string;
+	role: "owner" | "member";
+	state: "active" | "suspended";
+	signed_in: boolean;
+}
+
+/**
+ * The accounts of a person with a verified address. The first visit makes one, or takes over the one that an operator
+ * made for this address and that nobody owns; being here is the sign-in that admission asks for.
+ */
+export async function membershipsOf(
+	hot: Hot,
+	user: { readonly id: string; readonly name: string; readonly email: string; readonly emailVerified: boolean },
+): Promise<readonly Membership[]> {
+	let rows = await read(hot, user.id);
+	if (rows.length === 0 && user.emailVerified) {
+		await settle(hot, user);
+		rows = await read(hot, user.id);
+	}
+	for (const row of rows) if (!row.signed_in) await markSignedIn(hot, row.account_id);
+	return rows.map(({ account_id, name, email, role, state }) => ({ accountId: account_id, name, email, role, state }));
+}
+
+function read(hot: Hot, userId: string): Promise<MembershipRow[]> {
+	return hot<MembershipRow>`
+		select m.account_id, a.name, a.email, m.role, a.state, a.signed_in_at is not null as signed_in
+		from member m join account a on a.id = m.account_id
+		where m.user_id = ${userId} order by m.joined_at, m.account_id`;
+}
+
+async function settle(hot: Hot, user: { id: string; name: string; email: string }): Promise<void> {
+	const named = isLabel(user.name, NAME_CHARS_MAX) ? { name: user.name } : {};
+	try {
+		await createAccount(hot, { email: user.email, vouched: false, ...named });
+	} catch (error) {
+		if (!(error instanceof Fault) || error.code !== "conflict") throw error;
+	}
+	const account = await findAccount(hot, user.email);
+	if (account === null) return;
+	await hot`
+		insert into member (user_id, account_id, role)
+		select ${user.id}::text, ${account.id}::text, 'owner'
+		where not exists (select 1 from member m where m.account_id = ${account.id})
+		on conflict do nothing`;
+}

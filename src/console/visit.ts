@@ -1,0 +1,74 @@
+import { assert } from "../base/assert.ts";
+import { Fault } from "../base/fault.ts";
+import type { Connection } from "../gateway/exchange.ts";
+import type { Membership, Viewer } from "./viewer.ts";
+
+/** One request to the console: who asks, established before anything of its body was read. */
+export interface Visit {
+	readonly requestId: string;
+	readonly connection: Connection;
+	/** Null on public routes. */
+	readonly viewer: Viewer | null;
+	/** The account that `?account=` names, else the viewer's first; null if the viewer has none. */
+	readonly membership: Membership | null;
+}
+
+/**
+ * Rights are asked for by the handler itself, at its first line: a hook could be skipped, a handler that has no account
+ * id has nothing to ask the database for.
+ */
+export interface Visits {
+	open(request: Request, visit: Visit): void;
+	of(request: Request): Visit;
+	viewer(request: Request): Viewer;
+	/** The account that the visit is about. Fault not_found if there is none. */
+	account(request: Request): { viewer: Viewer; accountId: string; role: Membership["role"] };
+	/** As `account`, for what only its owners may do. Fault forbidden. */
+	owner(request: Request): { viewer: Viewer; accountId: string };
+	/** Fault forbidden. */
+	operator(request: Request): Viewer;
+}
+
+export function createVisits(): Visits {
+	const visits = new WeakMap<Request, Visit>();
+
+	function of(request: Request): Visit {
+		const visit = visits.get(request);
+		assert(visit !== undefined, "every request of the console is opened before it is routed");
+		return visit;
+	}
+
+	function viewer(request: Request): Viewer {
+		const found = of(request).viewer;
+		if (found === null) throw sessionRequired();
+		return found;
+	}
+
+	function account(request: Request) {
+		const who = viewer(request);
+		const { membership } = of(request);
+		if (membership === null) throw new Fault("not_found", "You are not a member of any account.");
+		return { viewer: who, accountId: membership.accountId, role: membership.role };
+	}
+
+	return {
+		open: (request, visit) => void visits.set(request, visit),
+		of,
+		viewer,
+		account,
+		owner(request) {
+			const found = account(request);
+			if (found.role !== "owner") throw new Fault("forbidden", "Only an owner of the account may do this.");
+			return found;
+		},
+		operator(request) {
+			const who = viewer(request);
+			if (!who.operator) throw new Fault("forbidden", "This page is for operators of the service.");
+			return who;
+		},
+	};
+}
+
+export function sessionRequired(): Fault {
+	return new Fault("session_required", "Please sign in.");
+}

@@ -1,0 +1,90 @@
+import { client, dataOf, given } from "./client.ts";
+import { queryText } from "./http.ts";
+
+/** Every call of the console's interface, by name. Calls on an account take its id first. */
+
+const BASE = "/api/console";
+const part = encodeURIComponent;
+type After = string | null;
+
+export interface KeySettingsInput {
+	readonly name: string;
+	/** Decimal dollars; null takes the cap away. */
+	readonly capUsd?: string | null;
+	readonly models?: string[];
+	readonly expiresAtMs?: number | null;
+	readonly requestsPerMinute?: number | null;
+	readonly concurrencyMax?: number | null;
+}
+
+export interface RequestFilter {
+	readonly from: number | null;
+	readonly to: number | null;
+	readonly model: string | null;
+	readonly key: string | null;
+	readonly status: "ok" | "failed" | "left" | null;
+}
+
+export interface UsageFilter extends RequestFilter {
+	readonly bucket: "hour" | "day";
+	readonly group: "model" | "key" | "status";
+}
+
+export const api = {
+	config: () => dataOf(client.public.config.get()),
+	models: () => dataOf(client.public.models.get()),
+	model: (id: string) => dataOf(client.public.model.get({ query: { id } })),
+	outbox: (email: string) => dataOf(client.public.outbox.get({ query: { email } })),
+
+	me: (account: string | null) => dataOf(client.me.get({ query: given({ account }) })),
+	sessions: () => dataOf(client.sessions.get()),
+	revokeSession: (id: string) => dataOf(client.sessions({ id }).delete()),
+	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
+	renameAccount: (account: string, name: string) => dataOf(client.account.patch({ name }, { query: { account } })),
+	members: (account: string) => dataOf(client.members.get({ query: { account } })),
+	invite: (account: string, email: string, role: "owner" | "member") =>
+		dataOf(client.invitations.post({ email, role }, { query: { account } })),
+	withdrawInvitation: (account: string, id: string) =>
+		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
+	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
+	removeMember: (account: string, userId: string) =>
+		dataOf(client.members({ userId }).delete(undefined, { query: { account } })),
+	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, { query: { account } })),
+
+	overview: (account: string) => dataOf(client.overview.get({ query: { account } })),
+	liveAddress: (topic: "overview" | "operator", account: string | null) =>
+		`${BASE}/live${queryText({ topics: topic, account })}`,
+
+	keys: (account: string, after: After = null) =>
+		dataOf(client.keys.get({ query: { account, ...given({ after }), limit: 100 } })),
+	key: (account: string, id: string) => dataOf(client.keys({ id }).get({ query: { account } })),
+	createKey: (account: string, input: KeySettingsInput) => dataOf(client.keys.post(input, { query: { account } })),
+	editKey: (account: string, id: string, input: KeySettingsInput) =>
+		dataOf(client.keys({ id }).patch(input, { query: { account } })),
+	rotateKey: (account: string, id: string, graceMs: number) =>
+		dataOf(client.keys({ id }).rotate.post({ graceMs }, { query: { account } })),
+	revokeKey: (account: string, id: string) => dataOf(client.keys({ id }).revoke.post({}, { query: { account } })),
+
+	credit: (account: string) => dataOf(client.credit.get({ query: { account } })),
+	running: (account: string) => dataOf(client.credit.running.get({ query: { account } })),
+	topUps: (account: string, after: After = null) =>
+		dataOf(client.credit["top-ups"].get({ query: { account, ...given({ after }) } })),
+	topUpByTransfer: (account: string, usd: string) =>
+		dataOf(client.credit["top-ups"].transfer.post({ usd }, { query: { account } })),
+	topUpByCard: (account: string, usd: string) =>
+		dataOf(client.credit["top-ups"].card.post({ usd }, { query: { account } })),
+	cancelTopUp: (account: string, id: string) =>
+		dataOf(client.credit["top-ups"]({ id }).cancel.post({}, { query: { account } })),
+	receiptAddress: (account: string, id: string) => `${BASE}/credit/receipts/${part(id)}${queryText({ account })}`,
+	ledger: (account: string, after: After = null) =>
+		dataOf(client.credit.ledger.get({ query: { account, ...given({ after }) } })),
+
+	usage: (account: string, filter: UsageFilter) => dataOf(client.usage.get({ query: { account, ...given(filter) } })),
+	usageCsvAddress: (account: string, filter: UsageFilter) => `${BASE}/usage.csv${queryText({ account, ...filter })}`,
+	requests: (account: string, filter: Partial<RequestFilter>, page: { after?: After; limit: number }) =>
+		dataOf(client.requests.get({ query: { account, limit: page.limit, ...given({ ...filter, after: page.after }) } })),
+	request: (account: string, id: string) => dataOf(client.requests({ id }).get({ query: { account } })),
+	requestsCsvAddress: (account: string, filter: RequestFilter) =>
+		`${BASE}/requests.csv${queryText({ account, ...filter })}`,
+	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
+};

@@ -1,0 +1,27 @@
+import { requestJson } from "./http.ts";
+
+/** The calls of the sign-in routes. */
+
+const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/auth${path}`, { body });
+
+export const authApi = {
+	signUp: (name: string, email: string, password: string, callbackURL: string) =>
+		post<object>("/sign-up/email", { name, email, password, callbackURL }),
+	signIn: (email: string, password: string, rememberMe: boolean) =>
+		post<{ twoFactorRedirect?: boolean }>("/sign-in/email", { email, password, rememberMe }),
+	signInWith: (provider: "github" | "google", callbackURL: string) =>
+		post<{ url: string }>("/sign-in/social", { provider, callbackURL }),
+	signOut: () => post<object>("/sign-out", {}),
+	sendVerification: (email: string, callbackURL: string) =>
+		post<object>("/send-verification-email", { email, callbackURL }),
+	requestReset: (email: string) => post<object>("/request-password-reset", { email, redirectTo: "/reset" }),
+	resetPassword: (newPassword: string, token: string) => post<object>("/reset-password", { newPassword, token }),
+	changePassword: (currentPassword: string, newPassword: string) =>
+		post<object>("/change-password", { currentPassword, newPassword, revokeOtherSessions: true }),
+	updateName: (name: string) => post<object>("/update-user", { name }),
+	verifyTotp: (code: string, trustDevice: boolean) => post<object>("/two-factor/verify-totp", { code, trustDevice }),
+	verifyBackupCode: (code: string) => post<object>("/two-factor/verify-backup-code", { code }),
+	enableTwoFactor: (password: string) =>
+		post<{ totpURI: string; backupCodes: readonly string[] }>("/two-factor/enable", { password }),
+	disableTwoFactor: (password: string) => post<object>("/two-factor/disable", { password }),
+};

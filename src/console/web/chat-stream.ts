@@ -1,0 +1,111 @@
+import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
+
+/** Reads a chat completion as it streams. */
+
+export interface ChatUsage {
+	readonly promptTokens: number;
+	readonly completionTokens: number;
+	/** USD, as the service sends it. */
+	readonly cost: number | null;
+}
+
+export interface ChatEnd {
+	readonly requestId: string | null;
+	readonly usage: ChatUsage | undefined;
+	readonly finishReason: string | null;
+	/** A failure after the first byte: it comes as an event of the stream. */
+	readonly error: string | undefined;
+}
+
+/** A line of the stream longer than this is no chat. */
+const LINE_CHARS_MAX = 4_000_000;
+
+/** Throws ApiError for a refusal; an abort by `signal` ends quietly. */
+export async function streamChat(
+	address: string,
+	body: Record<string, unknown>,
+	signal: AbortSignal,
+	onText: (text: string, kind: "answer" | "thought") => void,
+): Promise<ChatEnd> {
+	const response = await send(address, body, signal);
+	const requestId = response.headers.get("x-request-id");
+	let usage: ChatUsage | undefined;
+	let finishReason: string | null = null;
+	let error: string | undefined;
+	try {
+		for await (const data of events(response)) {
+			if (data === "[DONE]") break;
+			const event = JSON.parse(data) as Event;
+			if (event.error?.message) error = event.error.message;
+			const choice = event.choices?.[0];
+			if (choice?.delta?.reasoning_content) onText(choice.delta.reasoning_content, "thought");
+			if (choice?.delta?.content) onText(choice.delta.content, "answer");
+			if (choice?.finish_reason) finishReason = choice.finish_reason;
+			if (event.usage) {
+				usage = {
+					promptTokens: event.usage.prompt_tokens ?? 0,
+					completionTokens: event.usage.completion_tokens ?? 0,
+					cost: event.usage.cost ?? null,
+				};
+			}
+		}
+	} catch (failure) {
+		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : "The answer was cut off.";
+	}
+	return { requestId, usage, finishReason, error };
+}
+
+interface Event {
+	readonly error?: { readonly message?: string };
+	readonly choices?: readonly {
+		readonly delta?: { readonly content?: string; readonly reasoning_content?: string };
+		readonly finish_reason?: string | null;
+	}[];
+	readonly usage?: {
+		readonly prompt_tokens?: number;
+		readonly completion_tokens?: number;
+		readonly cost?: number;
+	} | null;
+}
+
+async function send(address: string, body: Record<string, unknown>, signal: AbortSignal): Promise<Response> {
+	let response: Response;
+	try {
+		response = await fetch(address, {
+			method: "POST",
+			credentials: "same-origin",
+			headers: { "content-type": "application/json" },
+			body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+			signal,
+		});
+	} catch (error) {
+		if (signal.aborted) throw error;
+		throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
+	}
+	if (response.ok) return response;
+	const text = await response.text();
+	let parsed: unknown;
+	try {
+		parsed = JSON.parse(text);
+	} catch {
+		parsed = undefined;
+	}
+	throw apiErrorOf(response, parsed);
+}
+
+/** The data of each event; comments are left out. */
+async function* events(response: Response): AsyncGenerator<string> {
+	const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+	if (!reader) return;
+	let rest = "";
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return;
+		rest += value;
+		if (rest.length > LINE_CHARS_MAX)
+			throw new ApiError("The answer cannot be read.", { status: 200, code: "unreadable" });
+		const lines = rest.split(/\r?\n/);
+		rest = lines.pop() ?? "";
+		for (const line of lines) if (line.startsWith("data:")) yield line.slice(5).trim();
+	}
+}

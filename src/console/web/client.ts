@@ -1,0 +1,33 @@
+import { treaty } from "@elysiajs/eden";
+import type { ConsoleApi } from "../console-api.ts";
+import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
+
+/** The typed way to the console's own routes: paths, parameters and answers are those of the server's code. */
+
+// A text that looks like a date, such as the name of a key, must stay a text.
+export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
+
+/** A query without what is empty. */
+export function given<T extends object>(query: T): Given<T> {
+	const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+	return Object.fromEntries(set) as Given<T>;
+}
+
+type Answer = { data: unknown; error: { value: unknown } | null; response: Response };
+type DataOf<A> = A extends { error: null; data: infer Data } ? Data : never;
+
+/** The data of an answer. Throws ApiError. */
+export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataOf<A>> {
+	let answer: A;
+	try {
+		answer = await asked;
+	} catch {
+		throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
+	}
+	if (answer.error === null) return answer.data as DataOf<A>;
+	// Without a response the request never left.
+	if (!answer.response?.headers) throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
+	throw apiErrorOf(answer.response, answer.error.value);
+}

@@ -1,0 +1,90 @@
+/** The one way that pages speak to the server: JSON over same-origin fetch, failures as `ApiError`. */
+
+/** What the server refused, or that it could not be reached (`status` 0). */
+export class ApiError extends Error {
+	override readonly name = "ApiError" as const;
+	readonly status: number;
+	readonly code: string;
+	readonly param: string | null;
+	readonly requestId: string | null;
+
+	constructor(
+		message: string,
+		facts: { status: number; code: string; param?: string | null; requestId?: string | null },
+	) {
+		super(message);
+		this.status = facts.status;
+		this.code = facts.code;
+		this.param = facts.param ?? null;
+		this.requestId = facts.requestId ?? null;
+	}
+}
+
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+export const UNREACHABLE = "The service could not be reached. Check the connection and try again.";
+const UNREADABLE = "The service sent an answer that this page cannot read.";
+
+export async function requestJson<T>(
+	method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
+	path: string,
+	options: { query?: Query; body?: unknown; signal?: AbortSignal | undefined } = {},
+): Promise<T> {
+	const init: RequestInit = { method, credentials: "same-origin", headers: { accept: "application/json" } };
+	if (method !== "GET") {
+		init.headers = { accept: "application/json", "content-type": "application/json" };
+		init.body = JSON.stringify(options.body ?? {});
+	}
+	if (options.signal) init.signal = options.signal;
+	const response = await send(path + queryText(options.query), init);
+	const text = await response.text();
+	const body = parse(text);
+	if (!response.ok) throw apiErrorOf(response, body);
+	if (body === undefined) throw new ApiError(UNREADABLE, { status: response.status, code: "unreadable" });
+	return body as T;
+}
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+	try {
+		return await fetch(url, init);
+	} catch (error) {
+		if (init.signal?.aborted) throw error;
+		throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
+	}
+}
+
+/** From either of the two shapes: ours (`{error: {…}}`) and that of the sign-in routes (`{message, code}`). */
+export function apiErrorOf(response: Response, body: unknown): ApiError {
+	const outer = record(body);
+	const inner = record(outer.error);
+	const shown = Object.keys(inner).length > 0 ? inner : outer;
+	const requestId = response.headers.get("x-request-id") ?? text(shown.request_id);
+	return new ApiError(text(shown.message) ?? `The service answered with status ${response.status}.`, {
+		status: response.status,
+		code: text(shown.code) ?? `status_${response.status}`,
+		param: text(shown.param),
+		requestId,
+	});
+}
+
+export function queryText(query: Query = {}): string {
+	const params = new URLSearchParams();
+	for (const [name, value] of Object.entries(query)) {
+		if (value !== null && value !== undefined && value !== "") params.set(name, String(value));
+	}
+	const joined = params.toString();
+	return joined === "" ? "" : `?${joined}`;
+}
+
+function parse(text: string): unknown {
+	if (text === "") return {};
+	try {
+		return JSON.parse(text);
+	} catch {
+		return undefined;
+	}
+}
+
+const record = (value: unknown): Record<string, unknown> =>
+	typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+const text = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null);

@@ -1,0 +1,283 @@
+import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { FenceNotice } from "../pages/key.tsx";
+import { KeyState } from "../pages/keys.tsx";
+import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import type { Fence } from "../views.ts";
+import { operatorApi } from "./api.ts";
+import type { OperatorAccount } from "./views.ts";
+
+export function AccountPage({ id }: { id: string }) {
+	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
+	const [dialog, setDialog] = useState<"state" | "adjust">();
+	const [fence, setFence] = useState<Fence>();
+	const data = detail.data;
+	const suspended = data?.account.state === "suspended";
+	const done = () => {
+		setDialog(undefined);
+		void detail.reload();
+	};
+	return (
+		<Page
+			title={data?.account.name || data?.account.email || "Account"}
+			lead={<Id value={id} label="Copy the account's id" />}
+			aside={
+				data && (
+					<>
+						<Button size="xs" variant="default" onClick={() => setDialog("adjust")}>
+							Adjust the credit
+						</Button>
+						<Button
+							size="xs"
+							variant="default"
+							className={suspended ? undefined : "danger"}
+							onClick={() => setDialog("state")}
+						>
+							{suspended ? "Lift the suspension" : "Suspend"}
+						</Button>
+					</>
+				)
+			}
+		>
+			{detail.error && <Problem error={detail.error} retry={() => void detail.reload()} />}
+			{!data && !detail.error && <Skeleton height={320} />}
+			{fence && <FenceNotice fence={fence} done="It applies on all instances" />}
+			{data && <Detail data={data} />}
+			{dialog === "state" && (
+				<ReasonDialog
+					title={suspended ? "Lift the suspension" : "Suspend the account"}
+					consequence={
+						suspended
+							? "Its keys are accepted again."
+							: "All its keys are refused from now on. Requests that are already admitted finish and are charged."
+					}
+					act={suspended ? "Lift it" : "Suspend"}
+					danger={!suspended}
+					onClose={() => setDialog(undefined)}
+					run={async (reason) => {
+						const result = await (suspended ? operatorApi.unsuspend(id, reason) : operatorApi.suspend(id, reason));
+						setFence(result.fence);
+						done();
+					}}
+				/>
+			)}
+			{dialog === "adjust" && <AdjustDialog id={id} onClose={() => setDialog(undefined)} onDone={done} />}
+		</Page>
+	);
+}
+
+function Detail({ data }: { data: OperatorAccount }) {
+	const { account, balance } = data;
+	return (
+		<>
+			<Panel>
+				<div className="stats">
+					<Stat label="Available" value={<Amount nanoUsd={balance.availableNanoUsd} />} />
+					<Stat label="Held" value={<Amount nanoUsd={balance.heldNanoUsd} />} />
+					<Stat label="Balance" value={<Amount nanoUsd={balance.balanceNanoUsd} />} />
+					<Stat label="Spent in all" value={<Amount nanoUsd={balance.spentNanoUsd} />} />
+				</div>
+			</Panel>
+			<div className="grid-even">
+				<Panel title="Account">
+					<Facts
+						items={[
+							["Email", account.email],
+							["State", <State key="state" value={account.state} />],
+							["Topped up", account.toppedUp ? "Yes" : "No"],
+							["Made", <Moment key="made" atMs={account.createdAtMs} />],
+							[
+								"Audit",
+								<Link key="audit" to={`/operator/audit?subject=${account.id}`}>
+									acts on it
+								</Link>,
+							],
+						]}
+					/>
+				</Panel>
+				<Panel title="Members" flush>
+					<DataTable
+						label="Members"
+						rows={data.members}
+						rowKey={(member) => member.userId}
+						empty={<Empty title="Nobody has signed in for it." />}
+						columns={[
+							{ label: "Email", lead: true, render: (member) => member.email },
+							{ label: "Role", render: (member) => member.role },
+						]}
+					/>
+				</Panel>
+			</div>
+			<Panel title="Keys" flush>
+				<DataTable
+					label="Keys"
+					rows={data.keys}
+					rowKey={(key) => key.id}
+					empty={<Empty title="No keys." />}
+					columns={[
+						{ label: "Name", lead: true, render: (key) => key.name },
+						{
+							label: "Key",
+							render: (key) => (
+								<code>
+									{key.prefix}…{key.lastFour}
+								</code>
+							),
+						},
+						{ label: "State", render: (key) => <KeyState item={key} /> },
+						{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+						{
+							label: "Cap",
+							right: true,
+							render: (key) =>
+								key.capNanoUsd === null ? <span className="dim">none</span> : <Amount nanoUsd={key.capNanoUsd} />,
+						},
+						{ label: "Spent", right: true, render: (key) => <Amount nanoUsd={key.spentNanoUsd} /> },
+					]}
+				/>
+			</Panel>
+			<Panel title="Top-ups" flush>
+				<DataTable
+					label="Top-ups"
+					rows={data.topUps}
+					rowKey={(topUp) => topUp.id}
+					empty={<Empty title="No top-ups." />}
+					columns={[
+						{ label: "Reference", lead: true, render: (topUp) => <code>{topUp.reference}</code> },
+						{ label: "Method", render: (topUp) => topUp.method },
+						{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
+						{ label: "State", render: (topUp) => <State value={topUp.state} /> },
+						{ label: "Amount", right: true, render: (topUp) => <Amount nanoUsd={topUp.amountNanoUsd} /> },
+					]}
+				/>
+			</Panel>
+			<Panel title="Ledger" flush>
+				<DataTable
+					label="Ledger"
+					rows={data.entries}
+					rowKey={(entry) => entry.id}
+					empty={<Empty title="No movements." />}
+					columns={[
+						{ label: "What", lead: true, render: (entry) => entry.kind.replaceAll("_", " ") },
+						{
+							label: "Time",
+							render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
+						},
+						{ label: "Note", render: (entry) => entry.note || <span className="dim">–</span> },
+						{ label: "Amount", right: true, render: (entry) => <Amount nanoUsd={entry.amountNanoUsd} sign /> },
+						{ label: "Balance", right: true, render: (entry) => <Amount nanoUsd={entry.runningNanoUsd} /> },
+					]}
+				/>
+			</Panel>
+		</>
+	);
+}
+
+function ReasonDialog(props: {
+	title: string;
+	consequence: string;
+	act: string;
+	danger: boolean;
+	onClose: () => void;
+	run: (reason: string) => Promise<void>;
+}) {
+	const [reason, setReason] = useState("");
+	const run = useAction(() => props.run(reason.trim()));
+	return (
+		<Modal opened onClose={props.onClose} title={props.title} closeButtonProps={{ "aria-label": "Close" }}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void run.run();
+				}}
+			>
+				<p>{props.consequence}</p>
+				<TextInput
+					label="Reason"
+					description="Kept in the audit log"
+					required
+					withAsterisk={false}
+					data-autofocus
+					value={reason}
+					onChange={(event) => setReason(event.currentTarget.value)}
+				/>
+				{run.error && <Problem error={run.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={props.onClose}>
+						Cancel
+					</Button>
+					<Button type="submit" className={props.danger ? "danger-filled" : undefined} loading={run.busy}>
+						{props.act}
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}
+
+function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) {
+	const [usd, setUsd] = useState("");
+	const [reason, setReason] = useState("");
+	// One adjustment for one dialog, however often it is sent.
+	const [idempotencyKey] = useState(newUuid);
+	const adjust = useAction(async () => {
+		await operatorApi.adjust(id, usd.trim(), reason.trim(), idempotencyKey);
+		onDone();
+	});
+	return (
+		<Modal opened onClose={onClose} title="Adjust the credit" closeButtonProps={{ "aria-label": "Close" }}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void adjust.run();
+				}}
+			>
+				<TextInput
+					label="Amount in USD"
+					description="Negative takes credit away: -12.50"
+					required
+					withAsterisk={false}
+					inputMode="decimal"
+					pattern="-?[0-9]+(\.[0-9]{1,9})?"
+					data-autofocus
+					value={usd}
+					error={adjust.error?.param === "usd" ? adjust.error.message : undefined}
+					onChange={(event) => setUsd(event.currentTarget.value)}
+				/>
+				<TextInput
+					label="Reason"
+					description="Stands in the customer's ledger and in the audit log"
+					required
+					withAsterisk={false}
+					value={reason}
+					onChange={(event) => setReason(event.currentTarget.value)}
+				/>
+				{adjust.error && adjust.error.param !== "usd" && <Problem error={adjust.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={onClose}>
+						Cancel
+					</Button>
+					<Button type="submit" loading={adjust.busy}>
+						Book it
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}
+
+/** `crypto.randomUUID` is only there in a secure context; a console on a plain address inside a network is none. */
+function newUuid(): string {
+	const bytes = crypto.getRandomValues(new Uint8Array(16));
+	bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+	bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+	const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+	return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,28 @@
+import { client, dataOf, given } from "../client.ts";
+
+/** The calls that only operators may make. */
+
+const operator = client.operator;
+type After = string | null;
+export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
+
+export const operatorApi = {
+	summary: () => dataOf(operator.summary.get()),
+	accounts: (q: string, after: After) => dataOf(operator.accounts.get({ query: given({ q, after }) })),
+	account: (id: string) => dataOf(operator.accounts({ id }).get()),
+	suspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).suspend.post({ reason })),
+	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
+	adjust: (id: string, usd: string, reason: string, idempotencyKey: string) =>
+		dataOf(operator.accounts({ id }).adjust.post({ usd, reason, idempotencyKey })),
+	topUps: (state: TopUpState, after: After) =>
+		dataOf(operator["top-ups"].get({ query: { state, ...given({ after }) } })),
+	confirmTopUp: (id: string, transactionReference: string) =>
+		dataOf(operator["top-ups"]({ id }).confirm.post({ transactionReference })),
+	rejectTopUp: (id: string, reason: string) => dataOf(operator["top-ups"]({ id }).reject.post({ reason })),
+	deployments: () => dataOf(operator.deployments.get()),
+	instances: () => dataOf(operator.instances.get()),
+	reconciliation: () => dataOf(operator.reconciliation.get()),
+	reconcile: () => dataOf(operator.reconciliation.post({})),
+	audit: (filter: { subject: string | null; actor: string | null; action: string | null }, after: After) =>
+		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),
+};

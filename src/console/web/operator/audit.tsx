@@ -1,0 +1,95 @@
+import { Button, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Moment } from "../parts/text.tsx";
+import { useList } from "../resource.ts";
+import { Link, useQueryState } from "../router.tsx";
+import { operatorApi } from "./api.ts";
+import type { AuditRow } from "./views.ts";
+
+export function AuditPage() {
+	const [query, change] = useQueryState();
+	const filter = { subject: query.get("subject"), actor: query.get("actor"), action: query.get("action") };
+	const list = useList(`operator-audit ${JSON.stringify(filter)}`, (after) => operatorApi.audit(filter, after));
+	return (
+		<Page
+			title="Audit"
+			lead="Every act of an operator, on a key, or of the payment service. Lines are only ever added."
+		>
+			<Panel flush title="Log" aside={<Filter key={JSON.stringify(filter)} filter={filter} onChange={change} />}>
+				<DataTable
+					label="Audit log"
+					rows={list.items}
+					rowKey={(row) => row.id}
+					error={list.error}
+					retry={() => void list.reload()}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={<Empty title="No act matches." />}
+					columns={[
+						{ label: "Time", lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
+						{ label: "Who", render: (row) => row.actorEmail ?? row.actor },
+						{ label: "Act", render: (row) => <code>{row.action}</code> },
+						{ label: "On", render: (row) => <code>{row.subject}</code> },
+						{
+							label: "Account",
+							render: (row) =>
+								row.accountId === null ? (
+									<span className="dim">–</span>
+								) : (
+									<Link to={`/operator/accounts/${row.accountId}`}>{row.accountId}</Link>
+								),
+						},
+						{ label: "Detail", render: (row) => <span className="small">{detailText(row)}</span> },
+					]}
+				/>
+			</Panel>
+		</Page>
+	);
+}
+
+function Filter(props: {
+	filter: { subject: string | null; action: string | null };
+	onChange: (changes: Record<string, string | null>) => void;
+}) {
+	const [subject, setSubject] = useState(props.filter.subject ?? "");
+	const [action, setAction] = useState(props.filter.action ?? "");
+	return (
+		<form
+			className="row"
+			onSubmit={(event) => {
+				event.preventDefault();
+				props.onChange({ subject: subject.trim(), action: action.trim() });
+			}}
+		>
+			<TextInput
+				size="xs"
+				aria-label="Id of a key, account, top-up or payment"
+				placeholder="Id, press /"
+				data-search
+				value={subject}
+				onChange={(event) => setSubject(event.currentTarget.value)}
+			/>
+			<TextInput
+				size="xs"
+				w={130}
+				aria-label="Act"
+				placeholder="key.revoke"
+				value={action}
+				onChange={(event) => setAction(event.currentTarget.value)}
+			/>
+			<Button type="submit" size="xs" variant="default">
+				Filter
+			</Button>
+		</form>
+	);
+}
+
+function detailText({ detail, ip }: AuditRow): string {
+	const parts = Object.entries((detail ?? {}) as Record<string, unknown>).map(
+		([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
+	);
+	if (ip !== null) parts.push(`from ${ip}`);
+	return parts.join(", ");
+}

@@ -1,0 +1,49 @@
+import { Skeleton } from "@mantine/core";
+import { useEffect } from "react";
+import { KINDS } from "../parts/model-table.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { useResource } from "../resource.ts";
+import { operatorApi } from "./api.ts";
+import { ReplicaTable } from "./replica-table.tsx";
+
+const REFRESH_MS = 3_000;
+
+export function DeploymentsPage() {
+	const deployments = useResource("operator-deployments", operatorApi.deployments);
+	const { reload } = deployments;
+	useEffect(() => {
+		const timer = setInterval(() => void reload(), REFRESH_MS);
+		return () => clearInterval(timer);
+	}, [reload]);
+	return (
+		<Page
+			title="Deployments"
+			lead="Health, breakers and load as the instance that answered sees them, every few seconds."
+		>
+			{deployments.error && <Problem error={deployments.error} retry={() => void deployments.reload()} />}
+			{!deployments.data && !deployments.error && <Skeleton height={240} />}
+			{deployments.data?.items.length === 0 && (
+				<Panel>
+					<Empty title="The catalogue is empty.">
+						Models and their servers are listed in the file that CONFIG names.
+					</Empty>
+				</Panel>
+			)}
+			{deployments.data?.items.map((deployment) => (
+				<Panel
+					key={deployment.modelId}
+					flush
+					title={
+						<>
+							{deployment.name} <span className="dim">{KINDS[deployment.kind] ?? deployment.kind}</span>
+						</>
+					}
+					aside={<State value={deployment.status} />}
+				>
+					<ReplicaTable rows={deployment.replicas} empty={<Empty title="No replica is configured." />} />
+				</Panel>
+			))}
+		</Page>
+	);
+}

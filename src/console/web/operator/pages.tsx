@@ -1,0 +1,33 @@
+import { NotFoundPage } from "../pages/not-found.tsx";
+import { AccountPage } from "./account.tsx";
+import { AccountsPage } from "./accounts.tsx";
+import { AuditPage } from "./audit.tsx";
+import { DeploymentsPage } from "./deployments.tsx";
+import { InstancesPage } from "./instances.tsx";
+import { MorningPage } from "./morning.tsx";
+import { ReconciliationPage } from "./reconciliation.tsx";
+import { TopUpsPage } from "./top-ups.tsx";
+
+/** The pages of operators; one chunk, since a customer never loads it. */
+export default function OperatorPages({ section, id }: { section: string; id: string }) {
+	if (section === "accounts" && id !== "") return <AccountPage key={id} id={id} />;
+	if (id !== "") return <NotFoundPage />;
+	switch (section) {
+		case "":
+			return <MorningPage />;
+		case "top-ups":
+			return <TopUpsPage />;
+		case "accounts":
+			return <AccountsPage />;
+		case "deployments":
+			return <DeploymentsPage />;
+		case "instances":
+			return <InstancesPage />;
+		case "reconciliation":
+			return <ReconciliationPage />;
+		case "audit":
+			return <AuditPage />;
+		default:
+			return <NotFoundPage />;
+	}
+}

@@ -1,0 +1,37 @@
+import { SegmentedControl } from "@mantine/core";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import { useList } from "../resource.ts";
+import { useQueryState } from "../router.tsx";
+import { operatorApi } from "./api.ts";
+import { WaitingTable } from "./waiting-table.tsx";
+
+const STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
+
+export function TopUpsPage() {
+	const [query, change] = useQueryState();
+	const state = STATES.find((item) => item === query.get("state")) ?? "pending";
+	const list = useList(`operator-top-ups ${state}`, (after) => operatorApi.topUps(state, after));
+	return (
+		<Page title="Top-ups" lead="Credit is given only for money that was seen.">
+			<div className="scroll-x">
+				<SegmentedControl
+					size="xs"
+					aria-label="State"
+					data={STATES.map((value) => ({ value, label: value[0]?.toUpperCase() + value.slice(1) }))}
+					value={state}
+					onChange={(value) => change({ state: value === "pending" ? null : value })}
+				/>
+			</div>
+			<Panel flush>
+				<WaitingTable
+					rows={list.items}
+					error={list.error}
+					onDecided={() => void list.reload()}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={state === "pending" ? undefined : <Empty title={`No top-up is ${state}.`} />}
+				/>
+			</Panel>
+		</Page>
+	);
+}

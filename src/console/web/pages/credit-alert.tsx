@@ -1,0 +1,75 @@
+import { Button, NumberInput, Skeleton } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatUsd } from "../format.ts";
+import { Panel } from "../parts/page.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { Moment } from "../parts/text.tsx";
+import { useAction } from "../resource.ts";
+import { useAccount } from "../session.tsx";
+import type { AlertView } from "../views.ts";
+
+/** A mail to the owners when the available credit falls below an amount. */
+export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined; onChanged: () => void }) {
+	const account = useAccount();
+	const [usd, setUsd] = useState<string>();
+	const save = useAction(async (amount: string | null) => {
+		await api.setAlert(account.id, amount);
+		setUsd(undefined);
+		onChanged();
+	});
+	if (!alert) {
+		return (
+			<Panel title="Low-balance alert">
+				<Skeleton height={90} />
+			</Panel>
+		);
+	}
+	const threshold = alert.thresholdNanoUsd;
+	return (
+		<Panel title="Low-balance alert">
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					if (usd) void save.run(usd);
+				}}
+			>
+				<p>
+					{threshold === null
+						? "No alert is set. Requests are refused with 402 when the credit runs out."
+						: `The owners get a mail when less than ${formatUsd(threshold)} is available.`}
+				</p>
+				<NumberInput
+					label="Mail me below, in USD"
+					placeholder={threshold === null ? "25" : undefined}
+					hideControls
+					decimalScale={2}
+					thousandSeparator=","
+					allowNegative={false}
+					value={usd ?? (threshold === null ? "" : String(threshold / 1_000_000_000))}
+					error={save.error?.param === "usd" ? save.error.message : undefined}
+					onValueChange={(value, source) => {
+						if (source.source === "event") setUsd(value.value);
+					}}
+				/>
+				{alert.lastSentAtMs !== null && (
+					<p className="small dim">
+						Last sent <Moment atMs={alert.lastSentAtMs} />
+					</p>
+				)}
+				{save.error && save.error.param !== "usd" && <Problem error={save.error} />}
+				<div className="form-end">
+					{threshold !== null && (
+						<Button variant="default" loading={save.busy} onClick={() => void save.run(null)}>
+							Switch off
+						</Button>
+					)}
+					<Button type="submit" loading={save.busy} disabled={!usd}>
+						Save
+					</Button>
+				</div>
+			</form>
+		</Panel>
+	);
+}

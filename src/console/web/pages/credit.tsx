@@ -1,0 +1,247 @@
+import { Button, Skeleton } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatCount } from "../format.ts";
+import { Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import type { Column } from "../parts/table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
+import { useAction, useList, useLive, useResource } from "../resource.ts";
+import { Link, useQueryState } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
+import { AlertPanel } from "./credit-alert.tsx";
+import { TopUpPanel } from "./credit-top-up.tsx";
+
+const KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
+	top_up: "Top-up",
+	refund: "Refund",
+	adjustment: "Adjustment",
+	dispute: "Dispute",
+	credit_note: "Credit note",
+	usage: "Usage",
+};
+const METHODS: Readonly<Record<TopUpView["method"], string>> = {
+	transfer: "Bank transfer",
+	card: "Card",
+	demo: "Demo credit",
+};
+
+export default function CreditPage() {
+	const account = useAccount();
+	const key = `credit ${account.id}`;
+	const credit = useResource(key, () => api.credit(account.id));
+	const topUps = useList(`top-ups ${account.id}`, (after) => api.topUps(account.id, after));
+	const ledger = useList(`ledger ${account.id}`, (after) => api.ledger(account.id, after));
+	const [seen, setSeen] = useState<{ balance: number; pending: number }>();
+
+	// The feed says when credit has come or a top-up was decided; the lists are then read anew.
+	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
+		const now = { balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd, pending: news.pendingTopUps };
+		if (seen && (seen.balance !== now.balance || seen.pending !== now.pending)) {
+			void topUps.reload();
+			void ledger.reload();
+		}
+		if (seen?.balance !== now.balance || seen.pending !== now.pending) setSeen(now);
+		void credit.reload();
+	});
+	const reloadAll = () => {
+		void credit.reload();
+		void topUps.reload();
+		void ledger.reload();
+	};
+
+	return (
+		<Page title="Credit">
+			<PaymentReturn />
+			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
+			<BalancePanel credit={credit.data} />
+			<div className="grid-even">
+				<TopUpPanel onMade={reloadAll} />
+				<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
+			</div>
+			<TopUpList list={topUps} onChanged={reloadAll} />
+			<Panel title="Ledger" flush>
+				<DataTable
+					label="Ledger"
+					columns={LEDGER_COLUMNS}
+					rows={ledger.items}
+					rowKey={(entry) => entry.id}
+					error={ledger.error}
+					retry={() => void ledger.reload()}
+					more={{
+						next: ledger.next,
+						busy: ledger.more.busy,
+						error: ledger.more.error,
+						load: () => void ledger.more.run(),
+					}}
+					empty={<Empty title="No movements yet.">Each top-up, refund and day of usage will be a line here.</Empty>}
+				/>
+			</Panel>
+		</Page>
+	);
+}
+
+const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
+	{ label: "What", lead: true, render: (entry) => KINDS[entry.kind] ?? entry.kind },
+	{
+		label: "Time",
+		render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
+	},
+	{
+		label: "Note",
+		render: (entry) =>
+			entry.kind === "usage" ? (
+				<Link to={`/requests?from=${entry.atMs}&to=${entry.atMs + 86_400_000}`}>
+					{formatCount(entry.requests ?? 0)} {entry.requests === 1 ? "request" : "requests"}
+				</Link>
+			) : (
+				entry.note || <span className="dim">–</span>
+			),
+	},
+	{ label: "Amount", right: true, render: (entry) => <Amount nanoUsd={entry.amountNanoUsd} sign /> },
+	{ label: "Balance", right: true, render: (entry) => <Amount nanoUsd={entry.runningNanoUsd} /> },
+];
+
+function BalancePanel({ credit }: { credit: CreditView | undefined }) {
+	const account = useAccount();
+	const [open, setOpen] = useState(() => location.hash === "#held");
+	const running = useResource(open ? `running ${account.id}` : null, () => api.running(account.id));
+	const value = (pick: (balance: Balance) => number) =>
+		credit ? <Amount nanoUsd={pick(credit.balance)} /> : <Skeleton height={24} width={90} mt={4} />;
+	return (
+		<Panel title="Balance">
+			<div className="stats">
+				<Stat label="Available" value={value((balance) => balance.availableNanoUsd)}>
+					for new requests
+				</Stat>
+				<Stat label="Held" value={value((balance) => balance.heldNanoUsd)}>
+					<button type="button" className="link" id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
+						What is held?
+					</button>
+				</Stat>
+				<Stat label="Balance" value={value((balance) => balance.balanceNanoUsd)}>
+					available and held
+				</Stat>
+				<Stat label="Spent in all" value={value((balance) => balance.spentNanoUsd)} />
+			</div>
+			{open && (
+				<div className="held">
+					<p className="dim">
+						A running request holds the most that it can cost. When it ends it is charged what it used and the rest is
+						free again.
+					</p>
+					{credit && credit.heldByAbsentInstancesNanoUsd > 0 && (
+						<Notice kind="warn">
+							<Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> is held for an instance of the service that is
+							not running. It comes back when that instance's books are read.
+						</Notice>
+					)}
+					<DataTable
+						label="Running requests"
+						columns={RUNNING_COLUMNS}
+						rows={running.data?.items}
+						rowKey={(row) => row.requestId}
+						error={running.error}
+						skeletonRows={2}
+						empty={<Empty title="No request is running." />}
+					/>
+				</div>
+			)}
+		</Panel>
+	);
+}
+
+const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
+	{ label: "Request", lead: true, render: (row) => <Id value={row.requestId} label="Copy the request's id" /> },
+	{ label: "Model", render: (row) => row.model },
+	{ label: "Key", render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
+	{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
+	{ label: "Held", right: true, render: (row) => <Amount nanoUsd={row.reservedNanoUsd} /> },
+];
+
+function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
+	const account = useAccount();
+	const { list } = props;
+	const cancel = useAction(async (id: string) => {
+		await api.cancelTopUp(account.id, id);
+		props.onChanged();
+	});
+	return (
+		<Panel title="Top-ups" flush>
+			{cancel.error && <Problem error={cancel.error} />}
+			<DataTable
+				label="Top-ups"
+				rows={list.items}
+				rowKey={(topUp) => topUp.id}
+				error={list.error}
+				retry={() => void list.reload()}
+				more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+				empty={<Empty title="No top-ups yet.">A top-up and its verification can be followed here.</Empty>}
+				columns={[
+					{
+						label: "Reference",
+						lead: true,
+						render: (topUp) => <Id value={topUp.reference} label="Copy the reference" />,
+					},
+					{ label: "Method", render: (topUp) => METHODS[topUp.method] ?? topUp.method },
+					{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
+					{
+						label: "State",
+						render: (topUp) => (
+							<State
+								value={topUp.state}
+								label={topUp.state === "pending" ? "Pending verification" : capital(topUp.state)}
+							/>
+						),
+					},
+					{ label: "Amount", right: true, render: (topUp) => <Amount nanoUsd={topUp.amountNanoUsd} /> },
+					{
+						label: "Receipt",
+						right: true,
+						render: (topUp) => {
+							if (topUp.state === "pending") {
+								return (
+									<button type="button" className="link" onClick={() => void cancel.run(topUp.id)}>
+										Cancel
+									</button>
+								);
+							}
+							if (topUp.state === "rejected") return <span className="dim">–</span>;
+							return (
+								<a href={api.receiptAddress(account.id, topUp.id)} target="_blank" rel="noreferrer">
+									Receipt
+								</a>
+							);
+						},
+					},
+				]}
+			/>
+		</Panel>
+	);
+}
+
+/** What is said to somebody who comes back from the payment page. */
+function PaymentReturn() {
+	const [query, change] = useQueryState();
+	const payment = query.get("payment");
+	if (payment === null) return null;
+	const dismiss = () => change({ payment: null, topup: null });
+	return (
+		<Notice kind={payment === "done" ? "ok" : "warn"}>
+			<div className="row between">
+				<span>
+					{payment === "done"
+						? "The payment was made. The credit appears here as soon as it is verified, usually within a minute."
+						: "The payment was not made. Nothing was charged."}
+				</span>
+				<Button size="xs" variant="default" onClick={dismiss}>
+					Close
+				</Button>
+			</div>
+		</Notice>
+	);
+}
+
+const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

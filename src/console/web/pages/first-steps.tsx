@@ -1,0 +1,108 @@
+import { Button } from "@mantine/core";
+import type { ReactNode } from "react";
+import { api } from "../api.ts";
+import { formatUsd } from "../format.ts";
+import { CodeTabs } from "../parts/code.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Panel } from "../parts/page.tsx";
+import { useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
+import type { Checklist } from "../views.ts";
+
+/** The conditions of access, each with the one thing to do next. They turn green by themselves. */
+export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
+	const { config } = useSession();
+	const finished = Object.values(checklist).every(Boolean);
+	const minimum = formatUsd(config.topUpMinNanoUsd);
+	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
+	return (
+		<Panel title={finished ? "All set" : "First steps"}>
+			<ol className="checklist">
+				<Step number={1} done={checklist.signedIn} what="Signed in" />
+				<Step
+					number={2}
+					done={checklist.toppedUp}
+					what={waiting ? "Top-up: waiting for verification" : "Top-up confirmed"}
+					why={
+						waiting
+							? "The operator checks the payment. This line turns green by itself; there is nothing to reload."
+							: `Access opens with the first confirmed top-up of at least ${minimum}.`
+					}
+					action={
+						<Button component={Link} to="/credit" size="xs" variant={waiting ? "default" : "filled"}>
+							{waiting ? "See the top-up" : "Top up"}
+						</Button>
+					}
+				/>
+				<Step
+					number={3}
+					done={checklist.keyMade}
+					what="API key made"
+					why="One key for each application and environment. The secret is shown once."
+					action={
+						<Button component={Link} to="/keys?create=1" size="xs" variant={checklist.toppedUp ? "filled" : "default"}>
+							Create a key
+						</Button>
+					}
+				/>
+				<Step
+					number={4}
+					done={checklist.firstRequest}
+					what="First request seen"
+					why={`Put the key into ${KEY_VARIABLE}, then run one of these. This line turns green when the request arrives.`}
+					action={
+						<Button component={Link} to="/playground" size="xs" variant="default">
+							Use the playground
+						</Button>
+					}
+				>
+					{!checklist.firstRequest && checklist.keyMade && <FirstRequest />}
+				</Step>
+			</ol>
+		</Panel>
+	);
+}
+
+function Step(props: {
+	number: number;
+	done: boolean;
+	what: string;
+	why?: string;
+	action?: ReactNode;
+	children?: ReactNode;
+}) {
+	return (
+		<li className={props.done ? "done" : undefined}>
+			<span className="mark" aria-hidden="true">
+				{props.done ? <Icon name="check" size={14} /> : props.number}
+			</span>
+			<div>
+				<div className="what">
+					{props.what}
+					<span className="visually-hidden">{props.done ? " (done)" : " (to do)"}</span>
+				</div>
+				{!props.done && props.why && <p className="dim">{props.why}</p>}
+			</div>
+			{!props.done && props.action && <div className="go">{props.action}</div>}
+			{!props.done && props.children && <div className="wide">{props.children}</div>}
+		</li>
+	);
+}
+
+/** With the base address of this service and a model that is connected right now. */
+function FirstRequest() {
+	const { config } = useSession();
+	const models = useResource("models", api.models);
+	const model = models.data?.items.find((item) => item.status === "connected" && item.modes.includes("chat"));
+	return (
+		<CodeTabs
+			snippets={chatSnippets({
+				baseUrl: config.baseUrl,
+				model: model?.id ?? "MODEL_ID",
+				messages: [{ role: "user", content: "Hello! Who are you?" }],
+			})}
+		/>
+	);
+}

@@ -1,0 +1,108 @@
+import { Button, Checkbox, Modal } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { api } from "../api.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { CopyButton } from "../parts/text.tsx";
+import { useAction } from "../resource.ts";
+import { useAccount, useSession } from "../session.tsx";
+import { KEY_VARIABLE } from "../snippets.ts";
+import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
+
+/** Makes a key, then shows its secret: the only time. */
+export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onCreated: () => void }) {
+	const account = useAccount();
+	const [draft, setDraft] = useState(EMPTY_DRAFT);
+	const [secret, setSecret] = useState<string>();
+	const create = useAction(async () => {
+		const made = await api.createKey(account.id, settingsOf(draft, "create"));
+		setSecret(made.secret);
+		props.onCreated();
+	});
+
+	function close() {
+		setSecret(undefined);
+		setDraft(EMPTY_DRAFT);
+		create.clear();
+		props.onClose();
+	}
+
+	if (secret !== undefined) return <SecretDialog secret={secret} title="Key created" onStored={close} />;
+	return (
+		<Modal
+			opened={props.open}
+			onClose={close}
+			title="Create a key"
+			closeButtonProps={{ "aria-label": "Close" }}
+			closeOnClickOutside={draft === EMPTY_DRAFT}
+		>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void create.run();
+				}}
+			>
+				<KeyFields draft={draft} onChange={setDraft} error={create.error} />
+				{create.error && <Problem error={create.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={close}>
+						Cancel
+					</Button>
+					<Button type="submit" loading={create.busy}>
+						Create
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}
+
+/** Ends only by saying that the secret is stored: no escape key, no click beside it, no leaving the page unasked. */
+export function SecretDialog(props: { secret: string; title: string; onStored: () => void }) {
+	const { config } = useSession();
+	const [stored, setStored] = useState(false);
+	useEffect(() => {
+		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+		addEventListener("beforeunload", ask);
+		return () => removeEventListener("beforeunload", ask);
+	}, []);
+	return (
+		<Modal
+			opened
+			onClose={() => undefined}
+			title={props.title}
+			size="lg"
+			withCloseButton={false}
+			closeOnClickOutside={false}
+			closeOnEscape={false}
+		>
+			<div className="stack">
+				<p>
+					<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a
+					digest of it.
+				</p>
+				<div className="secret">
+					<code data-testid="secret">{props.secret}</code>
+					<CopyButton text={props.secret} label="Copy the secret" />
+				</div>
+				<p className="dim">For a `.env` file that is not checked in:</p>
+				<CodeBlock code={`${KEY_VARIABLE}=${props.secret}\nOPENAI_BASE_URL=${config.baseUrl}`} />
+				<p className="dim">
+					In production keep it in a secret manager. Use one key for each application and environment, so that one can
+					be revoked without the others.
+				</p>
+				<Checkbox
+					label="I have stored it"
+					checked={stored}
+					onChange={(event) => setStored(event.currentTarget.checked)}
+				/>
+				<div className="form-end">
+					<Button disabled={!stored} onClick={props.onStored}>
+						Done
+					</Button>
+				</div>
+			</div>
+		</Modal>
+	);
+}

@@ -1,0 +1,148 @@
+import { MultiSelect, NumberInput, SimpleGrid, TextInput } from "@mantine/core";
+import type { KeySettingsInput } from "../api.ts";
+import { api } from "../api.ts";
+import { useResource } from "../resource.ts";
+import type { KeyView } from "../views.ts";
+
+/** What a person types; texts, so that nothing typed is lost on the way. */
+export interface KeyDraft {
+	readonly name: string;
+	readonly capUsd: string;
+	readonly models: string[];
+	/** As `<input type="datetime-local">` has it, local time. */
+	readonly expires: string;
+	readonly requestsPerMinute: string;
+	readonly concurrencyMax: string;
+}
+
+export const EMPTY_DRAFT: KeyDraft = {
+	name: "",
+	capUsd: "",
+	models: [],
+	expires: "",
+	requestsPerMinute: "",
+	concurrencyMax: "",
+};
+
+const NANO_DIGITS = 9;
+
+export function draftOf(key: KeyView): KeyDraft {
+	return {
+		name: key.name,
+		capUsd: key.capNanoUsd === null ? "" : nanoToDecimal(key.capNanoUsd),
+		models: [...key.models],
+		expires: key.expiresAtMs === null ? "" : localInput(key.expiresAtMs),
+		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
+		concurrencyMax: key.concurrencyMax === null ? "" : String(key.concurrencyMax),
+	};
+}
+
+/** For a new key what is empty is left out; for an existing one null takes it away. */
+export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySettingsInput {
+	const number = (text: string) => (text === "" ? null : Number(text));
+	const settings = {
+		name: draft.name.trim(),
+		capUsd: draft.capUsd === "" ? null : draft.capUsd,
+		models: draft.models,
+		expiresAtMs: draft.expires === "" ? null : new Date(draft.expires).getTime(),
+		requestsPerMinute: number(draft.requestsPerMinute),
+		concurrencyMax: number(draft.concurrencyMax),
+	};
+	if (mode === "edit") return settings;
+	const given = Object.entries(settings).filter(([, value]) => value !== null);
+	return Object.fromEntries(given) as unknown as KeySettingsInput;
+}
+
+/** `param` is the field that the service refused. */
+export function KeyFields(props: {
+	draft: KeyDraft;
+	onChange: (draft: KeyDraft) => void;
+	error?: { param: string | null; message: string } | undefined;
+}) {
+	const { draft, onChange, error } = props;
+	const models = useResource("models", api.models);
+	const known = models.data?.items.map((model) => model.id) ?? [];
+	const wrong = (param: string) => (error?.param === param ? error.message : undefined);
+	const set = (changes: Partial<KeyDraft>) => onChange({ ...draft, ...changes });
+	return (
+		<>
+			<TextInput
+				label="Name"
+				description="The application and environment that will use it"
+				placeholder="search-api production"
+				required
+				withAsterisk={false}
+				maxLength={100}
+				data-autofocus
+				value={draft.name}
+				error={wrong("name")}
+				onChange={(event) => set({ name: event.currentTarget.value })}
+			/>
+			<NumberInput
+				label="Lifetime cap in USD"
+				description="Optional. Counts what was spent and what running requests hold."
+				placeholder="No cap"
+				min={0}
+				decimalScale={NANO_DIGITS}
+				thousandSeparator=","
+				hideControls
+				value={draft.capUsd}
+				error={wrong("capUsd")}
+				onValueChange={(value) => set({ capUsd: value.value })}
+			/>
+			<MultiSelect
+				label="Models"
+				description="Optional. None chosen: all available models, those of later too."
+				placeholder={draft.models.length === 0 ? "All models" : ""}
+				data={[...new Set([...known, ...draft.models])]}
+				searchable
+				clearable
+				value={draft.models}
+				error={wrong("models")}
+				onChange={(chosen) => set({ models: chosen })}
+				nothingFoundMessage="No such model"
+				clearButtonProps={{ "aria-label": "Allow all models" }}
+			/>
+			<TextInput
+				label="Expires"
+				description="Optional, in your local time"
+				type="datetime-local"
+				value={draft.expires}
+				error={wrong("expiresAtMs")}
+				onChange={(event) => set({ expires: event.currentTarget.value })}
+			/>
+			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+				<NumberInput
+					label="Requests a minute"
+					placeholder="No limit"
+					min={1}
+					allowDecimal={false}
+					hideControls
+					value={draft.requestsPerMinute}
+					error={wrong("requestsPerMinute")}
+					onValueChange={(value) => set({ requestsPerMinute: value.value })}
+				/>
+				<NumberInput
+					label="Requests at a time"
+					placeholder="No limit"
+					min={1}
+					allowDecimal={false}
+					hideControls
+					value={draft.concurrencyMax}
+					error={wrong("concurrencyMax")}
+					onValueChange={(value) => set({ concurrencyMax: value.value })}
+				/>
+			</SimpleGrid>
+		</>
+	);
+}
+
+function nanoToDecimal(nanoUsd: number): string {
+	const digits = String(nanoUsd).padStart(NANO_DIGITS + 1, "0");
+	return `${digits.slice(0, -NANO_DIGITS)}.${digits.slice(-NANO_DIGITS)}`.replace(/\.?0+$/, "");
+}
+
+function localInput(atMs: number): string {
+	const local = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
+	return local.toISOString().slice(0, 16);
+}

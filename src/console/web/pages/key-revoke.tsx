@@ -1,0 +1,68 @@
+import { Button, Modal, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatCount } from "../format.ts";
+import { Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
+import { useAccount } from "../session.tsx";
+import type { Fence, KeyView } from "../views.ts";
+import { FenceNotice } from "./key.tsx";
+
+/** Revoking cannot be undone: the name is typed, and the answer says since when no instance accepts the key. */
+export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
+	const account = useAccount();
+	const [typed, setTyped] = useState("");
+	const [result, setResult] = useState<{ fence: Fence; runningRequests: number }>();
+	const revoke = useAction(async () => setResult(await api.revokeKey(account.id, item.id)));
+
+	if (result) {
+		return (
+			<Modal opened onClose={onClose} title="Key revoked" closeButtonProps={{ "aria-label": "Close" }}>
+				<div className="stack">
+					<FenceNotice fence={result.fence} done="No instance accepts this key" />
+					<p>{runningText(result.runningRequests)}</p>
+					<div className="form-end">
+						<Button onClick={onClose}>Done</Button>
+					</div>
+				</div>
+			</Modal>
+		);
+	}
+	return (
+		<Modal opened onClose={onClose} title="Revoke the key" closeButtonProps={{ "aria-label": "Close" }}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					if (typed.trim() === item.name) void revoke.run();
+				}}
+			>
+				<p>
+					Every application that uses <strong>{item.name}</strong> is refused from now on. This cannot be undone.
+					Requests that are already admitted finish and are charged.
+				</p>
+				<TextInput
+					label={`Type the key's name: ${item.name}`}
+					autoComplete="off"
+					data-autofocus
+					value={typed}
+					onChange={(event) => setTyped(event.currentTarget.value)}
+				/>
+				{revoke.error && <Problem error={revoke.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={onClose}>
+						Cancel
+					</Button>
+					<Button type="submit" className="danger-filled" disabled={typed.trim() !== item.name} loading={revoke.busy}>
+						Revoke
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}
+
+function runningText(count: number): string {
+	if (count === 0) return "No request was running under it.";
+	return count === 1 ? "1 admitted request is finishing." : `${formatCount(count)} admitted requests are finishing.`;
+}

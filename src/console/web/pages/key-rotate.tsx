@@ -1,0 +1,61 @@
+import { Button, Modal, Select } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
+import { navigate } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { KeyView } from "../views.ts";
+import { SecretDialog } from "./key-create.tsx";
+
+const HOUR_MS = 3_600_000;
+const GRACES = [
+	{ value: "0", label: "None: the old key stops at once" },
+	{ value: String(HOUR_MS), label: "1 hour" },
+	{ value: String(24 * HOUR_MS), label: "1 day" },
+	{ value: String(7 * 24 * HOUR_MS), label: "7 days" },
+];
+
+/** A replacement with the same settings; the old key goes on for a while, so that applications can be changed over. */
+export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
+	const account = useAccount();
+	const [grace, setGrace] = useState(String(24 * HOUR_MS));
+	const [made, setMade] = useState<{ id: string; secret: string }>();
+	const rotate = useAction(async () => {
+		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace));
+		setMade({ id: key.id, secret });
+	});
+	if (made) {
+		const stored = () => {
+			onClose();
+			navigate(`/keys/${made.id}`);
+		};
+		return <SecretDialog secret={made.secret} title="Replacement created" onStored={stored} />;
+	}
+	return (
+		<Modal opened onClose={onClose} title="Rotate the key" closeButtonProps={{ "aria-label": "Close" }}>
+			<div className="form">
+				<p>
+					A new key with the settings of <strong>{item.name}</strong> is made. Change the application over to it; the
+					old key stops when its time is over.
+				</p>
+				<Select
+					label="The old key works for"
+					data={GRACES}
+					value={grace}
+					allowDeselect={false}
+					onChange={(value) => setGrace(value ?? "0")}
+				/>
+				{rotate.error && <Problem error={rotate.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={onClose}>
+						Cancel
+					</Button>
+					<Button loading={rotate.busy} onClick={() => void rotate.run()}>
+						Make the replacement
+					</Button>
+				</div>
+			</div>
+		</Modal>
+	);
+}

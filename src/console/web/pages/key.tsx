@@ -1,0 +1,213 @@
+import { Button, Modal, Skeleton } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatClock, formatCount, formatDuration } from "../format.ts";
+import { CapBar } from "../parts/cap-bar.tsx";
+import { Facts, Page, Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { RequestTable } from "../parts/request-table.tsx";
+import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
+import { UsageChart } from "../parts/usage-chart.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { Fence, KeyView } from "../views.ts";
+import { draftOf, KeyFields, settingsOf } from "./key-form.tsx";
+import { RevokeDialog } from "./key-revoke.tsx";
+import { RotateDialog } from "./key-rotate.tsx";
+import { KeyState } from "./keys.tsx";
+
+const DAY_MS = 86_400_000;
+
+export default function KeyPage({ id }: { id: string }) {
+	const account = useAccount();
+	const key = useResource(`key ${account.id} ${id}`, () => api.key(account.id, id));
+	const [dialog, setDialog] = useState<"edit" | "rotate" | "revoke">();
+	const item = key.data;
+	const close = () => {
+		setDialog(undefined);
+		void key.reload();
+	};
+
+	return (
+		<Page
+			title={item?.name ?? "Key"}
+			aside={
+				item?.state === "active" && (
+					<>
+						<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
+							Edit
+						</Button>
+						<Button size="xs" variant="default" onClick={() => setDialog("rotate")}>
+							Rotate
+						</Button>
+						<Button size="xs" variant="default" className="danger" onClick={() => setDialog("revoke")}>
+							Revoke
+						</Button>
+					</>
+				)
+			}
+		>
+			{key.error && <Problem error={key.error} retry={() => void key.reload()} />}
+			{!item && !key.error && <Skeleton height={220} />}
+			{item && (
+				<>
+					<KeyFacts item={item} />
+					<KeyUsage item={item} />
+					{dialog === "edit" && <EditDialog item={item} onClose={close} />}
+					{dialog === "rotate" && <RotateDialog item={item} onClose={close} />}
+					{dialog === "revoke" && <RevokeDialog item={item} onClose={close} />}
+				</>
+			)}
+		</Page>
+	);
+}
+
+function KeyFacts({ item }: { item: KeyView }) {
+	return (
+		<Panel title="Key">
+			<Facts
+				items={[
+					["State", <KeyState key="state" item={item} />],
+					[
+						"Secret",
+						<code key="secret">
+							{item.prefix}…{item.lastFour}
+						</code>,
+					],
+					["Id", <Id key="id" value={item.id} label="Copy the key's id" />],
+					["Lifetime cap", <CapBar key="cap" item={item} />],
+					["Spent", <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
+					["Models", item.models.length === 0 ? "All available models" : item.models.join(", ")],
+					["Limits", limitsText(item)],
+					["Created", <Moment key="created" atMs={item.createdAtMs} />],
+					["Last used", <Ago key="used" atMs={item.lastUsedAtMs} />],
+					["Expires", item.expiresAtMs === null ? "Never" : <Moment key="expires" atMs={item.expiresAtMs} />],
+					...(item.revokedAtMs === null
+						? []
+						: [["Revoked", <Moment key="revoked" atMs={item.revokedAtMs} />] as const]),
+					...(item.replacedBy === null
+						? []
+						: [
+								[
+									"Replaced by",
+									<Link key="by" to={`/keys/${item.replacedBy}`}>
+										{item.replacedBy}
+									</Link>,
+								] as const,
+							]),
+				]}
+			/>
+		</Panel>
+	);
+}
+
+function limitsText(item: KeyView): string {
+	const parts = [
+		item.requestsPerMinute === null ? undefined : `${formatCount(item.requestsPerMinute)} requests a minute`,
+		item.concurrencyMax === null ? undefined : `${formatCount(item.concurrencyMax)} at a time`,
+	].filter((part) => part !== undefined);
+	return parts.length === 0 ? "Those of the service" : parts.join(", ");
+}
+
+function KeyUsage({ item }: { item: KeyView }) {
+	const account = useAccount();
+	const usage = useResource(`key-usage ${account.id} ${item.id}`, () =>
+		api.usage(account.id, {
+			from: Date.now() - 30 * DAY_MS,
+			to: Date.now(),
+			bucket: "day",
+			group: "model",
+			model: null,
+			key: item.id,
+			status: null,
+		}),
+	);
+	const requests = useResource(`key-requests ${account.id} ${item.id}`, () =>
+		api.requests(account.id, { key: item.id }, { limit: 10 }),
+	);
+	return (
+		<>
+			<Panel title="Spend, last 30 days" aside={<Link to={`/usage?key=${item.id}`}>Usage of this key</Link>}>
+				{usage.error && <Problem error={usage.error} />}
+				{usage.data?.total.requests === 0 ? (
+					<Empty title="Not used in the last 30 days." />
+				) : (
+					<UsageChart series={usage.data} measure="cost" groupedBy="model" label="Spend of this key by day and model" />
+				)}
+			</Panel>
+			<Panel title="Newest requests" aside={<Link to={`/requests?key=${item.id}`}>All of this key</Link>} flush>
+				<RequestTable
+					rows={requests.data?.items}
+					error={requests.error}
+					empty={<Empty title="No requests yet.">Requests made with this key appear here when they end.</Empty>}
+				/>
+			</Panel>
+		</>
+	);
+}
+
+function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
+	const account = useAccount();
+	const [draft, setDraft] = useState(() => draftOf(item));
+	const [fence, setFence] = useState<Fence>();
+	const save = useAction(async () => {
+		const changed = await api.editKey(account.id, item.id, settingsOf(draft, "edit"));
+		setFence(changed.fence);
+	});
+	return (
+		<Modal opened onClose={onClose} title="Edit the key" closeButtonProps={{ "aria-label": "Close" }}>
+			{fence ? (
+				<div className="stack">
+					<FenceNotice fence={fence} done="The change applies on all instances" />
+					<div className="form-end">
+						<Button onClick={onClose}>Done</Button>
+					</div>
+				</div>
+			) : (
+				<form
+					className="form"
+					onSubmit={(event) => {
+						event.preventDefault();
+						void save.run();
+					}}
+				>
+					<KeyFields draft={draft} onChange={setDraft} error={save.error} />
+					{save.error && <Problem error={save.error} />}
+					<div className="form-end">
+						<Button variant="default" onClick={onClose}>
+							Cancel
+						</Button>
+						<Button type="submit" loading={save.busy}>
+							Save
+						</Button>
+					</div>
+				</form>
+			)}
+		</Modal>
+	);
+}
+
+/** Whether a change has reached every instance, and when. */
+export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
+	if (fence.effective) {
+		return (
+			<Notice kind="ok">
+				{done} since <span className="num">{formatClock(fence.atMs)}</span> ({formatDuration(fence.elapsedMs)}).
+			</Notice>
+		);
+	}
+	return (
+		<Notice kind="warn">
+			Recorded. {formatCount(fence.pendingInstances)} {fence.pendingInstances === 1 ? "instance has" : "instances have"}{" "}
+			not confirmed it yet
+			{fence.effectiveByMs !== null && (
+				<>
+					; none of them admits anything under the old state after{" "}
+					<span className="num">{formatClock(fence.effectiveByMs)}</span>
+				</>
+			)}
+			.
+		</Notice>
+	);
+}

@@ -1,0 +1,96 @@
+import { Button, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatCount } from "../format.ts";
+import { CapBar } from "../parts/cap-bar.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import type { Column } from "../parts/table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Amount } from "../parts/text.tsx";
+import { useList } from "../resource.ts";
+import { Link, useQueryState } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { KeyView } from "../views.ts";
+import { KeyCreateDialog } from "./key-create.tsx";
+
+const COLUMNS: readonly Column<KeyView>[] = [
+	{ label: "Name", lead: true, render: (key) => <Link to={`/keys/${key.id}`}>{key.name}</Link> },
+	{
+		label: "Key",
+		render: (key) => (
+			<code>
+				{key.prefix}…{key.lastFour}
+			</code>
+		),
+	},
+	{ label: "State", render: (key) => <KeyState item={key} /> },
+	{ label: "Models", render: (key) => (key.models.length === 0 ? "All" : formatCount(key.models.length)) },
+	{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+	{ label: "Cap", render: (key) => <CapBar item={key} small /> },
+	{ label: "Spent", right: true, render: (key) => <Amount nanoUsd={key.spentNanoUsd} /> },
+];
+
+export function KeyState({ item }: { item: KeyView }) {
+	if (item.state === "active" && item.replacedBy) return <State value="draining" label="Being replaced" />;
+	return <State value={item.state} label={item.state[0]?.toUpperCase() + item.state.slice(1)} />;
+}
+
+export function KeysPage() {
+	const account = useAccount();
+	const [query, change] = useQueryState();
+	const [search, setSearch] = useState("");
+	const list = useList(`keys ${account.id}`, (after) => api.keys(account.id, after));
+	const wanted = search.trim().toLowerCase();
+	const shown = list.items?.filter((key) => `${key.name} ${key.prefix} ${key.lastFour}`.toLowerCase().includes(wanted));
+	const openCreate = () => change({ create: "1" });
+	const create = (
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={openCreate}>
+			Create a key
+		</Button>
+	);
+
+	return (
+		<Page title="Keys" lead="One key for each application and environment." aside={create}>
+			<Panel
+				flush
+				title="API keys"
+				aside={
+					<TextInput
+						aria-label="Search keys"
+						placeholder="Search, press /"
+						size="xs"
+						data-search
+						value={search}
+						onChange={(event) => setSearch(event.currentTarget.value)}
+					/>
+				}
+			>
+				<DataTable
+					label="API keys"
+					columns={COLUMNS}
+					rows={shown}
+					rowKey={(key) => key.id}
+					error={list.error}
+					retry={() => void list.reload()}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={
+						wanted === "" ? (
+							<Empty title="No keys yet." action={create}>
+								A key lets an application call the service. It can have a lifetime cap in USD and a list of models.
+							</Empty>
+						) : (
+							<Empty title={`No key matches “${search.trim()}”.`} />
+						)
+					}
+				/>
+			</Panel>
+			<KeyCreateDialog
+				open={query.get("create") === "1"}
+				onClose={() => change({ create: null })}
+				onCreated={() => void list.reload()}
+			/>
+		</Page>
+	);
+}

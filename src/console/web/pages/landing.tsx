@@ -1,0 +1,70 @@
+import { Button } from "@mantine/core";
+import { api } from "../api.ts";
+import { formatUsd } from "../format.ts";
+import { CodeTabs } from "../parts/code.tsx";
+import { ModelTable } from "../parts/model-table.tsx";
+import { Panel } from "../parts/page.tsx";
+import { useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { chatSnippets } from "../snippets.ts";
+
+export default function LandingPage() {
+	const { config } = useSession();
+	const models = useResource("models", api.models);
+	const example = models.data?.items.find((model) => model.status === "connected" && model.modes.includes("chat"));
+	return (
+		<div className="page">
+			<title>Tollgate: prepaid inference on open models</title>
+			<div className="hero">
+				<div>
+					<h1>Open models behind the client you already use</h1>
+					<p>
+						Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual
+						tokens, and a key can never spend more than its cap.
+					</p>
+					<div className="row">
+						{config.signUp && (
+							<Button component={Link} to="/sign-up">
+								Sign up
+							</Button>
+						)}
+						<Button component={Link} to="/docs" variant="default">
+							Quick start
+						</Button>
+					</div>
+				</div>
+				<CodeTabs
+					snippets={chatSnippets({
+						baseUrl: config.baseUrl,
+						model: example?.id ?? "MODEL_ID",
+						messages: [{ role: "user", content: "Hello!" }],
+					})}
+				/>
+			</div>
+			<Panel title="Models and rates" aside={<Link to="/models">All details</Link>} flush>
+				<ModelTable rows={models.data?.items} error={models.error} retry={() => void models.reload()} />
+			</Panel>
+			<Panel title="How access works">
+				<ul className="points">
+					<li>
+						<strong>Prepaid</strong>
+						Top-ups start at {formatUsd(config.topUpMinNanoUsd)}. What is left stays usable to the last cent.
+					</li>
+					<li>
+						<strong>Exact</strong>
+						Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are
+						shown apart.
+					</li>
+					<li>
+						<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap,
+						at any load.
+					</li>
+					<li>
+						<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.
+					</li>
+				</ul>
+			</Panel>
+		</div>
+	);
+}

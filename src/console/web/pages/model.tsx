@@ -1,0 +1,132 @@
+import { Button, Skeleton } from "@mantine/core";
+import { api } from "../api.ts";
+import { formatCount, formatRate } from "../format.ts";
+import { CodeTabs } from "../parts/code.tsx";
+import { KINDS, ModelState } from "../parts/model-table.tsx";
+import { Facts, Page, Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Id, Moment } from "../parts/text.tsx";
+import { useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { chatSnippets } from "../snippets.ts";
+import type { ModelDetail, RatesView } from "../views.ts";
+
+const RATES: readonly (readonly [keyof RatesView, string])[] = [
+	["inputUsdPerMillion", "Input, per million tokens"],
+	["cachedInputUsdPerMillion", "Cached input, per million tokens"],
+	["outputUsdPerMillion", "Output, per million tokens"],
+	["requestUsd", "Request"],
+	["imageUsd", "Image"],
+	["audioSecondUsd", "Second of audio"],
+	["searchUsd", "Search"],
+];
+
+export default function ModelPage({ id }: { id: string }) {
+	const model = useResource(`model ${id}`, () => api.model(id));
+	const { me } = useSession();
+	const item = model.data;
+	if (model.error?.status === 404) {
+		return (
+			<Page title="Model">
+				<Empty title="There is no such model." action={<Link to="/models">All models</Link>} />
+			</Page>
+		);
+	}
+	return (
+		<Page
+			title={item?.name ?? id}
+			lead={<Id value={id} label="Copy the model's id" />}
+			aside={
+				me?.account &&
+				item?.modes.includes("chat") && (
+					<Button component={Link} to={`/playground?model=${encodeURIComponent(id)}`} size="xs">
+						Try it
+					</Button>
+				)
+			}
+		>
+			{model.error && <Problem error={model.error} retry={() => void model.reload()} />}
+			{!item && !model.error && <Skeleton height={320} />}
+			{item && <Detail item={item} />}
+		</Page>
+	);
+}
+
+function Detail({ item }: { item: ModelDetail }) {
+	const { config } = useSession();
+	const used = RATES.filter(
+		([name]) => item.history.some((entry) => Number(entry.rates[name]) > 0) || Number(item.rates[name]) > 0,
+	);
+	return (
+		<>
+			{item.status === "unavailable" && (
+				<Notice kind="warn">
+					No server for this model is connected right now: requests are refused with 503. The{" "}
+					<a href="/status">status page</a> says the same.
+				</Notice>
+			)}
+			<div className="grid-even">
+				<Panel title="Model">
+					<Facts
+						items={[
+							["State", <ModelState key="state" model={item} />],
+							["Replicas", `${formatCount(item.replicas.up)} of ${formatCount(item.replicas.total)} up`],
+							["Kind", KINDS[item.kind] ?? item.kind],
+							["Modes", item.modes.join(", ") || "–"],
+							["Context", item.contextLength > 0 ? `${formatCount(item.contextLength)} tokens` : "–"],
+							["Output at most", item.maxOutputTokens > 0 ? `${formatCount(item.maxOutputTokens)} tokens` : "–"],
+							["Takes", item.inputModalities.join(", ")],
+							["Gives", item.outputModalities.join(", ")],
+							["Optional fields", item.parameters.length === 0 ? "None" : item.parameters.join(", ")],
+						]}
+					/>
+				</Panel>
+				<Panel title="Rates in USD">
+					<Facts
+						items={used.map(
+							([name, label]) =>
+								[
+									label,
+									<span key={name} className="num">
+										{formatRate(item.rates[name])}
+									</span>,
+								] as const,
+						)}
+					/>
+				</Panel>
+			</div>
+			{item.modes.includes("chat") && (
+				<Panel title="Use it">
+					<CodeTabs
+						snippets={chatSnippets({
+							baseUrl: config.baseUrl,
+							model: item.id,
+							messages: [{ role: "user", content: "Hello!" }],
+						})}
+					/>
+				</Panel>
+			)}
+			<Panel title="Rate history" flush>
+				<DataTable
+					label="Rate history"
+					rows={item.history}
+					rowKey={(entry) => entry.id}
+					empty={<Empty title="No history yet." />}
+					columns={[
+						{ label: "Version", lead: true, render: (entry) => `Version ${entry.version}` },
+						{ label: "Since", render: (entry) => <Moment atMs={entry.storedAtMs} /> },
+						...used.map(([name, label]) => ({
+							label,
+							right: true,
+							render: (entry: ModelDetail["history"][number]) => (
+								<span className="num">{formatRate(entry.rates[name])}</span>
+							),
+						})),
+					]}
+				/>
+			</Panel>
+		</>
+	);
+}

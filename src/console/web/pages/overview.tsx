@@ -1,0 +1,156 @@
+import { Button, Skeleton } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatCompact, formatCount } from "../format.ts";
+import { Page, Panel, Stat } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { RequestTable } from "../parts/request-table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Amount } from "../parts/text.tsx";
+import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
+import { resources, useLive, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import { seriesColor } from "../theme.ts";
+import type { Overview, OverviewLive } from "../views.ts";
+import { FirstSteps } from "./first-steps.tsx";
+
+export function OverviewPage() {
+	const account = useAccount();
+	const key = `overview ${account.id}`;
+	const overview = useResource(key, () => api.overview(account.id));
+	const [wasUnfinished, setUnfinished] = useState(false);
+	const live = useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
+		resources.set(key, (before) => ({ ...(before as Overview), ...news }));
+	});
+	const data = overview.data;
+	const finished = data !== undefined && Object.values(data.checklist).every(Boolean);
+	if (data && !finished && !wasUnfinished) setUnfinished(true);
+
+	return (
+		<Page
+			title="Overview"
+			aside={
+				<span className="small dim" title="Figures on this page follow the service by themselves while it is live.">
+					{live ? "Live" : "Connecting…"}
+				</span>
+			}
+		>
+			{overview.error && <Problem error={overview.error} retry={() => void overview.reload()} />}
+			{account.state === "suspended" && (
+				<Notice kind="warn">This account is suspended: its keys are refused. Ask the operator of the service.</Notice>
+			)}
+			{data && (!finished || wasUnfinished) && (
+				<FirstSteps checklist={data.checklist} pendingTopUps={data.pendingTopUps} />
+			)}
+			<BalancePanel data={data} />
+			<div className="grid-2">
+				<Panel title="Spend, last 30 days" aside={<Link to="/usage">Usage</Link>}>
+					{data && data.chart.total.requests === 0 ? (
+						<Empty title="Nothing spent yet.">The cost of each day by model will be drawn here.</Empty>
+					) : (
+						<UsageChart
+							series={data?.chart}
+							measure="cost"
+							groupedBy="model"
+							label="Spend by day and model, last 30 days"
+						/>
+					)}
+				</Panel>
+				<TopModels data={data} />
+			</div>
+			<Panel title="Newest requests" aside={<Link to="/requests">All requests</Link>} flush>
+				<RequestTable
+					short
+					rows={data?.newest}
+					empty={
+						<Empty
+							title="No requests yet."
+							action={
+								<Button component={Link} to="/playground" variant="default" size="xs">
+									Try a model
+								</Button>
+							}
+						>
+							Each request appears here when it ends, with its tokens, duration and cost.
+						</Empty>
+					}
+				/>
+			</Panel>
+		</Page>
+	);
+}
+
+function BalancePanel({ data }: { data: Overview | undefined }) {
+	const value = (nanoUsd: number | undefined) =>
+		nanoUsd === undefined ? <Skeleton height={24} width={90} mt={4} /> : <Amount nanoUsd={nanoUsd} />;
+	return (
+		<Panel
+			title="Credit"
+			aside={
+				<Button component={Link} to="/credit" size="xs">
+					Top up
+				</Button>
+			}
+		>
+			<div className="stats">
+				<Stat label="Available" value={value(data?.balance.availableNanoUsd)}>
+					for new requests
+				</Stat>
+				<Stat label="Held" value={value(data?.balance.heldNanoUsd)}>
+					<Link to="/credit#held">by running requests</Link>
+				</Stat>
+				<Stat label="Spent this month" value={value(data?.monthSpentNanoUsd)}>
+					<Link to="/usage?range=month">where it went</Link>
+				</Stat>
+				<Stat label="Spent today" value={value(data?.todaySpentNanoUsd)}>
+					since 00:00 UTC
+				</Stat>
+			</div>
+			{data && data.pendingTopUps > 0 && (
+				<p className="small dim">
+					<Link to="/credit">
+						{data.pendingTopUps === 1 ? "One top-up waits" : `${data.pendingTopUps} top-ups wait`} for verification
+					</Link>
+					; the credit appears here when it is confirmed.
+				</p>
+			)}
+		</Panel>
+	);
+}
+
+function TopModels({ data }: { data: Overview | undefined }) {
+	const known = useKnownModels();
+	return (
+		<Panel title="Top models" flush>
+			<DataTable
+				label="Top models of the last 30 days"
+				rows={data?.topModels}
+				rowKey={(row) => row.model}
+				empty={<Empty title="No model used yet.">The models that cost most will be listed here.</Empty>}
+				columns={[
+					{
+						label: "Model",
+						lead: true,
+						render: (row) => (
+							<span className="row">
+								<span className="swatch" style={{ background: seriesColor(row.model, known) }} />
+								<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
+							</span>
+						),
+					},
+					{
+						label: "Tokens",
+						right: true,
+						render: (row) => (
+							<span className="num" title={formatCount(row.tokens)}>
+								{formatCompact(row.tokens)}
+							</span>
+						),
+					},
+					{ label: "Cost", right: true, render: (row) => <Amount nanoUsd={row.costNanoUsd} /> },
+				]}
+			/>
+		</Panel>
+	);
+}

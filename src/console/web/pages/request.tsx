@@ -1,0 +1,173 @@
+import { Skeleton } from "@mantine/core";
+import { api } from "../api.ts";
+import { formatClock, formatCount, formatDuration, formatRate, formatUsdExact } from "../format.ts";
+import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { RequestEnding } from "../parts/request-table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Amount, Id, Moment } from "../parts/text.tsx";
+import { useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { RequestDetail } from "../views.ts";
+
+const STEPS: Readonly<Record<string, string>> = {
+	admitted: "Admitted",
+	first_token: "First token",
+	ended: "Ended",
+	settled: "Settled",
+};
+
+const BASES: Readonly<Record<string, string>> = {
+	exact: "Exact: as counted by the model's server",
+	estimated: "Estimated: the client left before the server had counted",
+	recovered: "Recovered: settled after an instance of the service died",
+};
+
+const ENDINGS: Readonly<Record<number, string>> = {
+	402: "Refused: the credit, or the key's cap, did not cover the most that it could cost.",
+	429: "Refused: too many requests at a time.",
+	499: "The client closed the connection.",
+	502: "The model's server failed.",
+	503: "No server for the model was connected.",
+	504: "The model's server did not answer in time.",
+};
+
+export default function RequestPage({ id }: { id: string }) {
+	const account = useAccount();
+	const request = useResource(`request ${account.id} ${id}`, () => api.request(account.id, id));
+	const row = request.data;
+	if (request.error?.status === 404) {
+		return (
+			<Page title="Request">
+				<Empty title="There is no such request in this account." action={<Link to="/requests">All requests</Link>}>
+					The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends.
+				</Empty>
+			</Page>
+		);
+	}
+	return (
+		<Page title="Request" lead={<Id value={id} label="Copy the request's id" />}>
+			{request.error && <Problem error={request.error} retry={() => void request.reload()} />}
+			{!row && !request.error && <Skeleton height={320} />}
+			{row && <Detail row={row} />}
+		</Page>
+	);
+}
+
+function Detail({ row }: { row: RequestDetail }) {
+	const endingText = ENDINGS[row.status];
+	return (
+		<>
+			<Panel>
+				<div className="stats">
+					<Stat label="Cost" value={<Amount nanoUsd={row.costNanoUsd} />}>
+						held <Amount nanoUsd={row.reservedNanoUsd} />
+					</Stat>
+					<Stat label="Tokens" value={`${formatCount(row.promptTokens)} + ${formatCount(row.completionTokens)}`}>
+						prompt + completion
+					</Stat>
+					<Stat label="First token" value={formatDuration(row.firstTokenMs)} />
+					<Stat label="Duration" value={formatDuration(row.durationMs)} />
+					<Stat label="Speed" value={speedText(row)} />
+				</div>
+			</Panel>
+			{endingText && <Notice kind="warn">{endingText}</Notice>}
+			{row.writtenOffNanoUsd > 0 && (
+				<Notice>
+					It cost <Amount nanoUsd={row.writtenOffNanoUsd} /> more than was held and the credit did not cover that. It
+					was not charged.
+				</Notice>
+			)}
+			<div className="grid-even">
+				<Panel title="Request">
+					<Facts
+						items={[
+							[
+								"Model",
+								<Link key="model" to={`/models/${row.model}`}>
+									{row.model}
+								</Link>,
+							],
+							["Key", <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
+							["Endpoint", `${row.endpoint}${row.streamed ? ", streamed" : ""}`],
+							["Ending", <RequestEnding key="ending" row={row} />],
+							["How it ended", row.ending.replaceAll("_", " ")],
+							["Basis", BASES[row.basis] ?? row.basis],
+							[
+								"Replica",
+								row.replica ?? (
+									<span key="replica" className="dim">
+										none was reached
+									</span>
+								),
+							],
+							[
+								"Answer's id",
+								row.answerId === null ? (
+									<span key="answer" className="dim">
+										–
+									</span>
+								) : (
+									<Id key="answer" value={row.answerId} />
+								),
+							],
+							["Rate card", <code key="card">{row.rateCard}</code>],
+						]}
+					/>
+				</Panel>
+				<Panel title="Timeline">
+					<ol className="timeline">
+						{row.timeline.map((step) => (
+							<li key={step.name}>
+								<span>{STEPS[step.name] ?? step.name}</span>
+								<span className="num">+{formatDuration(step.afterMs)}</span>
+								<span className="dim num">
+									{step.name === "admitted" ? <Moment atMs={step.atMs} form="log" /> : formatClock(step.atMs)}
+								</span>
+							</li>
+						))}
+					</ol>
+				</Panel>
+			</div>
+			<Panel title="Cost, line by line" flush>
+				<DataTable
+					label="Cost, line by line"
+					rows={row.lines}
+					rowKey={(line) => line.label}
+					empty={<Empty title="Nothing was charged." />}
+					columns={[
+						{ label: "What", lead: true, render: (line) => line.label },
+						{ label: "Units", right: true, render: (line) => <span className="num">{formatCount(line.units)}</span> },
+						{
+							label: "Rate",
+							right: true,
+							render: (line) => (
+								<span className="num">
+									{formatRate(line.rateUsd)} <span className="dim">per {line.unit}</span>
+								</span>
+							),
+						},
+						{
+							label: "Amount",
+							right: true,
+							render: (line) => <span className="num">{`USD ${line.amountUsd}`}</span>,
+						},
+					]}
+				/>
+				{row.linesTotalNanoUsd !== null && (
+					<div className="sum">
+						<span>Sum, rounded up once to a billionth of a dollar</span>
+						<strong className="num">{formatUsdExact(row.linesTotalNanoUsd)}</strong>
+					</div>
+				)}
+			</Panel>
+		</>
+	);
+}
+
+function speedText(row: RequestDetail): string {
+	const generatingMs = row.firstTokenMs === null ? row.durationMs : row.durationMs - row.firstTokenMs;
+	if (row.completionTokens < 2 || generatingMs <= 0) return "–";
+	return `${formatCount(Math.round((row.completionTokens / generatingMs) * 1000))} tokens/s`;
+}

@@ -1,0 +1,103 @@
+import { Button, TextInput } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { api } from "../api.ts";
+import { UsageFilters } from "../parts/filters.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import { RequestTable } from "../parts/request-table.tsx";
+import { filterOf } from "../range.ts";
+import { useList } from "../resource.ts";
+import { Link, navigate, useQueryState } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+
+const ROWS = 50;
+
+export default function RequestsPage() {
+	const account = useAccount();
+	const [query] = useQueryState();
+	const [search, setSearch] = useState("");
+	const [nowMs, setNowMs] = useState(() => Date.now());
+	const filter = useMemo(() => {
+		const { bucket: _, ...filter } = filterOf(query, nowMs);
+		// Open to the future, so that what arrives meanwhile is there after a reload.
+		return query.has("to") ? filter : { ...filter, to: null };
+	}, [query, nowMs]);
+	const list = useList(`requests ${account.id} ${JSON.stringify(filter)}`, (after) =>
+		api.requests(account.id, filter, { after, limit: ROWS }),
+	);
+	const filtered = ["model", "key", "status"].some((name) => query.has(name));
+
+	return (
+		<Page
+			title="Requests"
+			lead="What was asked and answered is not stored: only when, by which key, how much and what it cost."
+			aside={
+				<>
+					<Button
+						size="xs"
+						variant="default"
+						loading={list.loading && list.items !== undefined}
+						onClick={() => setNowMs(Date.now())}
+					>
+						Reload
+					</Button>
+					<Button
+						component="a"
+						href={api.requestsCsvAddress(account.id, filter)}
+						download
+						size="xs"
+						variant="default"
+						leftSection={<Icon name="download" />}
+					>
+						CSV
+					</Button>
+				</>
+			}
+		>
+			<UsageFilters />
+			<Panel
+				flush
+				title="Log"
+				aside={
+					<form
+						onSubmit={(event) => {
+							event.preventDefault();
+							if (search.trim() !== "") navigate(`/requests/${encodeURIComponent(search.trim())}`);
+						}}
+					>
+						<TextInput
+							size="xs"
+							w={230}
+							aria-label="Find a request by its id"
+							placeholder="Request id, press /"
+							data-search
+							value={search}
+							onChange={(event) => setSearch(event.currentTarget.value)}
+						/>
+					</form>
+				}
+			>
+				<RequestTable
+					rows={list.items}
+					error={list.error}
+					retry={() => void list.reload()}
+					skeletonRows={12}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={
+						filtered ? (
+							<Empty title="No request matches.">Choose a longer time, or take a filter away.</Empty>
+						) : (
+							<Empty
+								title="No requests in this time."
+								action={<Link to="/playground">Try a model in the playground</Link>}
+							>
+								Each request appears here within a second or two of its end.
+							</Empty>
+						)
+					}
+				/>
+			</Panel>
+		</Page>
+	);
+}

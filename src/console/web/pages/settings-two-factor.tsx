@@ -1,0 +1,113 @@
+import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { authApi } from "../auth-api.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Panel } from "../parts/page.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { QrCode } from "../parts/qr-code.tsx";
+import { Id } from "../parts/text.tsx";
+import { useAction } from "../resource.ts";
+import { useSession } from "../session.tsx";
+
+/** A one-time code beside the password. Switching it on is finished by a first code, so that nobody locks himself out. */
+export function TwoFactorPanel() {
+	const { me, config, refresh } = useSession();
+	const [setup, setSetup] = useState<{ totpURI: string; backupCodes: readonly string[] }>();
+	const [password, setPassword] = useState("");
+	const on = me?.user.twoFactorEnabled ?? false;
+	const enable = useAction(async () => {
+		setSetup(await authApi.enableTwoFactor(password));
+		setPassword("");
+	});
+	const disable = useAction(async () => {
+		await authApi.disableTwoFactor(password);
+		setPassword("");
+		await refresh();
+	});
+	if (!config.twoFactor) return null;
+	const failure = enable.error ?? disable.error;
+	if (setup) {
+		return (
+			<Panel title="Second factor">
+				<Confirm
+					setup={setup}
+					onDone={async () => {
+						await refresh();
+						setSetup(undefined);
+					}}
+				/>
+			</Panel>
+		);
+	}
+	return (
+		<Panel title="Second factor">
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void (on ? disable : enable).run();
+				}}
+			>
+				<p>
+					{on
+						? "A code of your authenticator app is asked for when you sign in."
+						: "With a second factor a stolen password alone opens nothing."}
+				</p>
+				<PasswordInput
+					label="Your password"
+					autoComplete="current-password"
+					required
+					withAsterisk={false}
+					value={password}
+					onChange={(event) => setPassword(event.currentTarget.value)}
+					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+				/>
+				{failure && <Problem error={failure} />}
+				<div className="form-end">
+					<Button type="submit" variant="default" loading={enable.busy || disable.busy}>
+						{on ? "Switch off" : "Set up"}
+					</Button>
+				</div>
+			</form>
+		</Panel>
+	);
+}
+
+function Confirm(props: { setup: { totpURI: string; backupCodes: readonly string[] }; onDone: () => Promise<void> }) {
+	const [code, setCode] = useState("");
+	const confirm = useAction(async () => {
+		await authApi.verifyTotp(code.replace(/\s/g, ""), false);
+		await props.onDone();
+	});
+	const secret = new URL(props.setup.totpURI).searchParams.get("secret") ?? "";
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void confirm.run();
+			}}
+		>
+			<p>Scan this with an authenticator app, or type the secret into it.</p>
+			<QrCode text={props.setup.totpURI} label="The secret as a QR code" />
+			<Id value={secret} label="Copy the secret" />
+			<Notice kind="warn">Keep these backup codes. Each opens the account once if the app is lost.</Notice>
+			<CodeBlock code={props.setup.backupCodes.join("\n")} label="Copy the backup codes" />
+			<TextInput
+				label="A code from the app"
+				inputMode="numeric"
+				autoComplete="one-time-code"
+				required
+				withAsterisk={false}
+				value={code}
+				onChange={(event) => setCode(event.currentTarget.value)}
+			/>
+			{confirm.error && <Problem error={confirm.error} />}
+			<div className="form-end">
+				<Button type="submit" loading={confirm.busy}>
+					Switch on
+				</Button>
+			</div>
+		</form>
+	);
+}

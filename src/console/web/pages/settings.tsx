@@ -1,0 +1,239 @@
+import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { authApi } from "../auth-api.ts";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { useSession } from "../session.tsx";
+import type { SessionView } from "../views.ts";
+import { MembersPanel } from "./settings-members.tsx";
+import { TwoFactorPanel } from "./settings-two-factor.tsx";
+import { PASSWORD_CHARS_MIN } from "./sign-up.tsx";
+
+export default function SettingsPage() {
+	const { me } = useSession();
+	return (
+		<Page title="Settings">
+			<div className="grid-even">
+				<ProfilePanel />
+				{me?.account && <AccountPanel />}
+			</div>
+			{me?.account && <MembersPanel account={me.account} />}
+			<div className="grid-even">
+				<PasswordPanel />
+				<TwoFactorPanel />
+			</div>
+			<SessionsPanel />
+		</Page>
+	);
+}
+
+function ProfilePanel() {
+	const { me, refresh } = useSession();
+	return (
+		<NamePanel
+			title="You"
+			label="Name"
+			name={me?.user.name ?? ""}
+			below={`Signed in as ${me?.user.email ?? ""}${me?.user.operator ? ", operator of the service" : ""}.`}
+			save={async (name) => {
+				await authApi.updateName(name);
+				await refresh();
+			}}
+		/>
+	);
+}
+
+function AccountPanel() {
+	const { me, refresh } = useSession();
+	const account = me?.account;
+	if (!account) return null;
+	return (
+		<NamePanel
+			title="Account"
+			label="Name of the account"
+			name={account.name}
+			below={`${account.id}; you are ${account.role === "owner" ? "an owner" : "a member"}.`}
+			disabled={account.role !== "owner"}
+			save={async (name) => {
+				await api.renameAccount(account.id, name);
+				await refresh();
+			}}
+		/>
+	);
+}
+
+function NamePanel(props: {
+	title: string;
+	label: string;
+	name: string;
+	below: string;
+	disabled?: boolean;
+	save: (name: string) => Promise<void>;
+}) {
+	const [name, setName] = useState(props.name);
+	const save = useAction(() => props.save(name.trim()));
+	return (
+		<Panel title={props.title}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void save.run();
+				}}
+			>
+				<TextInput
+					label={props.label}
+					required
+					withAsterisk={false}
+					maxLength={200}
+					disabled={props.disabled ?? false}
+					value={name}
+					onChange={(event) => setName(event.currentTarget.value)}
+				/>
+				<p className="small dim">{props.below}</p>
+				{save.error && <Problem error={save.error} />}
+				<div className="form-end">
+					<Button
+						type="submit"
+						variant="default"
+						loading={save.busy}
+						disabled={name.trim() === "" || name.trim() === props.name}
+					>
+						Save
+					</Button>
+				</div>
+			</form>
+		</Panel>
+	);
+}
+
+function PasswordPanel() {
+	const [current, setCurrent] = useState("");
+	const [next, setNext] = useState("");
+	const [changed, setChanged] = useState(false);
+	const change = useAction(async () => {
+		setChanged(false);
+		await authApi.changePassword(current, next);
+		setCurrent("");
+		setNext("");
+		setChanged(true);
+	});
+	const toggle = { "aria-label": "Show the password" };
+	return (
+		<Panel title="Password">
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void change.run();
+				}}
+			>
+				<PasswordInput
+					label="Current password"
+					autoComplete="current-password"
+					required
+					withAsterisk={false}
+					value={current}
+					onChange={(event) => setCurrent(event.currentTarget.value)}
+					visibilityToggleButtonProps={toggle}
+				/>
+				<PasswordInput
+					label="New password"
+					description={`At least ${PASSWORD_CHARS_MIN} characters. All other sessions are ended.`}
+					autoComplete="new-password"
+					required
+					withAsterisk={false}
+					minLength={PASSWORD_CHARS_MIN}
+					value={next}
+					onChange={(event) => setNext(event.currentTarget.value)}
+					visibilityToggleButtonProps={toggle}
+				/>
+				{change.error && <Problem error={change.error} />}
+				{changed && <Notice kind="ok">The password was changed.</Notice>}
+				<div className="form-end">
+					<Button type="submit" variant="default" loading={change.busy}>
+						Change the password
+					</Button>
+				</div>
+			</form>
+		</Panel>
+	);
+}
+
+function SessionsPanel() {
+	const sessions = useResource("sessions", api.sessions);
+	const end = useAction(async (id: string) => {
+		await api.revokeSession(id);
+		await sessions.reload();
+	});
+	const endOthers = useAction(async () => {
+		await api.revokeOtherSessions();
+		await sessions.reload();
+	});
+	const failure = end.error ?? endOthers.error;
+	return (
+		<Panel
+			title="Sessions"
+			flush
+			aside={
+				sessions.data &&
+				sessions.data.items.length > 1 && (
+					<Button size="xs" variant="default" loading={endOthers.busy} onClick={() => void endOthers.run()}>
+						End all others
+					</Button>
+				)
+			}
+		>
+			{failure && <Problem error={failure} />}
+			<DataTable
+				label="Sessions"
+				rows={sessions.data?.items}
+				rowKey={(session) => session.id}
+				error={sessions.error}
+				skeletonRows={2}
+				empty={<Empty title="No session is open." />}
+				columns={[
+					{
+						label: "Device",
+						lead: true,
+						render: (session) => `${deviceOf(session)}${session.current ? " (this one)" : ""}`,
+					},
+					{ label: "Address", render: (session) => session.ip ?? "–" },
+					{ label: "Signed in", render: (session) => <Ago atMs={session.createdAtMs} /> },
+					{ label: "Ends", render: (session) => <Ago atMs={session.expiresAtMs} /> },
+					{
+						label: "Action",
+						right: true,
+						render: (session) =>
+							session.current ? (
+								<span className="dim">–</span>
+							) : (
+								<button type="button" className="link" onClick={() => void end.run(session.id)}>
+									End
+								</button>
+							),
+					},
+				]}
+			/>
+		</Panel>
+	);
+}
+
+/** Enough to know one's own devices by. */
+function deviceOf({ userAgent }: SessionView): string {
+	const agent = userAgent ?? "";
+	const browser = ["Edg", "Firefox", "Chrome", "Safari"].find((name) => agent.includes(name));
+	const system = [
+		["iPhone", "iPhone"],
+		["Android", "Android"],
+		["Windows", "Windows"],
+		["Mac OS", "macOS"],
+		["Linux", "Linux"],
+	].find(([mark]) => mark !== undefined && agent.includes(mark))?.[1];
+	const name = browser === "Edg" ? "Edge" : browser;
+	return [name, system].filter(Boolean).join(" on ") || agent.slice(0, 40) || "Unknown device";
+}

@@ -1,0 +1,166 @@
+import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { api } from "../api.ts";
+import { authApi } from "../auth-api.ts";
+import { Door } from "../parts/door.tsx";
+import { MailSent } from "../parts/mail-sent.tsx";
+import { Page } from "../parts/page.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { PageWaiting } from "../parts/waiting.tsx";
+import { useAction } from "../resource.ts";
+import { Link, navigate, safeNext, usePlace } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { PASSWORD_CHARS_MIN } from "./sign-up.tsx";
+
+/** Where the links of mails lead: an address verified, a password to be set anew, an invitation. */
+
+export function VerifyPage() {
+	const { me } = useSession();
+	const { query } = usePlace();
+	const next = safeNext(query.get("next"));
+	const failed = query.has("error");
+	useEffect(() => {
+		if (me && !failed) navigate(next, { replace: true });
+	}, [me, failed, next]);
+
+	if (me && !failed) return <PageWaiting />;
+	if (!failed) {
+		return (
+			<Door title="Address verified">
+				<Notice kind="ok">The address is verified. Sign in to go on.</Notice>
+				<Button component={Link} to={`/sign-in?next=${encodeURIComponent(next)}`}>
+					Sign in
+				</Button>
+			</Door>
+		);
+	}
+	return (
+		<Door title="The link does not work">
+			<Notice kind="warn">It was used before or is too old. A new one can be sent.</Notice>
+			<AddressForm
+				label="Send a new link"
+				what="to verify the address"
+				send={(email) => authApi.sendVerification(email, `/verify?next=${encodeURIComponent(next)}`)}
+			/>
+		</Door>
+	);
+}
+
+export function ResetPage() {
+	const { query } = usePlace();
+	const token = query.get("token");
+	if (token && !query.has("error")) return <NewPassword token={token} />;
+	return (
+		<Door title="Reset the password" below={<Link to="/sign-in">Back to sign in</Link>}>
+			{query.has("error") && <Notice kind="warn">The link was used before or is too old. Ask for a new one.</Notice>}
+			<AddressForm label="Send a link" what="to set a new password" send={(email) => authApi.requestReset(email)} />
+		</Door>
+	);
+}
+
+function AddressForm(props: { label: string; what: string; send: (email: string) => Promise<unknown> }) {
+	const [email, setEmail] = useState("");
+	const [sentTo, setSentTo] = useState<string>();
+	const send = useAction(async () => {
+		await props.send(email.trim());
+		setSentTo(email.trim());
+	});
+	if (sentTo) return <MailSent email={sentTo} what={props.what} />;
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void send.run();
+			}}
+		>
+			<TextInput
+				label="Email"
+				type="email"
+				autoComplete="username"
+				required
+				withAsterisk={false}
+				value={email}
+				onChange={(event) => setEmail(event.currentTarget.value)}
+			/>
+			{send.error && <Problem error={send.error} />}
+			<Button type="submit" loading={send.busy}>
+				{props.label}
+			</Button>
+		</form>
+	);
+}
+
+function NewPassword({ token }: { token: string }) {
+	const [password, setPassword] = useState("");
+	const [done, setDone] = useState(false);
+	const reset = useAction(async () => {
+		await authApi.resetPassword(password, token);
+		setDone(true);
+	});
+	if (done) {
+		return (
+			<Door title="Password changed">
+				<Notice kind="ok">All other sessions were ended. Sign in with the new password.</Notice>
+				<Button component={Link} to="/sign-in">
+					Sign in
+				</Button>
+			</Door>
+		);
+	}
+	return (
+		<Door title="Set a new password">
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void reset.run();
+				}}
+			>
+				<PasswordInput
+					label="New password"
+					description={`At least ${PASSWORD_CHARS_MIN} characters`}
+					autoComplete="new-password"
+					required
+					withAsterisk={false}
+					minLength={PASSWORD_CHARS_MIN}
+					value={password}
+					onChange={(event) => setPassword(event.currentTarget.value)}
+					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+				/>
+				{reset.error && <Problem error={reset.error} />}
+				<Button type="submit" loading={reset.busy}>
+					Change the password
+				</Button>
+			</form>
+		</Door>
+	);
+}
+
+export function InvitePage() {
+	const { me, chooseAccount } = useSession();
+	const { query } = usePlace();
+	const accept = useAction(async () => {
+		const { accountId } = await api.acceptInvitation(query.get("token") ?? "");
+		await chooseAccount(accountId);
+		navigate("/overview", { replace: true });
+	});
+	return (
+		<Page title="Invitation" narrow>
+			<section className="panel">
+				<div className="panel-body stack">
+					<p>
+						You were invited to an account. You are signed in as <strong>{me?.user.email}</strong>; the invitation works
+						for the address that it was sent to.
+					</p>
+					{accept.error && <Problem error={accept.error} />}
+					<div>
+						<Button onClick={() => void accept.run()} loading={accept.busy}>
+							Accept the invitation
+						</Button>
+					</div>
+				</div>
+			</section>
+		</Page>
+	);
+}

@@ -1,0 +1,187 @@
+import { Button, Checkbox, PasswordInput, TextInput } from "@mantine/core";
+import type { FormEvent } from "react";
+import { useEffect, useState } from "react";
+import { authApi } from "../auth-api.ts";
+import { Door } from "../parts/door.tsx";
+import { MailSent } from "../parts/mail-sent.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
+import { Link, navigate, safeNext, usePlace } from "../router.tsx";
+import { useSession } from "../session.tsx";
+
+export function SignInPage() {
+	const { config, me, refresh } = useSession();
+	const { query } = usePlace();
+	const next = safeNext(query.get("next"));
+	const [step, setStep] = useState<"password" | "code">("password");
+	useEffect(() => {
+		if (me) navigate(next, { replace: true });
+	}, [me, next]);
+
+	return (
+		<Door
+			title="Sign in"
+			below={
+				config.signUp && step === "password" ? (
+					<>
+						No account yet?{" "}
+						<Link to={`/sign-up${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>Sign up</Link>
+					</>
+				) : undefined
+			}
+		>
+			{step === "password" ? (
+				<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
+			) : (
+				<CodeStep onDone={refresh} />
+			)}
+		</Door>
+	);
+}
+
+function PasswordStep(props: { next: string; onCode: () => void; onDone: () => Promise<void> }) {
+	const [email, setEmail] = useState("");
+	const [password, setPassword] = useState("");
+	const [remember, setRemember] = useState(true);
+	const signIn = useAction(async () => {
+		const answer = await authApi.signIn(email.trim(), password, remember);
+		if (answer.twoFactorRedirect) props.onCode();
+		else await props.onDone();
+	});
+	const resend = useAction(async () => {
+		await authApi.sendVerification(email.trim(), `/verify?next=${encodeURIComponent(props.next)}`);
+		return true;
+	});
+	const [resent, setResent] = useState(false);
+	const unverified = signIn.error?.code === "EMAIL_NOT_VERIFIED";
+
+	function submit(event: FormEvent) {
+		event.preventDefault();
+		void signIn.run();
+	}
+	if (resent) return <MailSent email={email.trim()} what="to verify the address" />;
+	return (
+		<>
+			<form className="form" onSubmit={submit}>
+				<TextInput
+					label="Email"
+					type="email"
+					name="email"
+					autoComplete="username"
+					required
+					withAsterisk={false}
+					value={email}
+					onChange={(event) => setEmail(event.currentTarget.value)}
+				/>
+				<PasswordInput
+					label="Password"
+					name="password"
+					autoComplete="current-password"
+					required
+					withAsterisk={false}
+					value={password}
+					onChange={(event) => setPassword(event.currentTarget.value)}
+					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+				/>
+				<div className="row between">
+					<Checkbox
+						label="Stay signed in"
+						checked={remember}
+						onChange={(event) => setRemember(event.currentTarget.checked)}
+					/>
+					<Link to="/reset">Forgot it?</Link>
+				</div>
+				{signIn.error && !unverified && <Problem error={signIn.error} />}
+				{unverified && (
+					<div className="notice notice-warn" role="alert">
+						<p>This address is not verified yet. Open the link in the mail, or have it sent again.</p>
+						<Button
+							size="xs"
+							variant="default"
+							mt="xs"
+							loading={resend.busy}
+							onClick={async () => setResent((await resend.run()) === true)}
+						>
+							Send it again
+						</Button>
+					</div>
+				)}
+				{resend.error && <Problem error={resend.error} />}
+				<Button type="submit" loading={signIn.busy}>
+					Sign in
+				</Button>
+			</form>
+			<Providers next={props.next} />
+		</>
+	);
+}
+
+/** Sign-in through another service, where it is set up. */
+export function Providers({ next }: { next: string }) {
+	const { config } = useSession();
+	const go = useAction(async (provider: "github" | "google") => {
+		const { url } = await authApi.signInWith(provider, next);
+		location.assign(url);
+	});
+	if (!config.github && !config.google) return null;
+	return (
+		<div className="form">
+			{config.github && (
+				<Button variant="default" onClick={() => void go.run("github")}>
+					Continue with GitHub
+				</Button>
+			)}
+			{config.google && (
+				<Button variant="default" onClick={() => void go.run("google")}>
+					Continue with Google
+				</Button>
+			)}
+			{go.error && <Problem error={go.error} />}
+		</div>
+	);
+}
+
+function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
+	const [code, setCode] = useState("");
+	const [trust, setTrust] = useState(false);
+	const [backup, setBackup] = useState(false);
+	const verify = useAction(async () => {
+		if (backup) await authApi.verifyBackupCode(code.trim());
+		else await authApi.verifyTotp(code.replace(/\s/g, ""), trust);
+		await onDone();
+	});
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void verify.run();
+			}}
+		>
+			<TextInput
+				label={backup ? "Backup code" : "Code of your authenticator app"}
+				autoComplete="one-time-code"
+				inputMode={backup ? "text" : "numeric"}
+				required
+				withAsterisk={false}
+				data-autofocus
+				value={code}
+				onChange={(event) => setCode(event.currentTarget.value)}
+			/>
+			{!backup && (
+				<Checkbox
+					label="Do not ask on this device again"
+					checked={trust}
+					onChange={(event) => setTrust(event.currentTarget.checked)}
+				/>
+			)}
+			{verify.error && <Problem error={verify.error} />}
+			<Button type="submit" loading={verify.busy}>
+				Continue
+			</Button>
+			<Button variant="subtle" onClick={() => setBackup(!backup)}>
+				{backup ? "Use the authenticator app" : "Use a backup code"}
+			</Button>
+		</form>
+	);
+}

@@ -1,0 +1,193 @@
+import { Button, SegmentedControl } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { api } from "../api.ts";
+import { formatCompact, formatCount, formatDuration } from "../format.ts";
+import { UsageFilters } from "../parts/filters.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel, Stat } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
+import type { Column } from "../parts/table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Amount } from "../parts/text.tsx";
+import type { Measure } from "../parts/usage-chart.tsx";
+import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
+import { filterOf } from "../range.ts";
+import { useResource } from "../resource.ts";
+import { Link, useQueryState } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import { seriesColor } from "../theme.ts";
+import type { UsageGroup, UsageSeries } from "../views.ts";
+
+const GROUPS = [
+	{ value: "model", label: "Model" },
+	{ value: "key", label: "Key" },
+	{ value: "status", label: "Status" },
+] as const;
+const MEASURES: { value: Measure; label: string }[] = [
+	{ value: "cost", label: "Cost" },
+	{ value: "tokens", label: "Tokens" },
+	{ value: "requests", label: "Requests" },
+];
+
+export default function UsagePage() {
+	const account = useAccount();
+	const [query, change] = useQueryState();
+	const group = GROUPS.find(({ value }) => value === query.get("group"))?.value ?? "model";
+	const measure = MEASURES.find(({ value }) => value === query.get("show"))?.value ?? "cost";
+	// One "now" for the life of the view: a new one each time would ask for ever.
+	const [nowMs] = useState(() => Date.now());
+	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
+	const usage = useResource(`usage ${account.id} ${JSON.stringify(filter)}`, () => api.usage(account.id, filter));
+	const data = usage.data;
+
+	return (
+		<Page
+			title="Usage"
+			aside={
+				<Button
+					component="a"
+					href={api.usageCsvAddress(account.id, filter)}
+					download
+					size="xs"
+					variant="default"
+					leftSection={<Icon name="download" />}
+				>
+					CSV
+				</Button>
+			}
+		>
+			<UsageFilters />
+			{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
+			<Panel
+				title={MEASURES.find(({ value }) => value === measure)?.label ?? "Cost"}
+				aside={
+					<>
+						<SegmentedControl
+							size="xs"
+							aria-label="What is drawn"
+							data={MEASURES}
+							value={measure}
+							onChange={(value) => change({ show: value === "cost" ? null : value })}
+						/>
+						<SegmentedControl
+							size="xs"
+							aria-label="Grouped by"
+							data={[...GROUPS]}
+							value={group}
+							onChange={(value) => change({ group: value === "model" ? null : value })}
+						/>
+					</>
+				}
+			>
+				{data && <Totals series={data} />}
+				{data?.total.requests === 0 ? (
+					<Empty title="No usage in this time.">Choose a longer time, or take a filter away.</Empty>
+				) : (
+					<UsageChart
+						series={data}
+						measure={measure}
+						groupedBy={group}
+						label={`${measure} over time by ${group}; the table below has the figures`}
+					/>
+				)}
+			</Panel>
+			<Groups series={data} group={group} />
+		</Page>
+	);
+}
+
+function Totals({ series }: { series: UsageSeries }) {
+	const { total } = series;
+	return (
+		<div className="stats totals">
+			<Stat label="Cost" value={<Amount nanoUsd={total.costNanoUsd} />} />
+			<Stat label="Requests" value={formatCount(total.requests)} />
+			<Stat
+				label="Prompt tokens"
+				value={<span title={formatCount(total.promptTokens)}>{formatCompact(total.promptTokens)}</span>}
+			>
+				{total.cachedTokens > 0 ? `${formatCompact(total.cachedTokens)} from the cache` : undefined}
+			</Stat>
+			<Stat
+				label="Completion tokens"
+				value={<span title={formatCount(total.completionTokens)}>{formatCompact(total.completionTokens)}</span>}
+			/>
+		</div>
+	);
+}
+
+/** The figures of the chart; each leads to the requests that made it. */
+function Groups({ series, group }: { series: UsageSeries | undefined; group: string }) {
+	const [query] = useQueryState();
+	const known = useKnownModels();
+	const lines = useMemo(() => sparkValues(series), [series]);
+	const columns: Column<UsageGroup>[] = [
+		{
+			label: GROUPS.find(({ value }) => value === group)?.label ?? "Group",
+			lead: true,
+			render: (row) => (
+				<span className="row">
+					<span className="swatch" style={{ background: seriesColor(row.id, known) }} />
+					{row.id === "other" ? row.label : <Link to={requestsLink(query, group, row.id)}>{row.label}</Link>}
+				</span>
+			),
+		},
+		{
+			label: "Trend",
+			wide: true,
+			render: (row) => <Sparkline values={lines.get(row.id) ?? []} color={seriesColor(row.id, known)} />,
+		},
+		{ label: "Requests", right: true, render: (row) => <span className="num">{formatCount(row.requests)}</span> },
+		{ label: "Prompt", right: true, render: (row) => <Tokens value={row.promptTokens} /> },
+		{ label: "Completion", right: true, render: (row) => <Tokens value={row.completionTokens} /> },
+		{
+			label: "First token",
+			right: true,
+			render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
+		},
+		{ label: "Mean time", right: true, render: (row) => <span className="num">{formatDuration(row.meanMs)}</span> },
+		{ label: "Cost", right: true, render: (row) => <Amount nanoUsd={row.costNanoUsd} /> },
+	];
+	return (
+		<Panel title={`By ${group}`} flush>
+			<DataTable
+				label={`Usage by ${group}`}
+				columns={columns}
+				rows={series?.groups}
+				rowKey={(row) => row.id}
+				empty={<Empty title="Nothing to sum up." />}
+			/>
+		</Panel>
+	);
+}
+
+const Tokens = ({ value }: { value: number }) => (
+	<span className="num" title={formatCount(value)}>
+		{formatCompact(value)}
+	</span>
+);
+
+function requestsLink(query: URLSearchParams, group: string, id: string): string {
+	const next = new URLSearchParams();
+	for (const name of ["range", "from", "to", "model", "key", "status"]) {
+		const value = query.get(name);
+		if (value !== null) next.set(name, value);
+	}
+	next.set(group, id);
+	return `/requests?${next}`;
+}
+
+function sparkValues(series: UsageSeries | undefined): ReadonlyMap<string, number[]> {
+	const lines = new Map<string, number[]>();
+	if (!series) return lines;
+	const start = Math.floor(series.fromMs / series.bucketMs);
+	const length = Math.max(1, Math.ceil(series.toMs / series.bucketMs) - start);
+	for (const point of series.points) {
+		const line = lines.get(point.group) ?? new Array<number>(length).fill(0);
+		const place = Math.floor(point.atMs / series.bucketMs) - start;
+		if (place >= 0 && place < length) line[place] = (line[place] ?? 0) + point.costNanoUsd;
+		lines.set(point.group, line);
+	}
+	return lines;
+}

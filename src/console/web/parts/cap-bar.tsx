@@ -1,0 +1,41 @@
+import type { KeyView } from "../views.ts";
+import { Amount } from "./text.tsx";
+
+/** Spent and held against a key's lifetime cap. */
+export function CapBar({
+	item,
+	small,
+}: {
+	item: Pick<KeyView, "capNanoUsd" | "spentNanoUsd" | "heldNanoUsd">;
+	small?: boolean;
+}) {
+	const { capNanoUsd: cap, spentNanoUsd: spent, heldNanoUsd: held } = item;
+	if (cap === null) return <span className="dim">No cap</span>;
+	const share = (amount: number) => `${cap === 0 ? 100 : Math.min(100, (amount / cap) * 100)}%`;
+	const percent = cap === 0 ? 100 : Math.round(((spent + held) / cap) * 100);
+	return (
+		<div className="cap">
+			{/* biome-ignore lint/a11y/useSemanticElements: a meter element cannot show two parts */}
+			<div
+				className="bar"
+				role="meter"
+				aria-label="Spent and held against the cap"
+				aria-valuemin={0}
+				aria-valuemax={100}
+				aria-valuenow={Math.min(100, percent)}
+				aria-valuetext={`${percent}% of the cap`}
+			>
+				<span className="bar-spent" style={{ width: share(spent) }} />
+				<span className="bar-held" style={{ width: share(held) }} />
+			</div>
+			<div className="small dim">
+				{small ? null : (
+					<>
+						<Amount nanoUsd={spent} /> spent, <Amount nanoUsd={held} /> held{" "}
+					</>
+				)}
+				of <Amount nanoUsd={cap} />
+			</div>
+		</div>
+	);
+}

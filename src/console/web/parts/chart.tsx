@@ -1,0 +1,51 @@
+import { AreaChart, BarChart } from "@mantine/charts";
+import type { ChartProps } from "./usage-chart.tsx";
+
+/** The drawing itself; a chunk of its own, because the chart library is as large as all the rest. */
+export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
+	const shared = {
+		h: 240,
+		data,
+		dataKey: "at",
+		series: [...series],
+		gridAxis: "x" as const,
+		tickLine: "none" as const,
+		valueFormatter: formatValue,
+		withLegend: false,
+		xAxisProps: { minTickGap: 40 },
+		yAxisProps: { width: axisWidth(data, formatTick), tickFormatter: formatTick },
+		tooltipAnimationDuration: 0,
+		strokeDasharray: "2 4",
+	};
+	return (
+		<div role="img" aria-label={label}>
+			{kind === "area" ? (
+				<AreaChart
+					{...shared}
+					type="stacked"
+					curveType="linear"
+					withDots={false}
+					fillOpacity={0.35}
+					withGradient={false}
+					areaProps={{ isAnimationActive: false }}
+				/>
+			) : (
+				<BarChart {...shared} type="stacked" barProps={{ isAnimationActive: false }} maxBarWidth={28} />
+			)}
+		</div>
+	);
+}
+
+const CHARACTER_PX = 7.2;
+
+/** Ticks are rounder than values, so that no tick is longer than a few values are. */
+function axisWidth(data: ChartProps["data"], formatTick: ChartProps["formatTick"]): number {
+	const tops = data.map((row) =>
+		Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0),
+	);
+	const top = Math.max(...tops, 0);
+	const longest = Math.max(
+		...[1, 0.75, 0.5, 0.25].map((share) => formatTick(Number((top * share).toPrecision(2))).length),
+	);
+	return Math.max(40, Math.ceil(longest * CHARACTER_PX) + 10);
+}

@@ -1,0 +1,81 @@
+import { Select } from "@mantine/core";
+import { api } from "../api.ts";
+import { formatDate } from "../format.ts";
+import { RANGES } from "../range.ts";
+import { useResource } from "../resource.ts";
+import { useQueryState } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+
+const STATUSES = [
+	{ value: "ok", label: "Answered" },
+	{ value: "failed", label: "Failed" },
+	{ value: "left", label: "Client left" },
+];
+
+/** Range, model, key and status; all of them in the address, so that a view can be sent to a colleague. */
+export function UsageFilters({ range = "7d" }: { range?: string }) {
+	const account = useAccount();
+	const [query, change] = useQueryState();
+	const models = useResource("models", api.models);
+	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
+	const model = query.get("model");
+	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
+	const from = query.get("from");
+	const to = query.get("to");
+	const custom = from !== null && to !== null;
+	const ranges = custom ? [...RANGES, { value: "custom", label: customLabel(Number(from), Number(to)) }] : [...RANGES];
+	return (
+		<div className="filters">
+			<Select
+				label="Time"
+				size="xs"
+				w={170}
+				data={ranges}
+				allowDeselect={false}
+				value={custom ? "custom" : (query.get("range") ?? range)}
+				onChange={(value) => {
+					if (value !== "custom") change({ range: value === range ? null : value, from: null, to: null });
+				}}
+			/>
+			<Select
+				label="Model"
+				size="xs"
+				w={220}
+				data={modelIds}
+				searchable
+				clearable
+				placeholder="All"
+				value={model}
+				onChange={(value) => change({ model: value })}
+				clearButtonProps={{ "aria-label": "All models" }}
+			/>
+			<Select
+				label="Key"
+				size="xs"
+				w={180}
+				data={keys.data?.items.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` })) ?? []}
+				searchable
+				clearable
+				placeholder="All"
+				value={query.get("key")}
+				onChange={(value) => change({ key: value })}
+				clearButtonProps={{ "aria-label": "All keys" }}
+			/>
+			<Select
+				label="Status"
+				size="xs"
+				w={130}
+				data={STATUSES}
+				clearable
+				placeholder="All"
+				value={query.get("status")}
+				onChange={(value) => change({ status: value })}
+				clearButtonProps={{ "aria-label": "Any status" }}
+			/>
+		</div>
+	);
+}
+
+function customLabel(fromMs: number, toMs: number): string {
+	return toMs - fromMs <= 86_400_000 ? formatDate(fromMs) : `${formatDate(fromMs)} to ${formatDate(toMs)}`;
+}

@@ -1,0 +1,116 @@
+import { Button, Skeleton } from "@mantine/core";
+import type { ReactNode } from "react";
+import type { ApiError } from "../http.ts";
+import { Problem } from "./problem.tsx";
+
+export interface Column<T> {
+	readonly label: string;
+	readonly render: (row: T) => ReactNode;
+	/** Numbers and amounts stand on the right. */
+	readonly right?: boolean;
+	/** The head of the card on a narrow screen; one column of a table. */
+	readonly lead?: boolean;
+	/** Left out of cards. */
+	readonly wide?: boolean;
+}
+
+export interface DataTableProps<T> {
+	readonly label: string;
+	readonly columns: readonly Column<T>[];
+	/** Undefined while they are read. */
+	readonly rows: readonly T[] | undefined;
+	readonly rowKey: (row: T) => string;
+	/** What would be here, and how to get it. */
+	readonly empty: ReactNode;
+	readonly error?: ApiError | undefined;
+	readonly retry?: (() => void) | undefined;
+	/** A page more of the list. */
+	readonly more?: {
+		readonly next: string | null;
+		readonly busy: boolean;
+		load(): void;
+		readonly error?: ApiError | undefined;
+	};
+	readonly skeletonRows?: number;
+}
+
+/**
+ * The roles that the elements have by themselves. Narrow screens lay a table out as blocks, and a block is no table
+ * row to a browser: so they are written out.
+ */
+const ROLE = {
+	table: { role: "table" },
+	rowgroup: { role: "rowgroup" },
+	row: { role: "row" },
+	columnheader: { role: "columnheader" },
+	cell: { role: "cell" },
+} as const;
+
+/** A table; below 720 px each row becomes a card. */
+export function DataTable<T>(props: DataTableProps<T>) {
+	const { columns, rows } = props;
+	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
+	if (rows?.length === 0) return <>{props.empty}</>;
+	return (
+		<>
+			{props.error && <Problem error={props.error} retry={props.retry} />}
+			<table className="data" {...ROLE.table} aria-label={props.label} aria-busy={rows === undefined}>
+				<thead {...ROLE.rowgroup}>
+					<tr {...ROLE.row}>
+						{columns.map((column) => (
+							<th key={column.label} {...ROLE.columnheader} scope="col" className={column.right ? "right" : undefined}>
+								{column.label}
+							</th>
+						))}
+					</tr>
+				</thead>
+				<tbody {...ROLE.rowgroup}>
+					{rows === undefined
+						? Array.from({ length: props.skeletonRows ?? 5 }, (_, index) => (
+								// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+								<SkeletonRow key={index} columns={columns.length} />
+							))
+						: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} />)}
+				</tbody>
+			</table>
+			{props.more?.error && <Problem error={props.more.error} />}
+			{props.more && props.more.next !== null && (
+				<div className="more">
+					<Button variant="default" size="xs" loading={props.more.busy} onClick={props.more.load}>
+						Show more
+					</Button>
+				</div>
+			)}
+		</>
+	);
+}
+
+function Row<T>({ row, columns }: { row: T; columns: readonly Column<T>[] }) {
+	return (
+		<tr {...ROLE.row}>
+			{columns.map((column) => (
+				<td key={column.label} {...ROLE.cell} data-label={column.label} className={cellClass(column)}>
+					{column.render(row)}
+				</td>
+			))}
+		</tr>
+	);
+}
+
+function cellClass<T>(column: Column<T>): string | undefined {
+	const names = [column.right && "right", column.lead && "lead", column.wide && "wide"].filter(Boolean);
+	return names.length > 0 ? names.join(" ") : undefined;
+}
+
+function SkeletonRow({ columns }: { columns: number }) {
+	return (
+		<tr {...ROLE.row} className="skeleton-row">
+			{Array.from({ length: columns }, (_, index) => (
+				// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+				<td key={index} {...ROLE.cell}>
+					<Skeleton height={12} width={index === 0 ? "70%" : "50%"} />
+				</td>
+			))}
+		</tr>
+	);
+}

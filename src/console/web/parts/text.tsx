@@ -1,0 +1,100 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { useState } from "react";
+import {
+	formatAgo,
+	formatDateTime,
+	formatDay,
+	formatLogTime,
+	formatUsd,
+	formatUsdExact,
+	formatUtc,
+} from "../format.ts";
+import { useNow } from "../resource.ts";
+import { Icon } from "./icons.tsx";
+
+/** Money, times, identifiers: the small texts that look the same on every page. */
+
+export function Amount({ nanoUsd, sign }: { nanoUsd: number; sign?: boolean }) {
+	return (
+		<span className="num" title={formatUsdExact(nanoUsd)}>
+			{sign && nanoUsd > 0 ? "+" : ""}
+			{formatUsd(nanoUsd)}
+		</span>
+	);
+}
+
+/** Local time; UTC on hover. */
+export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "full" | "log" }) {
+	if (atMs === null) return <span className="dim">–</span>;
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
+			{form === "log" ? formatLogTime(atMs) : formatDateTime(atMs)}
+		</time>
+	);
+}
+
+/** A day as the service sums them: in UTC. */
+export function Day({ atMs }: { atMs: number }) {
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title="A day in UTC">
+			{formatDay(atMs)}
+		</time>
+	);
+}
+
+export function Ago({ atMs, never = "never" }: { atMs: number | null; never?: string }) {
+	const now = useNow();
+	if (atMs === null) return <span className="dim">{never}</span>;
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
+			{formatAgo(atMs, now)}
+		</time>
+	);
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+	const [copied, setCopied] = useState(false);
+	async function copy() {
+		await copyText(text);
+		setCopied(true);
+		setTimeout(() => setCopied(false), 1_500);
+	}
+	return (
+		<Tooltip label={copied ? "Copied" : label} withArrow openDelay={300}>
+			<ActionIcon
+				variant="subtle"
+				color="gray"
+				size="sm"
+				aria-label={copied ? "Copied" : label}
+				onClick={() => void copy()}
+			>
+				<Icon name={copied ? "check" : "copy"} />
+			</ActionIcon>
+		</Tooltip>
+	);
+}
+
+/** An identifier in a fixed-width face that can be copied. */
+export function Id({ value, label = "Copy" }: { value: string; label?: string }) {
+	return (
+		<span className="id">
+			<code>{value}</code>
+			<CopyButton text={value} label={label} />
+		</span>
+	);
+}
+
+/** The clipboard is only there in a secure context; a selection that is copied works everywhere. */
+async function copyText(text: string): Promise<void> {
+	if (navigator.clipboard) {
+		await navigator.clipboard.writeText(text).catch(() => undefined);
+		return;
+	}
+	const area = document.createElement("textarea");
+	area.value = text;
+	area.className = "offscreen";
+	(document.activeElement?.closest("[role=dialog]") ?? document.body).append(area);
+	area.select();
+	document.execCommand("copy");
+	area.remove();
+}

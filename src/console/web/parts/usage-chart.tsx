@@ -1,0 +1,129 @@
+import { Skeleton } from "@mantine/core";
+import { lazy, Suspense, useMemo, useState } from "react";
+import { api } from "../api.ts";
+import { formatCompact, formatCount, formatUsd, formatUsdShort } from "../format.ts";
+import { useResource } from "../resource.ts";
+import { seriesColor } from "../theme.ts";
+import type { UsageSeries } from "../views.ts";
+
+export type Measure = "cost" | "tokens" | "requests";
+
+/** One drawn series: `name` is a plain word, since ids may hold dots, which the chart reads as paths. */
+export interface ChartSeries {
+	readonly name: string;
+	readonly label: string;
+	readonly color: string;
+}
+
+export interface ChartProps {
+	readonly label: string;
+	readonly kind: "area" | "bar";
+	readonly data: Record<string, number | string>[];
+	readonly series: readonly ChartSeries[];
+	readonly formatTick: (value: number) => string;
+	readonly formatValue: (value: number) => string;
+}
+
+const LazyChart = lazy(() => import("./chart.tsx"));
+const CHART_HEIGHT = 240;
+const NANO_PER_USD = 1_000_000_000;
+/** Beyond these the rest is drawn as one. */
+const SERIES_MAX = 8;
+
+/** Usage over time, stacked by group. The buttons below hide and show groups. */
+export function UsageChart(props: {
+	series: UsageSeries | undefined;
+	measure: Measure;
+	groupedBy: string;
+	label: string;
+}) {
+	const { series, measure } = props;
+	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+	const known = useKnownModels();
+	const drawn = useMemo(() => (series ? shape(series, measure, known) : undefined), [series, measure, known]);
+	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
+
+	const toggle = (id: string) => {
+		const next = new Set(hidden);
+		if (!next.delete(id)) next.add(id);
+		setHidden(next);
+	};
+	const money = measure === "cost";
+	return (
+		<div className="chart">
+			<Suspense fallback={<Skeleton height={CHART_HEIGHT} />}>
+				<LazyChart
+					label={props.label}
+					kind={money ? "area" : "bar"}
+					data={drawn.rows}
+					series={drawn.series.filter((item) => !hidden.has(item.label))}
+					formatTick={money ? (usd) => formatUsdShort(usd * NANO_PER_USD) : formatCompact}
+					formatValue={money ? (usd) => formatUsd(Math.round(usd * NANO_PER_USD)) : formatCount}
+				/>
+			</Suspense>
+			{drawn.series.length > 0 && (
+				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
+				<div className="legend" role="group" aria-label={`Shown by ${props.groupedBy}`}>
+					{drawn.series.map((item) => (
+						<button
+							key={item.name}
+							type="button"
+							aria-pressed={!hidden.has(item.label)}
+							onClick={() => toggle(item.label)}
+						>
+							<span className="swatch" style={{ background: item.color }} />
+							<span className="clip">{item.label}</span>
+						</button>
+					))}
+				</div>
+			)}
+		</div>
+	);
+}
+
+/** Ids in the order of the catalogue: it decides the colours. */
+export function useKnownModels(): readonly string[] {
+	const models = useResource("models", api.models);
+	return useMemo(() => models.data?.items.map((model) => model.id) ?? [], [models.data]);
+}
+
+function shape(series: UsageSeries, measure: Measure, known: readonly string[]) {
+	const shown = series.groups.slice(0, SERIES_MAX);
+	const nameOf = new Map(shown.map((group, index) => [group.id, `g${index}`]));
+	const hasRest = series.groups.length > SERIES_MAX;
+	const byDay = series.bucketMs >= 86_400_000;
+	const rows = new Map<number, Record<string, number | string>>();
+	const names = [...nameOf.values(), ...(hasRest ? ["rest"] : [])];
+	const start = Math.floor(series.fromMs / series.bucketMs) * series.bucketMs;
+	for (let at = start; at < series.toMs; at += series.bucketMs) {
+		rows.set(at, { at: bucketLabel(at, byDay), ...Object.fromEntries(names.map((name) => [name, 0])) });
+	}
+	for (const point of series.points) {
+		const row = rows.get(point.atMs);
+		const name = nameOf.get(point.group) ?? (hasRest ? "rest" : undefined);
+		if (row && name) row[name] = Number(row[name] ?? 0) + measureOf(point, measure);
+	}
+	const drawn: ChartSeries[] = shown.map((group) => ({
+		name: nameOf.get(group.id) ?? "rest",
+		label: group.label,
+		color: seriesColor(group.id, known),
+	}));
+	if (hasRest) drawn.push({ name: "rest", label: "Others", color: seriesColor("other", known) });
+	return { rows: [...rows.values()], series: drawn };
+}
+
+function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
+	if (measure === "cost") return point.costNanoUsd / NANO_PER_USD;
+	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;
+}
+
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+const hour = new Intl.DateTimeFormat(undefined, {
+	month: "short",
+	day: "numeric",
+	hour: "2-digit",
+	minute: "2-digit",
+	hourCycle: "h23",
+});
+/** Days are days in UTC, as the service sums them. */
+const bucketLabel = (atMs: number, byDay: boolean): string => (byDay ? day : hour).format(atMs);

@@ -1,0 +1,15 @@
+import { Skeleton } from "@mantine/core";
+
+/** The outline of a page while its code or the viewer is read. */
+export function PageWaiting() {
+	return (
+		<div className="page" aria-busy="true">
+			<span className="visually-hidden" role="status">
+				Loading
+			</span>
+			<Skeleton height={24} width={160} />
+			<Skeleton height={120} />
+			<Skeleton height={240} />
+		</div>
+	);
+}

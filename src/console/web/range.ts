@@ -1,0 +1,71 @@
+import type { RequestFilter } from "./api.ts";
+
+/** Stretches of time that live in the address: `range=7d`, or `from` and `to` in milliseconds. */
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** The service gives hours for at most a month. */
+const HOURS_MAX_MS = 31 * DAY_MS;
+
+export const RANGES = [
+	{ value: "24h", label: "24 hours" },
+	{ value: "7d", label: "7 days" },
+	{ value: "30d", label: "30 days" },
+	{ value: "month", label: "This month" },
+	{ value: "90d", label: "90 days" },
+	{ value: "365d", label: "A year" },
+] as const;
+
+const LENGTHS_MS: Readonly<Record<string, number>> = {
+	"24h": DAY_MS,
+	"7d": 7 * DAY_MS,
+	"30d": 30 * DAY_MS,
+	"90d": 90 * DAY_MS,
+	"365d": 365 * DAY_MS,
+};
+
+const STATUSES = ["ok", "failed", "left"] as const;
+
+export interface Stretch {
+	readonly fromMs: number;
+	readonly toMs: number;
+	readonly bucket: "hour" | "day";
+}
+
+export function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Stretch {
+	const from = numberOf(query.get("from"));
+	const to = numberOf(query.get("to"));
+	if (from !== null && to !== null && from < to) return withBucket(from, to);
+	const range = query.get("range") ?? otherwise;
+	if (range === "month") {
+		const now = new Date(nowMs);
+		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
+	}
+	const lengthMs = LENGTHS_MS[range] ?? LENGTHS_MS[otherwise] ?? 7 * DAY_MS;
+	if (lengthMs <= DAY_MS) return withBucket(nowMs - lengthMs, nowMs);
+	// Whole days, today among them.
+	const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
+	return withBucket(today - lengthMs + DAY_MS, nowMs);
+}
+
+/** The filters that the address names. */
+export function filterOf(query: URLSearchParams, nowMs: number): RequestFilter & { bucket: "hour" | "day" } {
+	const { fromMs, toMs, bucket } = stretchOf(query, nowMs);
+	return {
+		from: fromMs,
+		to: toMs,
+		bucket,
+		model: query.get("model"),
+		key: query.get("key"),
+		status: STATUSES.find((status) => status === query.get("status")) ?? null,
+	};
+}
+
+function withBucket(fromMs: number, toMs: number): Stretch {
+	const byHour = toMs - fromMs <= 2 * DAY_MS && toMs - fromMs <= HOURS_MAX_MS;
+	return { fromMs, toMs, bucket: byHour ? "hour" : "day" };
+}
+
+function numberOf(text: string | null): number | null {
+	return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

@@ -1,0 +1,128 @@
+import type { ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useState } from "react";
+import { api } from "./api.ts";
+import { authApi } from "./auth-api.ts";
+import { ApiError } from "./http.ts";
+import { resources } from "./resource.ts";
+import type { AccountView, Me, PublicConfig } from "./views.ts";
+
+/** Who looks at the pages, for which account, and what the service offers. */
+
+export interface Session {
+	readonly config: PublicConfig;
+	readonly me: Me | undefined;
+	/** Reads the viewer anew, after signing in or a change of the profile. */
+	refresh(): Promise<void>;
+	chooseAccount(id: string): Promise<void>;
+	signOut(): Promise<void>;
+}
+
+interface State {
+	readonly config: PublicConfig;
+	readonly me: Me | undefined;
+}
+
+const SessionContext = createContext<Session | undefined>(undefined);
+const ACCOUNT_KEY = "tollgate-account";
+
+export function SessionProvider(props: {
+	children: ReactNode;
+	waiting: ReactNode;
+	failed: (error: ApiError, retry: () => void) => ReactNode;
+}) {
+	const [state, setState] = useState<State>();
+	const [error, setError] = useState<ApiError>();
+
+	const refresh = useCallback(async () => {
+		setError(undefined);
+		try {
+			setState(await readViewer());
+		} catch (failure) {
+			setError(
+				failure instanceof ApiError
+					? failure
+					: new ApiError("This page failed to start.", { status: 0, code: "page_fault" }),
+			);
+		}
+	}, []);
+	useEffect(() => {
+		void refresh();
+	}, [refresh]);
+
+	const session = useMemo<Session | undefined>(
+		() =>
+			state && {
+				...state,
+				refresh,
+				async chooseAccount(id) {
+					storage.write(id);
+					resources.clear();
+					await refresh();
+				},
+				async signOut() {
+					await authApi.signOut();
+					storage.write("");
+					// A whole reload: nothing of this viewer stays in memory.
+					location.assign("/sign-in");
+				},
+			},
+		[state, refresh],
+	);
+
+	if (error && !state) return props.failed(error, () => void refresh());
+	if (!session) return props.waiting;
+	return <SessionContext value={session}>{props.children}</SessionContext>;
+}
+
+export function useSession(): Session {
+	const session = useContext(SessionContext);
+	if (!session) throw new Error("a page was rendered outside of its session");
+	return session;
+}
+
+/** For pages that are only shown to a signed-in viewer with an account. */
+export function useAccount(): AccountView {
+	const account = useSession().me?.account;
+	if (!account) throw new Error("a page was rendered without an account");
+	return account;
+}
+
+async function readViewer(): Promise<State> {
+	const config = await api.config();
+	if (!config.signedIn) return { config, me: undefined };
+	try {
+		return { config, me: await readMe() };
+	} catch (error) {
+		if (error instanceof ApiError && error.status === 401) return { config, me: undefined };
+		throw error;
+	}
+}
+
+/** The account chosen last may be gone; then the first one. */
+async function readMe(): Promise<Me> {
+	const chosen = storage.read();
+	try {
+		return await api.me(chosen);
+	} catch (error) {
+		if (chosen === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+		storage.write("");
+		return await api.me(null);
+	}
+}
+
+const storage = {
+	read(): string | null {
+		try {
+			return localStorage.getItem(ACCOUNT_KEY) || null;
+		} catch {
+			return null;
+		}
+	},
+	write(value: string): void {
+		try {
+			localStorage.setItem(ACCOUNT_KEY, value);
+		} catch {
+			// Storage is switched off: the choice lasts until the next reload.
+		}
+	},
+};

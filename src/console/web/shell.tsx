@@ -1,0 +1,161 @@
+import { ActionIcon, Drawer, Menu } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { ReactNode } from "react";
+import { useEffect } from "react";
+import type { Destination } from "./navigation.ts";
+import { DESTINATIONS, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
+import { Icon } from "./parts/icons.tsx";
+import { SchemeSwitch } from "./parts/scheme-switch.tsx";
+import { Link, usePlace } from "./router.tsx";
+import { useSession } from "./session.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
+
+/** The frame around every page of a signed-in viewer: navigation at the side, on narrow screens in a drawer. */
+export function Shell({ children }: { children: ReactNode }) {
+	const [open, drawer] = useDisclosure(false);
+	const { path } = usePlace();
+	// biome-ignore lint/correctness/useExhaustiveDependencies: closing follows the path, nothing else
+	useEffect(() => drawer.close(), [path]);
+	return (
+		<div className="shell">
+			<a className="skip" href="#main">
+				Skip to the page
+			</a>
+			<div className="side">
+				<div className="side-inner">
+					<Side />
+				</div>
+			</div>
+			<div className="top">
+				<ActionIcon variant="subtle" color="gray" aria-label="Open the menu" onClick={drawer.open}>
+					<Icon name="menu" />
+				</ActionIcon>
+				<Brand to="/overview" />
+			</div>
+			<Drawer
+				opened={open}
+				onClose={drawer.close}
+				size={280}
+				title="Menu"
+				closeButtonProps={{ "aria-label": "Close the menu" }}
+			>
+				<Side />
+			</Drawer>
+			<main className="main" id="main" tabIndex={-1}>
+				{children}
+			</main>
+			<Shortcuts />
+		</div>
+	);
+}
+
+export function Brand({ to }: { to: string }) {
+	return (
+		<Link to={to} className="brand">
+			<svg
+				width="18"
+				height="18"
+				viewBox="0 0 18 18"
+				fill="none"
+				stroke="currentColor"
+				strokeWidth="2"
+				aria-hidden="true"
+			>
+				<path d="M3 16V5M3 7.5h12M9 7.5v3.5M15 7.5v3.5" strokeLinecap="round" />
+				<circle cx="3" cy="3.5" r="1.5" />
+			</svg>
+			Tollgate
+		</Link>
+	);
+}
+
+function Side() {
+	const { me } = useSession();
+	return (
+		<>
+			<div className="side-head">
+				<Brand to="/overview" />
+				<AccountMenu />
+			</div>
+			<nav className="nav" aria-label="Main">
+				<Destinations items={DESTINATIONS} />
+				{me?.user.operator && (
+					<>
+						<div className="nav-title">Operator</div>
+						<Destinations items={OPERATOR_DESTINATIONS} />
+					</>
+				)}
+			</nav>
+			<div className="side-foot">
+				<SchemeSwitch />
+				<UserMenu />
+			</div>
+		</>
+	);
+}
+
+function Destinations({ items }: { items: readonly Destination[] }) {
+	const { path } = usePlace();
+	return items.map((item) =>
+		item.apart ? (
+			<a key={item.to} href={item.to}>
+				<Icon name={item.icon} />
+				{item.label}
+			</a>
+		) : (
+			<Link key={item.to} to={item.to} aria-current={isCurrent(item.to, path) ? "page" : undefined}>
+				<Icon name={item.icon} />
+				{item.label}
+			</Link>
+		),
+	);
+}
+
+function AccountMenu() {
+	const { me, chooseAccount } = useSession();
+	const account = me?.account;
+	if (!account || me.accounts.length < 2) return null;
+	return (
+		<Menu width="target" shadow="sm">
+			<Menu.Target>
+				<button type="button" className="account-button" aria-label={`Account: ${account.name}`}>
+					<span className="clip">{account.name}</span>
+					<Icon name="chevron" />
+				</button>
+			</Menu.Target>
+			<Menu.Dropdown>
+				<Menu.Label>Account</Menu.Label>
+				{me.accounts.map((item) => (
+					<Menu.Item
+						key={item.id}
+						onClick={() => void chooseAccount(item.id)}
+						rightSection={item.id === account.id ? <Icon name="check" /> : undefined}
+					>
+						{item.name}
+					</Menu.Item>
+				))}
+			</Menu.Dropdown>
+		</Menu>
+	);
+}
+
+function UserMenu() {
+	const { me, signOut } = useSession();
+	if (!me) return null;
+	return (
+		<Menu width={200} position="top-start" shadow="sm">
+			<Menu.Target>
+				<button type="button" className="user-button" aria-label={`You: ${me.user.email}`}>
+					<Icon name="user" />
+					<span className="clip">{me.user.email}</span>
+				</button>
+			</Menu.Target>
+			<Menu.Dropdown>
+				<Menu.Item component={Link} to="/settings">
+					Settings
+				</Menu.Item>
+				<Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
+			</Menu.Dropdown>
+		</Menu>
+	);
+}

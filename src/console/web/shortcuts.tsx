@@ -1,0 +1,79 @@
+import { Modal } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
+import { DESTINATIONS, OPERATOR_DESTINATIONS } from "./navigation.ts";
+import { navigate } from "./router.tsx";
+import { useSession } from "./session.tsx";
+
+/** How long the second key may come after `g`. */
+const CHORD_MS = 1_000;
+
+/** Keys that work on every page: `/` searches, `g` and a letter goes, `?` lists them. Never while somebody types. */
+export function Shortcuts() {
+	const { me } = useSession();
+	const [listed, setListed] = useState(false);
+	const goneAt = useRef(0);
+	const operator = me?.user.operator ?? false;
+
+	useEffect(() => {
+		const places = operator ? [...DESTINATIONS, ...OPERATOR_DESTINATIONS] : DESTINATIONS;
+		function press(event: KeyboardEvent) {
+			if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+			if (document.querySelector('[role="dialog"]')) return;
+			if (performance.now() - goneAt.current < CHORD_MS) {
+				goneAt.current = 0;
+				const place = places.find((item) => item.key === event.key);
+				if (place) {
+					event.preventDefault();
+					if (place.apart) location.assign(place.to);
+					else navigate(place.to);
+				}
+				return;
+			}
+			if (event.key === "g") goneAt.current = performance.now();
+			if (event.key === "?") setListed(true);
+			if (event.key === "/") {
+				const search = document.querySelector<HTMLInputElement>("input[data-search]");
+				if (search) {
+					event.preventDefault();
+					search.focus();
+					search.select();
+				}
+			}
+		}
+		addEventListener("keydown", press);
+		return () => removeEventListener("keydown", press);
+	}, [operator]);
+
+	return (
+		<Modal
+			opened={listed}
+			onClose={() => setListed(false)}
+			title="Keyboard"
+			closeButtonProps={{ "aria-label": "Close" }}
+		>
+			<dl className="facts">
+				<div>
+					<dt>
+						<kbd>/</kbd>
+					</dt>
+					<dd>Search on this page</dd>
+				</div>
+				{(operator ? [...DESTINATIONS, ...OPERATOR_DESTINATIONS] : DESTINATIONS).map((item) => (
+					<div key={item.to}>
+						<dt>
+							<kbd>g</kbd> <kbd>{item.key}</kbd>
+						</dt>
+						<dd>{item.label}</dd>
+					</div>
+				))}
+			</dl>
+		</Modal>
+	);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+	return (
+		target instanceof HTMLElement &&
+		(target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName))
+	);
+}

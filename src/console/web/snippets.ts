@@ -1,0 +1,96 @@
+import type { Snippet } from "./parts/code.tsx";
+
+/** Code that works as pasted, for a base address, a model and a key. */
+
+export const KEY_VARIABLE = "TOLLGATE_API_KEY";
+
+export interface ChatSnippetFacts {
+	readonly baseUrl: string;
+	readonly model: string;
+	readonly messages: readonly { readonly role: string; readonly content: string }[];
+	/** Beside model and messages. */
+	readonly options?: Readonly<Record<string, unknown>>;
+	readonly stream?: boolean;
+}
+
+export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
+	return [
+		{ label: "curl", code: curlSnippet(facts) },
+		{ label: "Python", code: pythonSnippet(facts) },
+		{ label: "TypeScript", code: typescriptSnippet(facts) },
+	];
+}
+
+function bodyOf(facts: ChatSnippetFacts): Record<string, unknown> {
+	return {
+		model: facts.model,
+		messages: facts.messages,
+		...facts.options,
+		...(facts.stream ? { stream: true } : {}),
+	};
+}
+
+function curlSnippet(facts: ChatSnippetFacts): string {
+	const body = JSON.stringify(bodyOf(facts), null, 2).replaceAll("'", "'\\''");
+	return `curl ${facts.stream ? "-N " : ""}${facts.baseUrl}/chat/completions \\
+  -H "Authorization: Bearer $${KEY_VARIABLE}" \\
+  -H "Content-Type: application/json" \\
+  -d '${body}'`;
+}
+
+function pythonSnippet(facts: ChatSnippetFacts): string {
+	const fields = Object.entries(bodyOf(facts)).map(([name, value]) => `    ${name}=${pythonText(value, 4)},`);
+	const read = facts.stream
+		? `for chunk in answer:
+    if chunk.choices:
+        print(chunk.choices[0].delta.content or "", end="")`
+		: "print(answer.choices[0].message.content)\nprint(answer.usage)";
+	return `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${facts.baseUrl}", api_key=os.environ["${KEY_VARIABLE}"])
+
+answer = client.chat.completions.create(
+${fields.join("\n")}
+)
+${read}`;
+}
+
+function typescriptSnippet(facts: ChatSnippetFacts): string {
+	const fields = Object.entries(bodyOf(facts)).map(
+		([name, value]) => `  ${name}: ${indented(JSON.stringify(value, null, 2), 2)},`,
+	);
+	const read = facts.stream
+		? `for await (const chunk of answer) {
+  process.stdout.write(chunk.choices[0]?.delta.content ?? "");
+}`
+		: "console.log(answer.choices[0].message.content, answer.usage);";
+	return `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${facts.baseUrl}", apiKey: process.env.${KEY_VARIABLE} });
+
+const answer = await client.chat.completions.create({
+${fields.join("\n")}
+});
+${read}`;
+}
+
+/** A JSON value in Python's words. Strings in JSON are strings in Python. */
+function pythonText(value: unknown, indent: number): string {
+	const pad = " ".repeat(indent);
+	if (value === null) return "None";
+	if (typeof value === "boolean") return value ? "True" : "False";
+	if (Array.isArray(value)) {
+		if (value.length === 0) return "[]";
+		return `[\n${value.map((item) => `${pad}    ${pythonText(item, indent + 4)},`).join("\n")}\n${pad}]`;
+	}
+	if (typeof value === "object") {
+		const fields = Object.entries(value).map(
+			([name, item]) => `${JSON.stringify(name)}: ${pythonText(item, indent + 4)}`,
+		);
+		return `{${fields.join(", ")}}`;
+	}
+	return JSON.stringify(value);
+}
+
+const indented = (text: string, spaces: number): string => text.replaceAll("\n", `\n${" ".repeat(spaces)}`);

@@ -1,0 +1,71 @@
+import type { CSSVariablesResolver, MantineColorsTuple } from "@mantine/core";
+import { createTheme, localStorageColorSchemeManager } from "@mantine/core";
+
+/** One accent colour; everything else is grey, or says ok, warning, failure. */
+
+const accent: MantineColorsTuple = [
+	"#eaf3f6",
+	"#d6e6ec",
+	"#aaccd9",
+	"#7bb1c6",
+	"#569ab6",
+	"#3f8cac",
+	"#2a7899",
+	"#17637f",
+	"#0f5069",
+	"#093f55",
+];
+
+export const theme = createTheme({
+	colors: { accent },
+	primaryColor: "accent",
+	primaryShade: { light: 7, dark: 6 },
+	defaultRadius: "sm",
+	cursorType: "pointer",
+	respectReducedMotion: true,
+	fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
+	fontFamilyMonospace: 'ui-monospace, "SF Mono", SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace',
+	fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "19px" },
+	headings: { fontWeight: "600" },
+});
+
+/** Mantine's dimmed text and placeholders are too pale to read; these have a contrast of at least 4.5 to 1. */
+export const cssVariables: CSSVariablesResolver = () => ({
+	variables: {},
+	light: {
+		"--mantine-color-dimmed": "#586069",
+		"--mantine-color-placeholder": "#667078",
+		"--mantine-color-error": "#b3261e",
+		"--mantine-color-anchor": "#17637f",
+	},
+	dark: {
+		"--mantine-color-body": "#15181b",
+		"--mantine-color-text": "#d5d9dd",
+		"--mantine-color-dimmed": "#9aa4ad",
+		"--mantine-color-placeholder": "#8d969e",
+		"--mantine-color-error": "#ff8f87",
+		"--mantine-color-anchor": "#7bb9d0",
+		"--mantine-color-default": "#1c2024",
+		"--mantine-color-default-hover": "#23282d",
+		"--mantine-color-default-border": "#363d44",
+	},
+});
+
+export const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
+
+/** Told apart with the common kinds of colour-blindness (after Okabe and Ito), on light and on dark. */
+const SERIES = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
+const OTHER = "#8a939b";
+
+/** The same colour for the same model everywhere: by its place in the catalogue, or else by its name. */
+export function seriesColor(id: string, known: readonly string[]): string {
+	if (id === "other") return OTHER;
+	const place = known.indexOf(id);
+	return SERIES[(place >= 0 ? place : hash(id)) % SERIES.length] ?? OTHER;
+}
+
+function hash(text: string): number {
+	let sum = 0;
+	for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0;
+	return sum;
+}

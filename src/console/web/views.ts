@@ -1,0 +1,41 @@
+import type { api } from "./api.ts";
+
+/**
+ * What the console's interface answers, taken from the server's own types. Amounts are integers of nano-dollars
+ * (`NanoUsd`), times milliseconds since 1970 (`AtMs`), durations milliseconds (`Ms`).
+ */
+
+type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
+type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];
+
+export type PublicConfig = Answer<typeof api.config>;
+export type ModelView = Item<Answer<typeof api.models>>;
+export type ModelDetail = Answer<typeof api.model>;
+export type RatesView = ModelView["rates"];
+export type OutboxMail = Item<Answer<typeof api.outbox>>;
+
+export type Me = Answer<typeof api.me>;
+export type AccountView = Me["accounts"][number];
+export type SessionView = Item<Answer<typeof api.sessions>>;
+export type MemberView = Item<Answer<typeof api.members>>;
+export type InvitationView = Answer<typeof api.members>["invitations"][number];
+
+export type Overview = Answer<typeof api.overview>;
+/** What the live feed sends of it. */
+export type OverviewLive = Omit<Overview, "chart" | "topModels">;
+export type Checklist = Overview["checklist"];
+export type Balance = Overview["balance"];
+export type UsageSeries = Answer<typeof api.usage>;
+export type UsageGroup = UsageSeries["groups"][number];
+export type RequestRow = Item<Answer<typeof api.requests>>;
+export type RequestDetail = Answer<typeof api.request>;
+
+export type KeyView = Answer<typeof api.key>;
+/** How far a change has spread: whether every live instance has applied it. */
+export type Fence = Answer<typeof api.revokeKey>["fence"];
+
+export type CreditView = Answer<typeof api.credit>;
+export type AlertView = CreditView["alert"];
+export type RunningRequest = Item<Answer<typeof api.running>>;
+export type TopUpView = Item<Answer<typeof api.topUps>>;
+export type LedgerEntry = Item<Answer<typeof api.ledger>>;

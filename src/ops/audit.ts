@@ -1,0 +1,79 @@
+import { newId } from "../base/id.ts";
+import type { Hot } from "../db/hot.ts";
+
+export interface Act {
+	/** A user's id, or the name of a service. */
+	readonly actor: string;
+	readonly action: string;
+	readonly subject: string;
+	readonly accountId: string | null;
+	readonly ip: string | null;
+	/** Never a secret. */
+	readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+export interface AuditEntry {
+	readonly id: string;
+	readonly atMs: number;
+	readonly actor: string;
+	readonly actorEmail: string | null;
+	readonly action: string;
+	readonly subject: string;
+	readonly accountId: string | null;
+	readonly ip: string | null;
+	readonly detail: Record<string, unknown>;
+}
+
+/** Writes down an act. It is awaited before the act is answered: what is not written down did not succeed. */
+export async function audit(hot: Hot, act: Act): Promise<void> {
+	await hot`
+		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
+		values (${newId("aud")}, ${act.actor}, ${act.action}, ${act.subject}, ${act.accountId}, ${act.ip},
+			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
+}
+
+export interface AuditFilter {
+	readonly subject?: string | undefined;
+	/** A user's id or e-mail address. */
+	readonly actor?: string | undefined;
+	readonly action?: string | undefined;
+}
+
+interface Row {
+	id: string;
+	at: Date;
+	actor: string;
+	email: string | null;
+	action: string;
+	subject: string;
+	account_id: string | null;
+	ip: string | null;
+	detail: Record<string, unknown>;
+}
+
+/** Newest first. */
+export async function listAudit(
+	hot: Hot,
+	filter: AuditFilter,
+	page: { asked: number; after: string | null },
+): Promise<AuditEntry[]> {
+	const { subject = null, actor = null, action = null } = filter;
+	const rows = await hot<Row>`
+		select e.*, u.email from audit_event e left join console_user u on u.id = e.actor
+		where (${subject}::text is null or e.subject = ${subject}::text or e.account_id = ${subject}::text)
+			and (${actor}::text is null or e.actor = ${actor}::text or u.email = ${actor}::text)
+			and (${action}::text is null or e.action = ${action}::text)
+			and (${page.after}::text is null or e.id < ${page.after}::text)
+		order by e.id desc limit ${page.asked}`;
+	return rows.map((row) => ({
+		id: row.id,
+		atMs: row.at.getTime(),
+		actor: row.actor,
+		actorEmail: row.email,
+		action: row.action,
+		subject: row.subject,
+		accountId: row.account_id,
+		ip: row.ip,
+		detail: row.detail,
+	}));
+}

@@ -1,0 +1,85 @@
+import type { Server } from "bun";
+import Stripe from "stripe";
+
+/** A checkout session as the server below has made it. */
+export interface OpenedPage {
+	readonly id: string;
+	readonly topUpId: string;
+	readonly amount: number;
+	readonly idempotencyKey: string;
+	readonly fields: URLSearchParams;
+}
+
+/** Plays the part of Stripe's HTTP interface that a payment page takes. */
+export function startStripe() {
+	const pages: OpenedPage[] = [];
+	const expired = new Set<string>();
+	const paid = new Set<string>();
+	let failing = false;
+	const server: Server<undefined> = Bun.serve({
+		port: 0,
+		async fetch(request) {
+			const { pathname } = new URL(request.url);
+			if (failing)
+				return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
+			if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
+			if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
+				const fields = new URLSearchParams(await request.text());
+				const idempotencyKey = request.headers.get("idempotency-key") ?? "";
+				let page = pages.find((one) => one.idempotencyKey === idempotencyKey);
+				if (page === undefined) {
+					page = {
+						id: `cs_test_${crypto.randomUUID()}`,
+						topUpId: fields.get("client_reference_id") ?? "",
+						amount: Number(fields.get("line_items[0][price_data][unit_amount]")),
+						idempotencyKey,
+						fields,
+					};
+					pages.push(page);
+				}
+				return Response.json({ id: page.id, object: "checkout.session", url: `https://pay.example/${page.id}` });
+			}
+			const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
+			if (request.method === "POST" && id !== undefined) {
+				if (paid.has(id))
+					return Response.json({ error: { type: "invalid_request_error", message: "complete" } }, { status: 400 });
+				expired.add(id);
+				return Response.json({ id, object: "checkout.session", status: "expired" });
+			}
+			return new Response(null, { status: 404 });
+		},
+	});
+	return {
+		url: `http://127.0.0.1:${server.port}`,
+		pages,
+		expired,
+		paid,
+		fail(on: boolean) {
+			failing = on;
+		},
+		stop: () => server.stop(true),
+	};
+}
+
+const signer = new Stripe("sk_test_local");
+
+/** An event as Stripe sends it, with a valid signature. */
+export async function signedEvent(
+	secret: string,
+	type: string,
+	object: Record<string, unknown>,
+	more: { id?: string; livemode?: boolean; timestamp?: number } = {},
+): Promise<{ body: string; signature: string }> {
+	const body = JSON.stringify({
+		id: more.id ?? `evt_${crypto.randomUUID()}`,
+		object: "event",
+		type,
+		created: Math.floor(Date.now() / 1000),
+		livemode: more.livemode ?? false,
+		api_version: "2026-01-01",
+		data: { object },
+	});
+	const timestamp = more.timestamp === undefined ? {} : { timestamp: more.timestamp };
+	const signature = await signer.webhooks.generateTestHeaderStringAsync({ payload: body, secret, ...timestamp });
+	return { body, signature };
+}

@@ -1,0 +1,395 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
+
+const SECRET = "whsec_present";
+const OLD_SECRET = "whsec_past";
+let upstream: ReturnType<typeof startUpstream>;
+let stripe: ReturnType<typeof startStripe>;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	stripe = startStripe();
+	service = await startService({
+		models: chatModel({ url: upstream.url, dialect: "vllm" }),
+		env: {
+			...PERSON_ENV,
+			STRIPE_SECRET_KEY: "sk_test_local",
+			STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
+			STRIPE_API_BASE: stripe.url,
+		},
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+	await stripe.stop();
+});
+afterEach(async () => {
+	const broken = (await service.reconciled()).filter((check) => !check.ok);
+	expect(broken).toEqual([]);
+});
+
+type Customer = Person & { accountId: string };
+
+async function deliver({ body, signature }: { body: string; signature: string }): Promise<number> {
+	const headers = { "content-type": "application/json", "stripe-signature": signature };
+	const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
+	await response.text();
+	return response.status;
+}
+
+async function send(
+	type: string,
+	object: Record<string, unknown>,
+	more: Parameters<typeof signedEvent>[3] = {},
+): Promise<number> {
+	return deliver(await signedEvent(SECRET, type, object, more));
+}
+
+/** A customer whose payment page is open. */
+async function atThePage(usd = "100"): Promise<{ customer: Customer; page: OpenedPage; paymentId: string }> {
+	const customer = await signedUp(service);
+	const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd });
+	expect(made.status).toBe(200);
+	const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
+	if (page === undefined) throw new Error("no page was opened");
+	expect(made.body.url).toBe(`https://pay.example/${page.id}`);
+	return { customer, page, paymentId: `pi_${crypto.randomUUID()}` };
+}
+
+function session(page: OpenedPage, paymentId: string, more: Record<string, unknown> = {}) {
+	return {
+		id: page.id,
+		object: "checkout.session",
+		client_reference_id: page.topUpId,
+		payment_intent: paymentId,
+		payment_status: "paid",
+		amount_total: page.amount,
+		currency: "usd",
+		...more,
+	};
+}
+
+async function paid(usd = "100") {
+	const at = await atThePage(usd);
+	expect(await send("checkout.session.completed", session(at.page, at.paymentId))).toBe(200);
+	return at;
+}
+
+const charge = (paymentId: string, refunded: number, currency = "usd") => ({
+	id: `ch_${paymentId}`,
+	object: "charge",
+	payment_intent: paymentId,
+	amount_refunded: refunded,
+	currency,
+});
+const dispute = (paymentId: string, status: string, amount = 10_000, id = `dp_${paymentId}`) => ({
+	id,
+	object: "dispute",
+	payment_intent: paymentId,
+	amount,
+	currency: "usd",
+	status,
+});
+
+async function balance(customer: Person): Promise<number> {
+	return (await customer.get("/api/console/credit")).body.balance.balanceNanoUsd;
+}
+async function stateOf(topUpId: string): Promise<string> {
+	const [row] = await service.db.sql`select state from top_up where id = ${topUpId}`;
+	return row?.state;
+}
+async function accountState(customer: Customer): Promise<string> {
+	const [row] = await service.db.sql`select state from account where id = ${customer.accountId}`;
+	return row?.state;
+}
+async function outcomes(topUpId: string): Promise<string[]> {
+	const rows = await service.db
+		.sql`select detail->>'outcome' as outcome from audit_event where subject = ${topUpId} and actor = 'stripe' order by id`;
+	return rows.map((row) => row.outcome);
+}
+
+test("a card payment becomes credit when Stripe says that it was paid, and not before", async () => {
+	const { customer, page, paymentId } = await atThePage("250.5");
+	expect(page.amount).toBe(25_050);
+	expect(page.idempotencyKey).toBe(page.topUpId);
+	expect(page.fields.get("line_items[0][price_data][currency]")).toBe("usd");
+	expect(await balance(customer)).toBe(0);
+	expect(await send("checkout.session.completed", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
+	expect(await balance(customer)).toBe(0);
+	expect(await send("checkout.session.async_payment_succeeded", session(page, paymentId))).toBe(200);
+	expect(await balance(customer)).toBe(250.5e9);
+	expect(await stateOf(page.topUpId)).toBe("confirmed");
+});
+
+test("an amount below the minimum or of broken cents opens no page", async () => {
+	const customer = await signedUp(service);
+	const before = stripe.pages.length;
+	for (const usd of ["99.99", "100.001", "-100", "1e3"])
+		expect((await customer.send("POST", "/api/console/credit/top-ups/card", { usd })).status).toBe(400);
+	expect(stripe.pages.length).toBe(before);
+});
+
+test("a forged, altered, old or unsigned event changes nothing", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	const object = session(page, paymentId);
+	const good = await signedEvent(SECRET, "checkout.session.completed", object);
+	const forged = await signedEvent("whsec_guess", "checkout.session.completed", object);
+	const old = await signedEvent(SECRET, "checkout.session.completed", object, {
+		timestamp: Math.floor(Date.now() / 1000) - 3600,
+	});
+	expect(await deliver(forged)).toBe(400);
+	expect(await deliver(old)).toBe(400);
+	expect(await deliver({ body: good.body, signature: "" })).toBe(400);
+	expect(await deliver({ body: good.body.replace("10000", "10001"), signature: good.signature })).toBe(400);
+	expect(await deliver({ body: ` ${good.body}`, signature: good.signature })).toBe(400);
+	expect(await send("checkout.session.completed", object, { livemode: true })).toBe(400);
+	expect(await balance(customer)).toBe(0);
+	const [events] = await service.db
+		.sql`select count(*)::int as count from stripe_event where detail->>'payment' = ${paymentId}`;
+	expect(events?.count).toBe(0);
+});
+
+test("both secrets are good while one replaces the other", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	expect(await deliver(await signedEvent(OLD_SECRET, "checkout.session.completed", session(page, paymentId)))).toBe(
+		200,
+	);
+	expect(await balance(customer)).toBe(100e9);
+});
+
+test("the same payment is credited once: repeated, at the same moment, and under another event", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
+	const statuses = await Promise.all(Array.from({ length: 8 }, () => deliver(event)));
+	expect(statuses).toEqual(Array(8).fill(200));
+	const others = Array.from({ length: 8 }, () =>
+		send("checkout.session.async_payment_succeeded", session(page, paymentId)),
+	);
+	expect(await Promise.all(others)).toEqual(Array(8).fill(200));
+	expect(await balance(customer)).toBe(100e9);
+	const entries = await service.db.sql`select kind from ledger_entry where account_id = ${customer.accountId}`;
+	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
+});
+
+test("a partial payment, another currency and a strange page are refused and written down", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
+	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);
+	expect(await send("checkout.session.completed", session(page, paymentId, { id: "cs_other" }))).toBe(200);
+	expect(await send("checkout.session.completed", session(page, paymentId, { payment_intent: null }))).toBe(200);
+	expect(await balance(customer)).toBe(0);
+	expect(await stateOf(page.topUpId)).toBe("pending");
+	expect(await outcomes(page.topUpId)).toEqual([
+		"refused: another amount",
+		"refused: another currency",
+		"refused: this payment page is not ours",
+		"refused: no payment is named",
+	]);
+});
+
+test("one payment pays one top-up, and one top-up takes one payment", async () => {
+	const first = await paid();
+	const second = await atThePage();
+	expect(await send("checkout.session.completed", session(second.page, first.paymentId))).toBe(200);
+	expect(await balance(second.customer)).toBe(0);
+	expect(await send("checkout.session.completed", session(first.page, second.paymentId))).toBe(200);
+	expect(await balance(first.customer)).toBe(100e9);
+	expect(await outcomes(second.page.topUpId)).toEqual(["refused: the payment has paid another top-up"]);
+	expect(await outcomes(first.page.topUpId)).toEqual(["applied", "refused: the top-up was paid by another payment"]);
+});
+
+test("an expired page rejects the top-up; a payment that comes all the same is credited", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	expect(await send("checkout.session.expired", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
+	expect(await stateOf(page.topUpId)).toBe("rejected");
+	expect(await send("checkout.session.completed", session(page, paymentId))).toBe(200);
+	expect(await balance(customer)).toBe(100e9);
+	expect(await send("checkout.session.expired", session(page, paymentId))).toBe(200);
+	expect(await stateOf(page.topUpId)).toBe("confirmed");
+});
+
+test("refunds take exactly what was refunded, however often and in whatever order they are told", async () => {
+	const { customer, page, paymentId } = await paid("200");
+	expect(await send("charge.refunded", charge(paymentId, 5_000))).toBe(200);
+	expect(await balance(customer)).toBe(150e9);
+	expect(await send("charge.refunded", charge(paymentId, 8_000))).toBe(200);
+	expect(await send("charge.refunded", charge(paymentId, 5_000))).toBe(200);
+	expect(await balance(customer)).toBe(120e9);
+	expect(await send("charge.refunded", charge(paymentId, 20_000, "eur"))).toBe(200);
+	expect(await balance(customer)).toBe(120e9);
+	expect(await stateOf(page.topUpId)).toBe("confirmed");
+	await Promise.all(Array.from({ length: 6 }, () => send("charge.refunded", charge(paymentId, 20_000))));
+	expect(await balance(customer)).toBe(0);
+	expect(await stateOf(page.topUpId)).toBe("refunded");
+});
+
+test("a refund that is told before its payment is taken when the payment is", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	expect(await send("charge.refunded", charge(paymentId, 4_000))).toBe(200);
+	expect(await balance(customer)).toBe(0);
+	expect(await send("checkout.session.completed", session(page, paymentId))).toBe(200);
+	expect(await balance(customer)).toBe(60e9);
+});
+
+test("a refund of credit that an instance holds is collected when it comes back, and never overdraws", async () => {
+	const { customer, paymentId } = await paid();
+	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
+	await (await service.post("/v1/chat/completions", secret, body)).text();
+	await service.settled();
+	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
+	expect(spentNanoUsd).toBeGreaterThan(0);
+	expect(await send("charge.refunded", charge(paymentId, 10_000))).toBe(200);
+	// Less than a cent stays of what was spent, and the cent that it broke is owed.
+	await waitFor(async () => (await balance(customer)) < 10_000_000, "the rest to be collected", 20_000);
+	expect(await balance(customer)).toBeGreaterThanOrEqual(0);
+	const [payment] = await service.db.sql`select booked_refund_cents from stripe_payment where id = ${paymentId}`;
+	expect(Number(payment?.booked_refund_cents)).toBe(9_999);
+}, 30_000);
+
+test("a dispute takes its amount, spent or not, and stops the account until it is won", async () => {
+	const { customer, page, paymentId } = await paid();
+	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
+	await (await service.post("/v1/chat/completions", secret, body)).text();
+	await service.settled();
+	const before = await balance(customer);
+	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
+	expect(await balance(customer)).toBe(before - 100e9);
+	expect(await accountState(customer)).toBe("suspended");
+	expect(await stateOf(page.topUpId)).toBe("disputed");
+	await waitFor(async () => {
+		const refused = await service.post("/v1/chat/completions", secret, body);
+		await refused.text();
+		return refused.status === 403;
+	}, "the suspension to be in force");
+	expect(await send("charge.dispute.updated", dispute(paymentId, "under_review"))).toBe(200);
+	expect(await send("charge.dispute.closed", dispute(paymentId, "won"))).toBe(200);
+	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
+	expect(await balance(customer)).toBe(before);
+	expect(await accountState(customer)).toBe("active");
+	expect(await stateOf(page.topUpId)).toBe("confirmed");
+});
+
+test("a lost dispute keeps the money and the suspension, whatever is told afterwards", async () => {
+	const { customer, paymentId } = await paid();
+	expect(await send("charge.dispute.closed", dispute(paymentId, "lost"))).toBe(200);
+	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
+	expect(await send("charge.dispute.closed", dispute(paymentId, "won"))).toBe(200);
+	expect(await balance(customer)).toBe(0);
+	expect(await accountState(customer)).toBe("suspended");
+});
+
+test("of two disputes the account is active again only when both are won", async () => {
+	const { customer, paymentId } = await paid("200");
+	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_a"));
+	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_b"));
+	expect(await balance(customer)).toBe(100e9);
+	await send("charge.dispute.closed", dispute(paymentId, "won", 5_000, "dp_a"));
+	expect(await accountState(customer)).toBe("suspended");
+	await send("charge.dispute.closed", dispute(paymentId, "won", 5_000, "dp_b"));
+	expect(await accountState(customer)).toBe("active");
+	expect(await balance(customer)).toBe(200e9);
+});
+
+test("an inquiry takes nothing and stops nothing", async () => {
+	const { customer, paymentId } = await paid();
+	expect(await send("charge.dispute.created", dispute(paymentId, "warning_needs_response"))).toBe(200);
+	expect(await balance(customer)).toBe(100e9);
+	expect(await accountState(customer)).toBe("active");
+});
+
+test("every order of a payment's events ends in the same books", async () => {
+	const kinds = ["paid", "refund", "disputed", "won"] as const;
+	const orders = permutations([...kinds]);
+	for (const order of orders) {
+		const { customer, page, paymentId } = await atThePageOf(shared, "100");
+		const events = {
+			paid: () => send("checkout.session.completed", session(page, paymentId)),
+			refund: () => send("charge.refunded", charge(paymentId, 3_000)),
+			disputed: () => send("charge.dispute.created", dispute(paymentId, "needs_response", 7_000)),
+			won: () => send("charge.dispute.closed", dispute(paymentId, "won", 7_000)),
+		};
+		const before = await balance(customer);
+		for (const kind of order) expect(await events[kind]()).toBe(200);
+		expect({ order, gained: (await balance(customer)) - before }).toEqual({ order, gained: 70e9 });
+		expect(await accountState(customer)).toBe("active");
+	}
+}, 60_000);
+
+let shared: Customer | undefined;
+/** As `atThePage`, always the same customer. */
+async function atThePageOf(known: Customer | undefined, usd: string) {
+	shared = known ?? (await signedUp(service));
+	const made = await shared.send("POST", "/api/console/credit/top-ups/card", { usd });
+	const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
+	if (page === undefined) throw new Error("no page was opened");
+	return { customer: shared, page, paymentId: `pi_${crypto.randomUUID()}` };
+}
+
+function permutations<T>(items: T[]): T[][] {
+	if (items.length <= 1) return [items];
+	return items.flatMap((item, place) =>
+		permutations(items.filter((_, other) => other !== place)).map((rest) => [item, ...rest]),
+	);
+}
+
+test("events of one payment that come at the same moment end in the same books", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	const all = await Promise.all([
+		send("charge.refunded", charge(paymentId, 1_000)),
+		send("checkout.session.completed", session(page, paymentId)),
+		send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000)),
+		send("charge.refunded", charge(paymentId, 2_000)),
+		send("checkout.session.async_payment_succeeded", session(page, paymentId)),
+		send("charge.dispute.closed", dispute(paymentId, "lost", 5_000)),
+	]);
+	expect(all.filter((status) => status !== 200)).toEqual([]);
+	await waitFor(async () => (await balance(customer)) === 30e9, "what was left to each other to be booked", 15_000);
+}, 30_000);
+
+test("a cancelled card top-up closes its page first; one that may be paid cannot be cancelled", async () => {
+	const { customer, page } = await atThePage();
+	const cancelled = await customer.send("POST", `/api/console/credit/top-ups/${page.topUpId}/cancel`);
+	expect(cancelled.body.topUp.state).toBe("rejected");
+	expect(stripe.expired.has(page.id)).toBe(true);
+	const other = await atThePage();
+	stripe.paid.add(other.page.id);
+	const refused = await other.customer.send("POST", `/api/console/credit/top-ups/${other.page.topUpId}/cancel`);
+	expect(refused.status).toBe(409);
+	expect(await stateOf(other.page.topUpId)).toBe("pending");
+});
+
+test("when Stripe is away the customer hears so, without its words, and nothing is pending", async () => {
+	const customer = await signedUp(service);
+	stripe.fail(true);
+	try {
+		const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd: "100" });
+		expect(made.status).toBe(503);
+		expect(JSON.stringify(made.body)).not.toContain("secret detail");
+	} finally {
+		stripe.fail(false);
+	}
+	const list = await customer.get("/api/console/credit/top-ups");
+	expect(list.body.items.map((item: { state: string }) => item.state)).toEqual(["rejected"]);
+});
+
+test("a database that fails makes Stripe send the event again, and then it is applied once", async () => {
+	const { customer, page, paymentId } = await atThePage();
+	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
+	await service.db.sql`alter table stripe_payment add constraint test_away check (false) not valid`;
+	try {
+		expect(await deliver(event)).toBe(500);
+	} finally {
+		await service.db.sql`alter table stripe_payment drop constraint test_away`;
+	}
+	expect(await balance(customer)).toBe(0);
+	expect(await deliver(event)).toBe(200);
+	expect(await balance(customer)).toBe(100e9);
+});

@@ -1,0 +1,275 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createConsoleApi } from "../../src/console/console-api.ts";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+let ann: Person & { accountId: string };
+let bob: Person & { accountId: string };
+let boss: Person;
+/** What is Ann's, by the name of the parameter that asks for it. */
+let hers: { key: string; topUp: string; request: string; session: string; invitation: string; user: string };
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+	ann = await signedUp(service);
+	bob = await signedUp(service);
+	boss = await operator(service);
+	const topUpId = await topUp(ann, boss);
+	const made = (await ann.send("POST", "/api/console/keys", { name: "hers" })).body;
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
+	const used = await service.post("/v1/chat/completions", made.secret, body);
+	await used.text();
+	await service.settled();
+	const me = (await ann.get("/api/console/me")).body;
+	const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "member" });
+	hers = {
+		key: made.key.id,
+		topUp: topUpId,
+		request: used.headers.get("x-request-id") ?? "",
+		session: me.session.id,
+		invitation: invited.body.id,
+		user: me.user.id,
+	};
+}, 60_000);
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+interface Route {
+	readonly method: string;
+	readonly path: string;
+}
+
+/** Valid bodies, so that nothing but the right to do it decides. */
+const BODIES: Record<string, unknown> = {
+	"PATCH /account": { name: "taken" },
+	"POST /invitations": { email: "y@example.com", role: "owner" },
+	"POST /invitations/accept": { token: "0123456789012345678901234567890" },
+	"PUT /alert": { usd: "5" },
+	"POST /keys": { name: "new" },
+	"PATCH /keys/:id": { name: "taken" },
+	"POST /keys/:id/rotate": { graceMs: 0 },
+	"POST /credit/top-ups/transfer": { usd: "100" },
+	"POST /credit/top-ups/card": { usd: "100" },
+	"POST /operator/accounts/:id/suspend": { reason: "because" },
+	"POST /operator/accounts/:id/unsuspend": { reason: "because" },
+	"POST /operator/accounts/:id/adjust": { usd: "5", reason: "because", idempotencyKey: crypto.randomUUID() },
+	"POST /operator/top-ups/:id/confirm": { transactionReference: "bank" },
+	"POST /operator/top-ups/:id/reject": { reason: "because" },
+};
+
+function allRoutes(): Route[] {
+	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	return routes.map(({ method, path }) => ({
+		method,
+		path: path.replace(/^\/api\/console/, "").replace(/(.)\/$/, "$1"),
+	}));
+}
+
+const isPublic = ({ path }: Route) => path.startsWith("/public/");
+const isOperators = ({ path }: Route) => path.startsWith("/operator/");
+
+/** The route with Ann's ids in it. */
+function hersAt({ path }: Route): string {
+	const id = path.startsWith("/keys/")
+		? hers.key
+		: path.startsWith("/credit/") || path.startsWith("/operator/top-ups")
+			? hers.topUp
+			: path.startsWith("/requests/")
+				? hers.request
+				: path.startsWith("/sessions/")
+					? hers.session
+					: path.startsWith("/invitations/")
+						? hers.invitation
+						: ann.accountId;
+	return `/api/console${path.replace(":id", id).replace(":userId", hers.user)}`;
+}
+
+function call(person: Person, route: Route, path: string, headers: Record<string, string> = {}) {
+	if (route.method === "GET") return person.get(path, { headers });
+	return person.send(route.method, path, BODIES[`${route.method} ${route.path}`] ?? {}, headers);
+}
+
+test("there are routes to try", () => {
+	expect(allRoutes().length).toBeGreaterThan(40);
+	for (const name of Object.keys(BODIES)) {
+		expect(allRoutes().map(({ method, path }) => `${method} ${path}`)).toContain(name);
+	}
+});
+
+test("without a session every route but the public ones answers 401", async () => {
+	const stranger = newPerson(service);
+	for (const route of allRoutes().filter((one) => !isPublic(one))) {
+		const { status, body } = await call(stranger, route, hersAt(route));
+		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 401, code: "session_required" });
+	}
+	const chat = await stranger.send("POST", `/api/console/playground/chat?key=${hers.key}`, {});
+	expect(chat.status).toBe(401);
+});
+
+test("every change without our own origin is refused, with a session too", async () => {
+	const foreign = [
+		"https://evil.example",
+		"null",
+		`${service.url}.evil.example`,
+		service.url.replace("http:", "https:"),
+	];
+	for (const route of allRoutes().filter(({ method }) => method !== "GET")) {
+		for (const origin of ["", ...foreign]) {
+			const headers: Record<string, string> = { "content-type": "application/json" };
+			if (origin !== "") headers.origin = origin;
+			const response = await ann.fetch(hersAt(route), { method: route.method, headers, body: "{}" });
+			expect({ route, origin, status: response.status }).toEqual({ route, origin, status: 403 });
+			await response.text();
+		}
+	}
+	for (const path of ["/api/console/playground/chat", "/api/auth/sign-out", "/api/auth/sign-in/email"]) {
+		const response = await ann.fetch(path, {
+			method: "POST",
+			headers: { "content-type": "application/json" },
+			body: "{}",
+		});
+		expect(response.status).toBe(403);
+	}
+	expect((await ann.get("/api/console/me")).status).toBe(200);
+});
+
+test("what another site's form can send is refused even with a stolen origin header", async () => {
+	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
+		const headers = { origin: service.url, "content-type": type };
+		const response = await ann.fetch("/api/console/keys", { method: "POST", headers, body: '{"name":"x"}' });
+		expect(response.status).toBe(415);
+		await response.text();
+	}
+	const cross = await ann.send("POST", "/api/console/keys", { name: "x" }, { "sec-fetch-site": "cross-site" });
+	expect(cross.status).toBe(403);
+});
+
+test("another account's ids and the account itself do not exist for a customer", async () => {
+	for (const route of allRoutes().filter((one) => !isPublic(one) && !isOperators(one))) {
+		const path = hersAt(route);
+		if (route.path.includes(":")) {
+			const { status } = await call(bob, route, path);
+			// One's own sessions are looked for among one's own.
+			expect({ route, status }).toEqual({ route, status: 404 });
+		}
+		const named = await call(bob, route, `${path}?account=${ann.accountId}`);
+		expect({ route, status: named.status }).toEqual({ route, status: 404 });
+	}
+	for (const account of ["", `&account=${ann.accountId}`]) {
+		const chat = await bob.send("POST", `/api/console/playground/chat?key=${hers.key}${account}`, {});
+		expect(chat.status).toBe(404);
+	}
+	expect((await bob.get("/api/console/requests")).body.items).toEqual([]);
+	expect((await bob.get("/api/console/keys")).body.items).toEqual([]);
+	expect((await bob.get(`/api/console/requests?key=${hers.key}`)).body.items).toEqual([]);
+	expect((await bob.get(`/api/console/usage?key=${hers.key}`)).body.total.requests).toBe(0);
+	const [key] = await service.db.sql`select name, state from api_key where id = ${hers.key}`;
+	expect(key).toEqual({ name: "hers", state: "active" });
+});
+
+test("a body cannot name the account or raise the sender", async () => {
+	const body = { name: "mine", accountId: ann.accountId, account: ann.accountId, account_id: ann.accountId };
+	const made = await bob.send("POST", "/api/console/keys", body);
+	const [row] = await service.db.sql`select account_id from api_key where id = ${made.body.key.id}`;
+	expect(row?.account_id).toBe(bob.accountId);
+	const raised = await bob.send("POST", "/api/auth/update-user", { name: "Bob", operator: true });
+	expect(raised.status === 200 || raised.status === 400).toBe(true);
+	const [user] = await service.db.sql`select operator from console_user where email = ${bob.email}`;
+	expect(user?.operator).toBe(false);
+	const eve = newPerson(service);
+	await eve.send("POST", "/api/auth/sign-up/email", {
+		name: "Eve",
+		email: eve.email,
+		password: PASSWORD,
+		operator: true,
+	});
+	const [second] = await service.db.sql`select operator from console_user where email = ${eve.email}`;
+	expect(second?.operator ?? false).toBe(false);
+});
+
+test("operators' routes are closed to customers and leave no trace of the attempt", async () => {
+	for (const route of allRoutes().filter(isOperators)) {
+		const { status, body } = await call(ann, route, hersAt(route));
+		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 403, code: "forbidden" });
+	}
+	expect((await ann.get("/api/console/live?topics=operator")).status).toBe(403);
+	const [account] = await service.db.sql`select state from account where id = ${ann.accountId}`;
+	expect(account?.state).toBe("active");
+});
+
+test("a member does what members may, an owner the rest; a removed one nothing", async () => {
+	const carl = await signedUp(service);
+	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "member" });
+	const token = new URL(invited.body.link).searchParams.get("token");
+	expect((await bob.send("POST", "/api/console/invitations/accept", { token })).status).toBe(404);
+	const joined = await carl.send("POST", "/api/console/invitations/accept", { token });
+	expect(joined.body.accountId).toBe(ann.accountId);
+	expect((await carl.send("POST", "/api/console/invitations/accept", { token })).status).toBe(404);
+	const at = `account=${ann.accountId}`;
+	expect((await carl.get(`/api/console/keys/${hers.key}?${at}`)).status).toBe(200);
+	for (const [method, path, body] of [
+		["PATCH", "/account", { name: "x" }],
+		["POST", "/invitations", { email: "z@example.com", role: "owner" }],
+		["DELETE", `/members/${hers.user}`, {}],
+	] as const) {
+		expect((await carl.send(method, `/api/console${path}?${at}`, body)).status).toBe(403);
+	}
+	const { user } = (await carl.get("/api/console/me")).body;
+	expect((await ann.send("DELETE", `/api/console/members/${hers.user}`)).status).toBe(409);
+	expect((await ann.send("DELETE", `/api/console/members/${user.id}`)).status).toBe(200);
+	expect((await carl.get(`/api/console/keys/${hers.key}?${at}`)).status).toBe(404);
+});
+
+test("an ended session opens nothing from the next request on", async () => {
+	const dora = await signedUp(service);
+	const phone = newPerson(service, dora.email);
+	await phone.send("POST", "/api/auth/sign-in/email", { email: dora.email, password: PASSWORD });
+	const { items } = (await dora.get("/api/console/sessions")).body;
+	expect(items).toHaveLength(2);
+	const other = items.find((item: { current: boolean }) => !item.current);
+	expect(JSON.stringify(items)).not.toContain("token");
+	expect((await phone.get("/api/console/me")).status).toBe(200);
+	expect((await dora.send("DELETE", `/api/console/sessions/${other.id}`)).status).toBe(200);
+	expect((await phone.get("/api/console/me")).status).toBe(401);
+	await dora.send("POST", "/api/auth/sign-out");
+	expect((await dora.get("/api/console/me")).status).toBe(401);
+});
+
+test("answers carry the headers of a closed page and never allow another origin", async () => {
+	const { headers } = await ann.get("/api/console/me", { headers: { origin: "https://evil.example" } });
+	expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+	expect(headers.get("cache-control")).toBe("no-store");
+	expect(headers.get("x-content-type-options")).toBe("nosniff");
+	expect(headers.get("access-control-allow-origin")).toBeNull();
+	const receipt = await ann.get(`/api/console/credit/receipts/${hers.topUp}`);
+	expect(receipt.headers.get("content-security-policy")).toMatch(/style-src 'sha256-[^']+'/);
+	expect(receipt.headers.get("content-security-policy")).not.toContain("script-src");
+	const error = await ann.get("/api/console/keys/none");
+	expect(error.body.error.request_id).toBe(error.headers.get("x-request-id"));
+});
+
+test("guesses at a password are slowed down by address and by account, in the database", async () => {
+	const eve = newPerson(service);
+	const statuses: number[] = [];
+	for (let attempt = 0; attempt < 12; attempt++) {
+		const guess = { email: ann.email, password: `wrong password ${attempt}` };
+		statuses.push((await eve.send("POST", "/api/auth/sign-in/email", guess)).status);
+	}
+	expect(statuses.slice(0, 10)).toEqual(Array(10).fill(401));
+	expect(statuses.slice(10)).toEqual([429, 429]);
+	const many: number[] = [];
+	for (let attempt = 0; attempt < 12; attempt++) {
+		const guess = { email: ann.email.toUpperCase(), password: `wrong password ${attempt}` };
+		many.push((await newPerson(service).send("POST", "/api/auth/sign-in/email", guess)).status);
+	}
+	expect(many).toContain(429);
+	const [row] = await service.db.sql`select count(*)::int as count from rate_limit`;
+	expect(row?.count).toBeGreaterThan(0);
+});

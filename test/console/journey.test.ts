@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
+
+test("nobody is signed in before the address is confirmed; then there is an account", async () => {
+	const person = newPerson(service);
+	const up = { name: "Ann", email: person.email, password: PASSWORD, callbackURL: "/overview" };
+	expect((await person.send("POST", "/api/auth/sign-up/email", up)).status).toBe(200);
+	expect((await person.get("/api/console/me")).status).toBe(401);
+	const early = await person.send("POST", "/api/auth/sign-in/email", {
+		email: person.email,
+		password: PASSWORD,
+		callbackURL: "/overview",
+	});
+	expect(early.status).toBe(403);
+	expect((await person.get("/api/console/me")).status).toBe(401);
+
+	const verified = await person.fetch(await mailedLink(person));
+	expect(verified.status).toBe(302);
+	expect(verified.headers.get("location")).toBe("/overview");
+	const me = await person.get("/api/console/me");
+	expect(me.status).toBe(200);
+	expect(me.body.user).toMatchObject({ email: person.email, emailVerified: true, operator: false });
+	expect(me.body.account).toMatchObject({ role: "owner", state: "active", email: person.email });
+	const [account] = await service.db.sql`select signed_in_at, topped_up from account where id = ${me.body.account.id}`;
+	expect(account?.signed_in_at).not.toBeNull();
+	expect(account?.topped_up).toBe(false);
+});
+
+test("from the first top-up to a revoked key: every step is seen in the console", async () => {
+	const customer = await signedUp(service);
+	const boss = await operator(service);
+	const empty = await customer.get("/api/console/overview");
+	expect(empty.body.checklist).toEqual({ signedIn: true, toppedUp: false, keyMade: false, firstRequest: false });
+
+	const small = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "99.99" });
+	expect(small.status).toBe(400);
+	expect(small.body.error.param).toBe("usd");
+	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "150" });
+	expect(made.body.topUp).toMatchObject({ state: "pending", amountNanoUsd: 150e9, method: "transfer" });
+	const waiting = await boss.get("/api/console/operator/top-ups");
+	expect(waiting.body.items.map((item: { id: string }) => item.id)).toContain(made.body.topUp.id);
+	const path = `/api/console/operator/top-ups/${made.body.topUp.id}/confirm`;
+	const confirmed = await boss.send("POST", path, { transactionReference: "BANK-1" });
+	expect(confirmed.body).toMatchObject({ secondLookNeeded: false, topUp: { state: "confirmed" } });
+	expect((await boss.send("POST", path, { transactionReference: "BANK-1" })).status).toBe(409);
+	expect((await customer.get("/api/console/credit")).body.balance).toMatchObject({
+		balanceNanoUsd: 150e9,
+		availableNanoUsd: 150e9,
+		heldNanoUsd: 0,
+	});
+
+	const key = await customer.send("POST", "/api/console/keys", { name: "prod", capUsd: "5", models: ["test-model"] });
+	expect(key.status).toBe(200);
+	expect(key.body.secret).toStartWith("sk_service_");
+	expect(key.body.key).toMatchObject({ name: "prod", capNanoUsd: 5e9, models: ["test-model"], state: "active" });
+	expect(JSON.stringify((await customer.get("/api/console/keys")).body)).not.toContain(key.body.secret);
+	const used = await service.post("/v1/chat/completions", key.body.secret, ask);
+	expect(used.status).toBe(200);
+	const requestId = used.headers.get("x-request-id");
+	await used.text();
+
+	await waitFor(async () => {
+		const overview = await customer.get("/api/console/overview");
+		return overview.body.checklist.firstRequest && overview.body.monthSpentNanoUsd > 0;
+	}, "the request to reach the overview");
+	const log = await customer.get("/api/console/requests");
+	expect(log.body.items).toHaveLength(1);
+	expect(log.body.items[0]).toMatchObject({ id: requestId, model: "test-model", keyName: "prod", statusClass: "ok" });
+	const detail = await customer.get(`/api/console/requests/${requestId}`);
+	expect(detail.body.linesTotalNanoUsd).toBe(detail.body.costNanoUsd);
+	expect(detail.body.timeline.map((step: { name: string }) => step.name)).toEqual([
+		"admitted",
+		"first_token",
+		"ended",
+		"settled",
+	]);
+	const ledger = await customer.get("/api/console/credit/ledger");
+	expect(ledger.body.items.map((row: { kind: string }) => row.kind)).toEqual(["usage", "top_up"]);
+	const { balance } = (await customer.get("/api/console/credit")).body;
+	expect(ledger.body.items[0].runningNanoUsd).toBe(balance.balanceNanoUsd);
+	expect(balance.spentNanoUsd).toBe(detail.body.costNanoUsd);
+
+	const revoked = await customer.send("POST", `/api/console/keys/${key.body.key.id}/revoke`);
+	expect(revoked.body.fence).toMatchObject({ effective: true, pendingInstances: 0 });
+	expect(revoked.body.runningRequests).toBe(0);
+	const refused = await service.post("/v1/chat/completions", key.body.secret, ask);
+	expect(refused.status).toBe(401);
+
+	const audited = await boss.get(`/api/console/operator/audit?subject=${customer.accountId}`);
+	const actions = audited.body.items.map((item: { action: string }) => item.action);
+	expect(actions).toEqual(["key.revoke", "key.create", "topup.confirm", "topup.create"]);
+	expect(JSON.stringify(audited.body)).not.toContain(key.body.secret);
+});
+
+test("the playground is a chat of the key's: billed to it, refused once it is revoked", async () => {
+	const customer = await signedUp(service);
+	await topUp(customer, await operator(service));
+	const { key } = (await customer.send("POST", "/api/console/keys", { name: "play" })).body;
+	const path = `/api/console/playground/chat?key=${key.id}`;
+	const answer = await customer.send("POST", path, ask);
+	expect(answer.status).toBe(200);
+	expect(answer.body.choices[0].message.content).toContain("hello there");
+	const streamed = await customer.send("POST", path, { ...ask, stream: true });
+	expect(streamed.headers.get("content-type")).toContain("text/event-stream");
+	expect(streamed.body).toEndWith("data: [DONE]\n\n");
+	await service.settled();
+	const rows = await service.usage(customer.accountId);
+	expect(rows.map((row) => row.key_id)).toEqual([key.id, key.id]);
+	await customer.send("POST", `/api/console/keys/${key.id}/revoke`);
+	const refused = await customer.send("POST", path, ask);
+	expect(refused.status).toBe(401);
+	expect(refused.body.error.code).toBe("api_key_revoked");
+});
+
+test("a rotated key has a new secret and the old one ends after its grace", async () => {
+	const customer = await signedUp(service);
+	await topUp(customer, await operator(service));
+	const made = (await customer.send("POST", "/api/console/keys", { name: "old", capUsd: "7" })).body;
+	const rotated = await customer.send("POST", `/api/console/keys/${made.key.id}/rotate`, { graceMs: 3_600_000 });
+	expect(rotated.body.replaced).toBe(made.key.id);
+	expect(rotated.body.key.capNanoUsd).toBe(7e9);
+	expect(rotated.body.secret).not.toBe(made.secret);
+	const old = (await customer.get(`/api/console/keys/${made.key.id}`)).body;
+	expect(old.replacedBy).toBe(rotated.body.key.id);
+	expect(old.expiresAtMs).toBeGreaterThan(Date.now() + 3_500_000);
+	for (const secret of [made.secret, rotated.body.secret])
+		expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+});
+
+test("a key's settings change on every instance before the answer", async () => {
+	const customer = await signedUp(service);
+	await topUp(customer, await operator(service));
+	const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+	const changed = await customer.send("PATCH", `/api/console/keys/${key.id}`, { name: "other", models: ["none-such"] });
+	expect(changed.body).toMatchObject({ key: { name: "other", models: ["none-such"] }, fence: { effective: true } });
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(403);
+	const freed = await customer.send("PATCH", `/api/console/keys/${key.id}`, { models: null, capUsd: null });
+	expect(freed.body.key).toMatchObject({ models: [], capNanoUsd: null });
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+});
+
+test("a large transfer waits for a second operator who names the same transaction", async () => {
+	const strict = await startService({
+		models: chatModel({ url: upstream.url }),
+		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" },
+	});
+	try {
+		const customer = await signedUp(strict);
+		const [first, second] = [await operator(strict), await operator(strict)];
+		const { topUp: made } = (await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" })).body;
+		const path = `/api/console/operator/top-ups/${made.id}/confirm`;
+		const looked = await first.send("POST", path, { transactionReference: "T-9" });
+		expect(looked.body).toMatchObject({ secondLookNeeded: true, topUp: { state: "pending" } });
+		expect((await first.send("POST", path, { transactionReference: "T-9" })).status).toBe(409);
+		expect((await second.send("POST", path, { transactionReference: "T-8" })).status).toBe(409);
+		expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(0);
+		const done = await second.send("POST", path, { transactionReference: "T-9" });
+		expect(done.body).toMatchObject({ secondLookNeeded: false, topUp: { state: "confirmed" } });
+		const other = (await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" })).body.topUp;
+		const again = await first.send("POST", `/api/console/operator/top-ups/${other.id}/confirm`, {
+			transactionReference: "T-9",
+		});
+		expect(again.status).toBe(409);
+		expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(1000e9);
+	} finally {
+		await strict.stop();
+	}
+});

@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createLiveFeed } from "../../src/console/live-feed.ts";
+import { manualClock } from "../keys/manual-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** A feed behind a real server, so that a leaving client leaves as browsers do. */
+function serve() {
+	const clock = manualClock();
+	const feed = createLiveFeed({ clock, log: silentLog });
+	let reads = 0;
+	const topic = (user: string) => ({ name: `n ${user}`, event: "n", read: async () => ({ reads: ++reads }) });
+	const server = Bun.serve({
+		port: 0,
+		fetch(request) {
+			const user = new URL(request.url).searchParams.get("user") ?? "";
+			try {
+				return feed.open([topic("all")], { userId: user });
+			} catch {
+				return new Response(null, { status: 429 });
+			}
+		},
+	});
+	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads, stop: () => server.stop(true) };
+}
+
+test("a page that leaves is forgotten at once, and nothing is read for nobody", async () => {
+	const { feed, clock, url, reads, stop } = serve();
+	const leaving = Array.from({ length: 5 }, () => new AbortController());
+	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
+	const readers = pages.map((page) => (page.body as ReadableStream<Uint8Array>).getReader());
+	await Promise.all(readers.map((reader) => reader.read()));
+	expect(feed.size()).toBe(5);
+	const watched = reads();
+	clock.advance(2_000);
+	// One reading serves all five.
+	await waitFor(() => reads() === watched + 1, "the topic to be read");
+	for (const one of leaving) one.abort();
+	await waitFor(() => feed.size() === 0, "the pages to be forgotten");
+	const before = reads();
+	for (let tick = 0; tick < 5; tick++) {
+		clock.advance(2_000);
+		await Promise.resolve();
+	}
+	expect(reads()).toBe(before);
+	feed.stop();
+	await stop();
+});
+
+test("one person opens a bounded number of pages", async () => {
+	const { feed, url, stop } = serve();
+	const leave = new AbortController();
+	const pages = await Promise.all(Array.from({ length: 14 }, () => fetch(`${url}?user=a`, { signal: leave.signal })));
+	expect(pages.filter((page) => page.status === 200)).toHaveLength(12);
+	expect(pages.filter((page) => page.status === 429)).toHaveLength(2);
+	leave.abort();
+	feed.stop();
+	await stop();
+});
+
+test("stopping ends every page cleanly", async () => {
+	const { feed, url, stop } = serve();
+	const page = await fetch(`${url}?user=a`);
+	const text = page.text();
+	await waitFor(() => feed.size() === 1, "the page to be open");
+	feed.stop();
+	expect(await text).toContain("event: n");
+	expect(feed.size()).toBe(0);
+	expect((await fetch(`${url}?user=b`)).status).toBe(429);
+	await stop();
+});

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+let boss: Person;
+let customer: Person & { accountId: string };
+let secret: string;
+
+const ask = { model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 10 };
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+	boss = await operator(service);
+	customer = await signedUp(service);
+	await topUp(customer, boss);
+	secret = (await customer.send("POST", "/api/console/keys", { name: "k" })).body.secret;
+}, 60_000);
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const at = (path: string) => `/api/console/operator/accounts/${customer.accountId}${path}`;
+
+test("a suspended account admits nothing from the answer on, and everything again afterwards", async () => {
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+	expect((await boss.send("POST", at("/suspend"), { reason: "" })).status).toBe(400);
+	const suspended = await boss.send("POST", at("/suspend"), { reason: "unpaid invoice" });
+	expect(suspended.body).toMatchObject({ state: "suspended", fence: { effective: true } });
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(403);
+	expect((await customer.get("/api/console/me")).body.account.state).toBe("suspended");
+	expect((await boss.send("POST", at("/unsuspend"), { reason: "paid" })).status).toBe(200);
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+});
+
+test("an adjustment is booked once with its reason, and never below what is free", async () => {
+	await service.settled();
+	const before = (await customer.get("/api/console/credit")).body.balance.balanceNanoUsd;
+	const idempotencyKey = crypto.randomUUID();
+	const body = { usd: "12.5", reason: "goodwill for the outage", idempotencyKey };
+	const answers = await Promise.all(Array.from({ length: 4 }, () => boss.send("POST", at("/adjust"), body)));
+	expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+	expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(before + 12.5e9);
+	const ledger = (await customer.get("/api/console/credit/ledger")).body.items;
+	const entry = ledger.find((row: { kind: string }) => row.kind === "adjustment");
+	expect(entry).toMatchObject({ amountNanoUsd: 12.5e9, note: "goodwill for the outage" });
+	const much = { usd: "-5000", reason: "too much", idempotencyKey: crypto.randomUUID() };
+	expect((await boss.send("POST", at("/adjust"), much)).status).toBe(409);
+	for (const usd of ["0", "x", "100000.01", "--5"])
+		expect((await boss.send("POST", at("/adjust"), { ...much, usd })).status).toBe(400);
+});
+
+test("a rejected transfer gives nothing and cannot be confirmed afterwards", async () => {
+	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "300" });
+	const { id } = made.body.topUp;
+	const path = `/api/console/operator/top-ups/${id}`;
+	const rejected = await boss.send("POST", `${path}/reject`, { reason: "never arrived" });
+	expect(rejected.body.topUp.state).toBe("rejected");
+	expect((await boss.send("POST", `${path}/confirm`, { transactionReference: "late" })).status).toBe(409);
+	const audit = (await boss.get(`/api/console/operator/audit?subject=${id}`)).body.items;
+	expect(audit.map((item: { action: string }) => item.action)).toEqual(["topup.reject", "topup.create"]);
+	expect(audit[0].detail.reason).toBe("never arrived");
+	expect(audit[0].actorEmail).toBe(boss.email);
+	expect(audit[0].ip).toStartWith("10.0.");
+});
+
+test("a running request shows as held, to the customer and on the operators' page of instances", async () => {
+	upstream.next(reply().hang());
+	const leave = new AbortController();
+	const running = service.post("/v1/chat/completions", secret, ask, { signal: leave.signal }).catch(() => undefined);
+	await waitFor(async () => {
+		const items = (await customer.get("/api/console/credit/running")).body.items;
+		return items.length === 1 && items[0].keyName === "k";
+	}, "the request to be held");
+	const credit = (await customer.get("/api/console/credit")).body;
+	expect(credit.heldByRequestsNanoUsd).toBeGreaterThan(0);
+	expect(credit.balance.heldNanoUsd).toBe(credit.heldByRequestsNanoUsd);
+	const { items } = (await boss.get("/api/console/operator/instances")).body;
+	expect(items[0]).toMatchObject({ state: "live", running: 1, runningNanoUsd: credit.heldByRequestsNanoUsd });
+	leave.abort();
+	await running;
+	await waitFor(
+		async () => (await customer.get("/api/console/credit")).body.balance.heldNanoUsd === 0,
+		"it to be let go",
+	);
+});
+
+test("the books are checked on demand and the run is kept", async () => {
+	await service.settled();
+	const run = await boss.send("POST", "/api/console/operator/reconciliation");
+	expect(run.body).toMatchObject({ ok: true });
+	const list = (await boss.get("/api/console/operator/reconciliation")).body;
+	expect(list.runs[0].id).toBe(run.body.id);
+	expect(list.greenSinceMs).toBe(list.runs.at(-1).atMs);
+	await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 1 where id = ${customer.accountId}`;
+	try {
+		const bad = await boss.send("POST", "/api/console/operator/reconciliation");
+		expect(bad.body.ok).toBe(false);
+		const summary = (await boss.get("/api/console/operator/summary")).body;
+		expect(summary.reconciliation).toMatchObject({ ok: false, greenSinceMs: null });
+	} finally {
+		await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = ${customer.accountId}`;
+	}
+});
+
+test("accounts are found by address, name, key and top-up; deployments show their replicas", async () => {
+	const keyId = (await customer.get("/api/console/keys")).body.items[0].id;
+	for (const q of [customer.email, customer.email.slice(0, 8), customer.accountId, keyId]) {
+		const { items } = (await boss.get(`/api/console/operator/accounts?q=${encodeURIComponent(q)}`)).body;
+		expect(items.map((item: { id: string }) => item.id)).toContain(customer.accountId);
+	}
+	expect((await boss.get("/api/console/operator/accounts?q=%25")).body.items).toEqual([]);
+	const detail = (await boss.get(at(""))).body;
+	expect(detail.keys).toHaveLength(1);
+	expect(detail.members.map((one: { email: string }) => one.email)).toEqual([customer.email]);
+	const { items } = (await boss.get("/api/console/operator/deployments")).body;
+	expect(items[0]).toMatchObject({ modelId: "test-model", status: "connected" });
+	expect(items[0].replicas[0].alias).toBe("test-model#0");
+});

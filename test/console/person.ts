@@ -1,0 +1,116 @@
+import { createOperator } from "../../src/console/operator-admin.ts";
+import type { TestService } from "../support/service.ts";
+
+/** Lets each person have an address of their own, so that rate limits by address do not join strangers. */
+export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1" };
+export const PASSWORD = "correct horse battery staple";
+
+export interface Answer {
+	readonly status: number;
+	readonly headers: Headers;
+	// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every route.
+	readonly body: any;
+}
+
+/** Somebody with a browser: keeps cookies, names the origin on every change, as a page of the service does. */
+export interface Person {
+	readonly email: string;
+	readonly cookies: Map<string, string>;
+	get(path: string, init?: RequestInit): Promise<Answer>;
+	/** Anything but GET. */
+	send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+	/** The bare response, cookies sent and kept. */
+	fetch(path: string, init?: RequestInit): Promise<Response>;
+}
+
+let lastAddress = 0;
+
+export function newPerson(service: TestService, email = `${crypto.randomUUID()}@example.com`): Person {
+	const cookies = new Map<string, string>();
+	lastAddress += 1;
+	const address = `10.0.${lastAddress >> 8}.${lastAddress & 255}`;
+
+	async function send(path: string, init: RequestInit = {}): Promise<Response> {
+		const headers = new Headers(init.headers);
+		if (cookies.size > 0) headers.set("cookie", [...cookies].map(([name, value]) => `${name}=${value}`).join("; "));
+		headers.set("x-forwarded-for", address);
+		const response = await fetch(path.startsWith("http") ? path : `${service.url}${path}`, {
+			redirect: "manual",
+			...init,
+			headers,
+		});
+		for (const line of response.headers.getSetCookie()) {
+			const [pair = ""] = line.split(";");
+			const name = pair.slice(0, pair.indexOf("="));
+			if (/max-age=0/i.test(line)) cookies.delete(name);
+			else cookies.set(name, pair.slice(pair.indexOf("=") + 1));
+		}
+		return response;
+	}
+
+	async function answerOf(response: Response): Promise<Answer> {
+		const text = await response.text();
+		const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+		return {
+			status: response.status,
+			headers: response.headers,
+			body: isJson && text !== "" ? JSON.parse(text) : text,
+		};
+	}
+
+	return {
+		email,
+		cookies,
+		fetch: send,
+		get: async (path, init) => answerOf(await send(path, init)),
+		send: async (method, path, body = {}, headers = {}) =>
+			answerOf(
+				await send(path, {
+					method,
+					headers: { origin: service.url, "content-type": "application/json", ...headers },
+					body: JSON.stringify(body),
+				}),
+			),
+	};
+}
+
+/** The link of the newest mail to a person. */
+export async function mailedLink(person: Person): Promise<string> {
+	const { body } = await person.get(`/api/console/public/outbox?email=${encodeURIComponent(person.email)}`);
+	return body.items[0].link;
+}
+
+/** Signed up, verified and signed in, with an account. */
+export async function signedUp(service: TestService): Promise<Person & { accountId: string }> {
+	const person = newPerson(service);
+	const up = await person.send("POST", "/api/auth/sign-up/email", {
+		name: "Test Person",
+		email: person.email,
+		password: PASSWORD,
+		callbackURL: "/overview",
+	});
+	if (up.status !== 200) throw new Error(`sign-up: ${up.status} ${JSON.stringify(up.body)}`);
+	await person.get(await mailedLink(person));
+	const me = await person.get("/api/console/me");
+	if (me.status !== 200) throw new Error(`me: ${me.status} ${JSON.stringify(me.body)}`);
+	return { ...person, accountId: me.body.account.id };
+}
+
+/** Made on the command line, then given a password at the link. */
+export async function operator(service: TestService): Promise<Person> {
+	const person = newPerson(service);
+	const { token } = await createOperator(service.db.hot, person.email);
+	const reset = await person.send("POST", "/api/auth/reset-password", { newPassword: PASSWORD, token });
+	if (reset.status !== 200) throw new Error(`reset: ${reset.status} ${JSON.stringify(reset.body)}`);
+	const signIn = await person.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD });
+	if (signIn.status !== 200) throw new Error(`sign-in: ${signIn.status} ${JSON.stringify(signIn.body)}`);
+	return person;
+}
+
+/** A top-up by transfer that an operator has confirmed. */
+export async function topUp(customer: Person, confirmer: Person, usd = "100"): Promise<string> {
+	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd });
+	const { id } = made.body.topUp;
+	await confirmer.send("POST", `/api/console/operator/top-ups/${id}/confirm`, { transactionReference: `bank ${id}` });
+	return id;
+}

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createOperator, revokeOperator } from "../../src/console/operator-admin.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
+import { totpCode } from "./totp.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+let models: string;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	models = chatModel({ url: upstream.url, dialect: "vllm" });
+	service = await startService({ models, env: PERSON_ENV });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+test("an account that an operator made for an address is its owner's at the first sign-in", async () => {
+	const email = `${crypto.randomUUID()}@example.com`;
+	const { id } = await createAccount(service.db.hot, { email, vouched: false });
+	const person = newPerson(service, email);
+	await person.send("POST", "/api/auth/sign-up/email", { name: "Owner", email, password: PASSWORD });
+	await person.get(await mailedLink(person));
+	const me = await person.get("/api/console/me");
+	expect(me.body.account).toMatchObject({ id, role: "owner" });
+	expect(me.body.accounts).toHaveLength(1);
+});
+
+test("many first requests at the same moment make one account", async () => {
+	const person = newPerson(service);
+	await person.send("POST", "/api/auth/sign-up/email", { name: "One", email: person.email, password: PASSWORD });
+	await person.get(await mailedLink(person));
+	const all = await Promise.all(Array.from({ length: 8 }, () => person.get("/api/console/me")));
+	expect(new Set(all.map((me) => me.body.accounts.length))).toEqual(new Set([1]));
+	const [row] = await service.db.sql`select count(*)::int as n from account where email = ${person.email}`;
+	expect(row?.n).toBe(1);
+});
+
+test("signing up with a known address tells nobody that it is known", async () => {
+	const known = await signedUp(service);
+	const stranger = newPerson(service);
+	const body = (email: string) => ({ name: "Eve", email, password: PASSWORD });
+	const taken = await stranger.send("POST", "/api/auth/sign-up/email", body(known.email));
+	const fresh = await stranger.send("POST", "/api/auth/sign-up/email", body(`${crypto.randomUUID()}@example.com`));
+	expect(taken.status).toBe(fresh.status);
+	expect(Object.keys(taken.body).sort()).toEqual(Object.keys(fresh.body).sort());
+	const reset = (email: string) => stranger.send("POST", "/api/auth/request-password-reset", { email });
+	const [a, b] = [await reset(known.email), await reset("nobody@example.com")];
+	expect([a.status, a.body]).toEqual([b.status, b.body]);
+});
+
+test("a new password ends every session, and its link works once", async () => {
+	const person = await signedUp(service);
+	const forgetful = newPerson(service, person.email);
+	await forgetful.send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
+	const link = new URL(await mailedLink(person));
+	expect(link.origin + link.pathname).toBe(`${service.url}/reset`);
+	const token = link.searchParams.get("token");
+	const newPassword = "another long password";
+	const weak = await forgetful.send("POST", "/api/auth/reset-password", { newPassword: "short", token });
+	expect(weak.status).toBe(400);
+	expect((await forgetful.send("POST", "/api/auth/reset-password", { newPassword, token })).status).toBe(200);
+	expect((await forgetful.send("POST", "/api/auth/reset-password", { newPassword, token })).status).toBe(400);
+	expect((await person.get("/api/console/me")).status).toBe(401);
+	const old = await person.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD });
+	expect(old.status).toBe(401);
+	await person.send("POST", "/api/auth/sign-in/email", { email: person.email, password: newPassword });
+	expect((await person.get("/api/console/me")).status).toBe(200);
+});
+
+test("with a second factor the password alone opens nothing", async () => {
+	const person = await signedUp(service);
+	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
+	expect(enabled.status).toBe(200);
+	const secret = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
+	const confirmed = await person.send("POST", "/api/auth/two-factor/verify-totp", { code: totpCode(secret) });
+	expect(confirmed.status).toBe(200);
+	expect((await person.get("/api/console/me")).body.user.twoFactorEnabled).toBe(true);
+
+	const again = newPerson(service, person.email);
+	const first = await again.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD });
+	expect(first.body.twoFactorRedirect).toBe(true);
+	expect((await again.get("/api/console/me")).status).toBe(401);
+	expect((await again.send("POST", "/api/auth/two-factor/verify-totp", { code: "000000" })).status).toBe(401);
+	const done = await again.send("POST", "/api/auth/two-factor/verify-totp", { code: totpCode(secret) });
+	expect(done.status).toBe(200);
+	expect((await again.get("/api/console/me")).status).toBe(200);
+	const [row] = await service.db
+		.sql`select secret from two_factor t join console_user u on u.id = t.user_id where u.email = ${person.email}`;
+	expect(row?.secret).not.toContain(secret);
+});
+
+test("an operator's rights and sessions end with the command, and an address taken by a stranger gives the stranger none", async () => {
+	const boss = await operator(service);
+	expect((await boss.get("/api/console/operator/summary")).status).toBe(200);
+	await revokeOperator(service.db.hot, boss.email);
+	expect((await boss.get("/api/console/operator/summary")).status).toBe(401);
+	await boss.send("POST", "/api/auth/sign-in/email", { email: boss.email, password: PASSWORD });
+	expect((await boss.get("/api/console/operator/summary")).status).toBe(403);
+
+	const squatter = newPerson(service);
+	await squatter.send("POST", "/api/auth/sign-up/email", { name: "Sq", email: squatter.email, password: PASSWORD });
+	const { token } = await createOperator(service.db.hot, squatter.email);
+	expect(token).not.toBeNull();
+	const login = await squatter.send("POST", "/api/auth/sign-in/email", { email: squatter.email, password: PASSWORD });
+	expect(login.status).toBe(401);
+});
+
+test("under https the session's cookie is bound to this host, closed to scripts, and never goes out in clear", async () => {
+	const env = { ...PERSON_ENV, PUBLIC_URL: "https://console.example" };
+	const secure = await startService({ models, env });
+	try {
+		const person = newPerson(secure);
+		const origin = { origin: "https://console.example" };
+		const { token } = await createOperator(secure.db.hot, person.email);
+		await person.send("POST", "/api/auth/reset-password", { newPassword: PASSWORD, token }, origin);
+		const body = { email: person.email, password: PASSWORD };
+		expect((await person.send("POST", "/api/auth/sign-in/email", body)).status).toBe(403);
+		const response = await person.send("POST", "/api/auth/sign-in/email", body, origin);
+		expect(response.status).toBe(200);
+		const cookie = response.headers.getSetCookie().find((line) => line.includes("session_token")) ?? "";
+		expect(cookie).toStartWith("__Host-tollgate.session_token=");
+		for (const part of ["Secure", "HttpOnly", "Path=/", "SameSite=Lax"]) expect(cookie).toContain(part);
+		expect(cookie).not.toContain("Domain");
+		expect((await person.get("/api/console/me")).status).toBe(200);
+		expect(response.headers.get("strict-transport-security")).not.toBeNull();
+	} finally {
+		await secure.stop();
+	}
+});
+
+test("in production without a mail server nobody signs up and no outbox is open", async () => {
+	const env = { ...PERSON_ENV, NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
+	const production = await startService({ models, env });
+	try {
+		const person = newPerson(production);
+		const up = await person.send("POST", "/api/auth/sign-up/email", {
+			name: "x",
+			email: person.email,
+			password: PASSWORD,
+		});
+		expect(up.status).toBe(400);
+		expect((await person.get(`/api/console/public/outbox?email=${person.email}`)).status).toBe(404);
+		expect((await person.get("/api/console/public/config")).body).toMatchObject({ signUp: false, production: true });
+	} finally {
+		await production.stop();
+	}
+});
+
+test("everybody may see models and their prices, and no address of a server", async () => {
+	const stranger = newPerson(service);
+	const models = await stranger.get("/api/console/public/models");
+	expect(models.body.items[0]).toMatchObject({
+		id: "test-model",
+		rates: { inputUsdPerMillion: "1", cachedInputUsdPerMillion: "0.5", outputUsdPerMillion: "2" },
+	});
+	const model = await stranger.get("/api/console/public/model?id=test-model");
+	expect(model.body.history.map((version: { version: number }) => version.version)).toEqual([1]);
+	expect(JSON.stringify([models.body, model.body])).not.toContain(String(upstream.port));
+	expect((await stranger.get("/api/console/public/model?id=none")).status).toBe(404);
+});

@@ -1,0 +1,25 @@
+import type { TestDatabase } from "../support/database.ts";
+
+/** Writes settled requests of an account straight into the table, spread over the last `days`. */
+export async function writeUsage(
+	db: TestDatabase,
+	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },
+): Promise<void> {
+	const perStatement = 100_000;
+	for (let from = 0; from < of.rows; from += perStatement) {
+		const count = Math.min(perStatement, of.rows - from);
+		// Model 0 of the last thousand is rare, and so is a failure.
+		await db.sql`
+			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+				reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+				admitted_at, first_token_ms, duration_ms, settled_at)
+			select gen_random_uuid(), ${of.accountId}, (string_to_array(${of.keyIds.join(",")}, ','))[1 + n % ${of.keyIds.length}::int], 'none', 0,
+				case when n % 5000 = 0 then 'rare-model' else 'model-' || (n % ${of.models}::int) end, 'none@1', 'chat', n % 2 = 0,
+				100000 + n % 1000, 100000 + n % 1000, 'exact',
+				case when n % 997 = 0 then 'upstream_failed' when n % 101 = 0 then 'client_left' else 'finished' end,
+				case when n % 997 = 0 then 502 else 200 end, 100 + n % 50, n % 20, 50 + n % 100, 0,
+				at, case when n % 997 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'
+			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
+				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
+	}
+}

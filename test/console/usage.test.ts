@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { csvLine } from "../../src/console/csv.ts";
+import { foldUsage, rebuildUsage } from "../../src/console/usage-fold.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+let customer: Person & { accountId: string };
+let key: { id: string };
+let secret: string;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+	customer = await signedUp(service);
+	await topUp(customer, await operator(service));
+	({ key, secret } = (await customer.send("POST", "/api/console/keys", { name: "=cmd|' /C calc'!A0" })).body);
+}, 60_000);
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_event") {
+	const requests = table === "usage_hour" ? db.sql`sum(requests)` : db.sql`count(*)`;
+	const rows = await db.sql`
+		select account_id, model, ${requests}::text as requests, sum(prompt_tokens)::text as prompt, sum(completion_tokens)::text as completion,
+			sum(charged_nano_usd)::text as charged from ${db.sql(table)} group by 1, 2 order by 1, 2`;
+	return [...rows];
+}
+
+test("the sums are those of the rows while requests run and several instances fold at once", async () => {
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
+	let done = false;
+	const folding = Array.from({ length: 3 }, async () => {
+		while (!done) await foldUsage(service.db.tx);
+	});
+	for (let round = 0; round < 10; round++) {
+		const answers = Array.from({ length: 30 }, () => service.post("/v1/chat/completions", secret, body));
+		await Promise.all((await Promise.all(answers)).map((answer) => answer.text()));
+	}
+	await service.settled();
+	done = true;
+	await Promise.all(folding);
+	await waitFor(async () => (await foldUsage(service.db.tx)) === 0, "the last rows to be folded");
+	const hours = await sums(service.db, "usage_hour");
+	expect(hours).toEqual(await sums(service.db, "usage_event"));
+	expect(hours[0]?.requests).toBe("300");
+	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
+	expect(series.total.requests).toBe(300);
+	expect(series.groups).toHaveLength(1);
+	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
+	expect(series.total.costNanoUsd).toBe(spentNanoUsd);
+	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
+}, 60_000);
+
+test("a row whose transaction was open during a fold is counted by the next one, once", async () => {
+	const db = await createTestDatabase();
+	const insert = (id: string) => sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+		values (${id}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
+	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
+	try {
+		await foldUsage(db.tx);
+		const opened = Promise.withResolvers<void>();
+		const release = Promise.withResolvers<void>();
+		const slow = db.tx.transaction(async (tx) => {
+			await tx.execute(insert(crypto.randomUUID()));
+			opened.resolve();
+			await release.promise;
+		});
+		await opened.promise;
+		// Later ones are committed first, and a fold in between moves on past their moments.
+		await db.tx.execute(insert(crypto.randomUUID()));
+		await foldUsage(db.tx);
+		await db.tx.execute(insert(crypto.randomUUID()));
+		await foldUsage(db.tx);
+		release.resolve();
+		await slow;
+		await foldUsage(db.tx);
+		expect(await count()).toBe(3);
+		for (let again = 0; again < 3; again++) await foldUsage(db.tx);
+		expect(await count()).toBe(3);
+		await rebuildUsage(db.tx);
+		expect(await count()).toBe(3);
+		// A restored database counts its transactions anew.
+		await db.sql`update usage_cursor set horizon = 9000000000000`;
+		await foldUsage(db.tx);
+		await foldUsage(db.tx);
+		expect(await count()).toBe(3);
+	} finally {
+		await db.drop();
+	}
+});
+
+test("while one instance folds another does not wait for it", async () => {
+	const held = Promise.withResolvers<void>();
+	const release = Promise.withResolvers<void>();
+	const holder = service.db.tx.transaction(async (tx) => {
+		await tx.execute(sql`select 1 from usage_cursor for update`);
+		held.resolve();
+		await release.promise;
+	});
+	await held.promise;
+	expect(await foldUsage(service.db.tx)).toBeNull();
+	release.resolve();
+	await holder;
+});
+
+test("pages of the log meet without gap or overlap", async () => {
+	const seen: string[] = [];
+	let after: string | null = null;
+	do {
+		const page: { items: { id: string }[]; next: string | null } = (
+			await customer.get(`/api/console/requests?limit=37${after === null ? "" : `&after=${after}`}`)
+		).body;
+		seen.push(...page.items.map((item) => item.id));
+		after = page.next;
+	} while (after !== null);
+	expect(seen).toHaveLength(300);
+	expect(new Set(seen).size).toBe(300);
+});
+
+test("the file has every request, and no cell that a spreadsheet runs", async () => {
+	const response = await customer.fetch("/api/console/requests.csv");
+	expect(response.headers.get("content-type")).toContain("text/csv");
+	expect(response.headers.get("content-disposition")).toContain('filename="requests.csv"');
+	const lines = (await response.text()).trimEnd().split("\r\n");
+	expect(lines).toHaveLength(301);
+	expect(lines[1]).toContain("'=cmd");
+	expect(csvLine(['a"b', "-1", "-x", "@y", 3, null])).toBe(`"a""b",-1,'-x,'@y,3,\r\n`);
+	const usage = await (await customer.fetch("/api/console/usage.csv?group=model")).text();
+	expect(usage).toContain("test-model");
+});
+
+test("bad filters are named and answered with 400", async () => {
+	for (const query of [
+		"from=x",
+		"bucket=year",
+		"status=bad",
+		"from=10&to=5",
+		"from=0&bucket=day",
+		"from=0&bucket=hour",
+	])
+		expect((await customer.get(`/api/console/usage?${query}`)).status).toBe(400);
+	for (const query of ["after=zzz", "after=1.x", "limit=0", "limit=201", "limit=1.5"])
+		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
+});
+
+test("the live overview tells of a new request by itself, and an ended page leaves nothing behind", async () => {
+	const leave = new AbortController();
+	const response = await customer.fetch("/api/console/live", { signal: leave.signal });
+	expect(response.headers.get("content-type")).toBe("text/event-stream");
+	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+	const decoder = new TextDecoder();
+	let text = "";
+	const until = async (condition: () => boolean) => {
+		while (!condition()) {
+			const { done, value } = await reader.read();
+			if (done) throw new Error("the feed ended");
+			text += decoder.decode(value, { stream: true });
+		}
+	};
+	await until(() => text.includes("event: overview"));
+	text = "";
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
+	const used = await service.post("/v1/chat/completions", secret, body);
+	const id = used.headers.get("x-request-id") ?? "";
+	await used.text();
+	await until(() => text.includes(id));
+	leave.abort();
+	await reader.cancel().catch(() => {});
+	const rest = service.logged.filter((line) => line.level === "error");
+	expect(rest).toEqual([]);
+}, 30_000);
+
+test("the owners hear once when the credit falls below the threshold, and again after it rose", async () => {
+	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
+	const { sendCreditAlerts } = await import("../../src/console/credit-alerts.ts");
+	const mails: string[] = [];
+	const mailer = {
+		works: true,
+		outbox: undefined,
+		stop() {},
+		send: (mail: { to: string }) => void mails.push(mail.to),
+	};
+	const deps = { hot: service.db.hot, mailer, origin: () => "http://x", serviceName: "s" };
+	await Promise.all(Array.from({ length: 4 }, () => sendCreditAlerts(deps)));
+	await sendCreditAlerts(deps);
+	expect(mails).toEqual([customer.email]);
+	await topUp(customer, await operator(service));
+	await sendCreditAlerts(deps);
+	expect(mails).toHaveLength(1);
+	await customer.send("PUT", "/api/console/alert", { usd: "150000" });
+	await sendCreditAlerts(deps);
+	expect(mails).toHaveLength(2);
+	expect((await customer.get("/api/console/alert")).body.lastSentAtMs).not.toBeNull();
+});

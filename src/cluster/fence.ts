@@ -23,7 +23,8 @@ export interface FenceOptions {
 	graceMs: number;
 }
 
-/** Where the revocation's caller waits at first, then twice as long each time. */
+/** How long the caller waits between two questions: a fixed share of what it has waited, so that it hears soon. */
+const POLL_SHARE = 0.25;
 const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 100;
 /** The question may be asked again; if it fails this often in a row, the caller hears of it. */
@@ -40,7 +41,7 @@ export async function waitApplied(
 ): Promise<FenceResult> {
 	const startedMs = deps.clock.monotonicMs();
 	let failures = 0;
-	for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, POLL_MS_MAX)) {
+	for (;;) {
 		let pending: readonly PendingInstance[] | undefined;
 		try {
 			pending = await deps.pending(seq, options.graceMs);
@@ -51,6 +52,10 @@ export async function waitApplied(
 		}
 		const elapsedMs = deps.clock.monotonicMs() - startedMs;
 		if (pending?.length === 0) return { effective: true, elapsedMs, pending };
+		const pollMs = pending
+			? Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, elapsedMs * POLL_SHARE))
+			: // The database did not answer: it is given a second in all.
+				POLL_MS_MAX;
 		if (pending && elapsedMs + pollMs > options.deadlineMs) return { effective: false, elapsedMs, pending };
 		await sleep(deps.clock, pollMs);
 	}

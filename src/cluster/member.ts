@@ -70,29 +70,35 @@ export async function joinCluster(
 	let again = false;
 	let cancelTimer = () => {};
 
-	async function catchUp(): Promise<void> {
-		for (;;) {
-			const entries = await store.readAfter(applied);
-			if (entries.length === 0) return;
-			for (const entry of entries) {
-				assert(entry.seq > applied, "the control log is read in order");
-				await deps.apply(entry);
-				applied = entry.seq;
-			}
+	/** Reads and applies the next entries; false if there were none. */
+	async function follow(): Promise<boolean> {
+		const entries = await store.readAfter(applied);
+		for (const entry of entries) {
+			assert(entry.seq > applied, "the control log is read in order");
+			await deps.apply(entry);
+			applied = entry.seq;
 		}
+		return entries.length > 0;
 	}
 
-	/** One heartbeat; what it shows to be missing is applied before the gate is kept open any longer. */
+	async function catchUp(): Promise<void> {
+		while (await follow());
+	}
+
+	/**
+	 * One heartbeat, with what was announced applied before it: a revocation waits for its acknowledgement. What the
+	 * heartbeat shows to be missing is applied before the gate is kept open any longer.
+	 */
 	async function renew(): Promise<void> {
 		for (let round = 0; !stopped; round++) {
+			await follow();
 			const mark = gate.mark();
 			const seq = await store.heartbeat(id, epoch, applied, ttlMs);
 			if (stopped) return;
 			if (seq === null) return fenced();
 			if (seq > applied) {
-				await catchUp();
-				// The acknowledgement is what a revocation waits for: sent now, not with the next beat.
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
+				await catchUp();
 			}
 			gate.extend(mark, ttlMs - options.marginMs);
 			return;

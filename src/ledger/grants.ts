@@ -1,3 +1,4 @@
+import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -55,6 +56,7 @@ export function createGrants(deps: { store: LedgerStore; clock: Clock; log: Log;
 
 	return {
 		async ask(budget, want, min) {
+			assert(want >= min && min > 0, "a wish is for something");
 			const request: GrantRequest = { op: newUuid(), budget, want, min, again: false };
 			for (let again = false; ; again = true) {
 				if (stopped) throw new NotLive("the ledger is stopping");

@@ -168,14 +168,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		async draw(accountBudget, keyBudget, amount) {
-			const shortages = await Promise.all(
-				[accountBudget, keyBudget].map((budget) =>
-					(slices.get(budget)?.free ?? -1) >= amount ? null : slices.draw(budget, amount),
-				),
-			);
-			return shortages.find((shortage) => shortage !== null) ?? null;
-		},
+		draw: (accountBudget, keyBudget, amount) => slices.draw([accountBudget, keyBudget], amount),
 
 		progress(hold, progress) {
 			assert(hold.state === "held", "only a running request delivers");

@@ -5,7 +5,7 @@ import { pendingInstances, waitApplied } from "../cluster/fence.ts";
 import type { Hot } from "../db/hot.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LedgerStore } from "./store.ts";
-import { NotLive } from "./store.ts";
+import { LeaseExceeded, NotLive } from "./store.ts";
 
 /** How long a request that would hear 402 waits for other instances to hand back what lies idle. */
 const RECALL_WAIT_MS = 250;
@@ -42,9 +42,14 @@ export function createPgLedgerStore(deps: { hot: Hot; clock: Clock }, instanceId
 			await hot`select ledger_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 		},
 		async flush(settledJson, openJson) {
-			const [row] = await hot<{ state: "ok" | "late" }>`
-				select ledger_flush(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json) as state`;
-			return row?.state ?? "ok";
+			try {
+				const [row] = await hot<{ state: "ok" | "late" }>`
+					select ledger_flush(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json) as state`;
+				return row?.state ?? "ok";
+			} catch (error) {
+				const exceeded = (error as { constraint_name?: unknown } | null)?.constraint_name === "lease_covers_settled";
+				throw exceeded ? new LeaseExceeded("more was charged than the lease holds", { cause: error }) : error;
+			}
 		},
 		async settleLate(eventJson) {
 			await hot`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;

@@ -66,8 +66,8 @@ export async function reconcile(hot: Hot): Promise<Reconciliation> {
 			select 'no settled request is still shown as running', r.request_id::text
 			from reservation r join usage_event u on u.request_id = r.request_id
 			union all
-			select 'every confirmed top-up is booked once, and no other', t.id
-			from (select t.id, t.amount_nano_usd as amount, e.amount_nano_usd as booked from top_up t
+			select 'every confirmed top-up is booked once, and no other', t.what
+			from (select coalesce(t.id, e.id) as what, t.amount_nano_usd as amount, e.amount_nano_usd as booked from top_up t
 				full join (select * from ledger_entry where kind = 'top_up') e on e.source_ref = 'topup:' || t.id
 				where t.id is null or t.state in ('confirmed', 'refunded', 'disputed') or e.id is not null) t
 			where t.amount is distinct from t.booked

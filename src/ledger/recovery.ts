@@ -11,6 +11,7 @@ import type { JournalHome } from "./journal-home.ts";
 import { decodeRecords, RecordKind } from "./journal-record.ts";
 import type { Progress } from "./ledger.ts";
 import type { LedgerStore } from "./store.ts";
+import { LeaseExceeded } from "./store.ts";
 
 /** A request that the journal opened and did not close, settled at its bound. */
 export interface RecoveredRequest {
@@ -96,15 +97,25 @@ export async function settleReplay(
 	const events = [...replay.settled, ...replay.recovered.map(({ event }) => JSON.stringify(event))];
 	for (let at = 0; at < events.length; at += BATCH_REQUESTS) {
 		const batch = events.slice(at, at + BATCH_REQUESTS);
-		await untilDone(clock, log, async () => {
-			if ((await store.flush(`[${batch.join(",")}]`, "[]")) === "ok") return;
-			for (const event of batch) await store.settleLate(event);
-		});
+		await untilDone(clock, log, () => settleBatch(store, log, batch));
 	}
 	for (const { event, delivered } of replay.recovered) {
 		if (event.charged > delivered) await untilDone(clock, log, () => store.creditUndelivered(event.id, delivered));
 	}
 	await untilDone(clock, log, () => store.close());
+}
+
+async function settleBatch(store: LedgerStore, log: Log, batch: readonly string[]): Promise<void> {
+	try {
+		if ((await store.flush(`[${batch.join(",")}]`, "[]")) === "ok") return;
+	} catch (error) {
+		if (!(error instanceof LeaseExceeded)) throw error;
+		// A settlement that cannot be read falls back on its bound, though others have spent the difference since. What
+		// credit does not cover then is written off; the books stay within their limits.
+		log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
+		await store.close();
+	}
+	for (const event of batch) await store.settleLate(event);
 }
 
 async function untilDone(clock: Clock, log: Log, work: () => Promise<void>): Promise<void> {

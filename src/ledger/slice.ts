@@ -9,6 +9,8 @@ export interface Slice {
 	readonly budget: string;
 	/** May be reserved now. */
 	free: NanoUsd;
+	/** The part of `free` that requests were told of and may be about to reserve: it is not given back under their hands. */
+	promised: NanoUsd;
 	/** Reserved by running requests. */
 	held: NanoUsd;
 	/** Charged, but Postgres has not said that it knows. */
@@ -32,10 +34,14 @@ export interface Slice {
 	/** When this instance last asked the others for what lies idle there. */
 	recalledMs: number;
 	waiters: Waiter[];
+	/** The number of the newest waiter there has been. */
+	waitersEver: number;
 	pumping: boolean;
 }
 
 export interface Waiter {
+	/** Counts up from 1 in each slice. */
+	readonly number: number;
 	readonly need: NanoUsd;
 	resolve(shortage: Shortage | null): void;
 	reject(error: unknown): void;
@@ -53,6 +59,7 @@ export function createSlice(budget: string, nowMs: number): Slice {
 	return {
 		budget,
 		free: ZERO_USD,
+		promised: ZERO_USD,
 		held: ZERO_USD,
 		unacknowledged: ZERO_USD,
 		returning: ZERO_USD,
@@ -66,6 +73,7 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		dryUntilMs: Number.NEGATIVE_INFINITY,
 		recalledMs: Number.NEGATIVE_INFINITY,
 		waiters: [],
+		waitersEver: 0,
 		pumping: false,
 	};
 }

@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
+import type { FaultDetail } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
@@ -26,8 +27,11 @@ export interface Slices {
 	get(budget: string): Slice | undefined;
 	/** All slices, for reconciliation and metrics. */
 	all(): Iterable<Slice>;
-	/** Waits until `need` was free, or says what is missing. A Fault if the database does not answer in time. */
-	draw(budget: string, need: NanoUsd): Promise<Shortage | null>;
+	/**
+	 * Waits until `need` was free in each of the budgets, or says which one lacks it. What was got stays here until the
+	 * caller had its turn to reserve. A Fault if the database does not answer in time.
+	 */
+	draw(budgets: readonly string[], need: NanoUsd): Promise<Shortage | null>;
 	/** After a reservation: asks for more before the slice runs out. */
 	topUp(slice: Slice, nowMs: number): void;
 	/** After a settlement. */
@@ -53,6 +57,8 @@ const RETRY_MS = 100;
 /** Each refusal asks the other instances first, but not more often than this: what comes meanwhile waits and is asked for together. */
 const RECALL_INTERVAL_MS = 100;
 const WAITERS_MAX = 10_000;
+/** What is asked for ahead, in targets. */
+const ASK_AHEAD = 1.5;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
 /** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
@@ -84,10 +90,11 @@ export function createSlices(
 		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
 	}
 
-	async function ask(slice: Slice, want: NanoUsd, min: NanoUsd): Promise<GrantReply> {
+	/** In the moment in which a grant arrives the waiters have it, before anyone can ask to give it back. */
+	async function ask(slice: Slice, want: NanoUsd, min: NanoUsd): Promise<{ reply: GrantReply; left: NanoUsd }> {
 		const answer = grants.ask(slice.budget, want, min).then((reply) => {
 			slice.free = addUsd(slice.free, reply.amount);
-			return reply;
+			return { reply, left: wake(slice) };
 		});
 		const asking = answer.then(
 			() => {},
@@ -116,31 +123,42 @@ export function createSlices(
 	/** One pump a slice at a time: it serves the waiters, asking Postgres for what they need together. */
 	async function pump(slice: Slice): Promise<void> {
 		slice.pumping = true;
-		let searched = false;
+		let searchedFor = 0;
 		try {
-			for (let left = wake(slice); slice.waiters.length > 0; left = wake(slice)) {
+			let left = wake(slice);
+			while (slice.waiters.length > 0) {
+				// Some of it may have been reserved in the meantime.
+				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
-				const reply = await ask(slice, want, min);
-				if (reply.amount > 0) searched = false;
-				else if (!searched && (await search(slice, reply))) searched = true;
-				else {
-					searched = false;
+				const need = addUsd(min, left);
+				const upTo = slice.waitersEver;
+				const asked = await ask(slice, want, min);
+				left = asked.left;
+				if (asked.reply.amount > 0) continue;
+				// Those who came meanwhile, and those who need less, were not part of the question.
+				const refused = (waiter: Waiter) => waiter.number <= upTo && waiter.need >= need && waiter.need > slice.free;
+				const newest = slice.waitersEver;
+				const isNew = slice.waiters.some((waiter) => refused(waiter) && waiter.number > searchedFor);
+				if (await search(slice, isNew && asked.reply.elsewhere)) {
+					if (isNew) searchedFor = newest;
+				} else {
 					slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
-					refuse(slice, reply.available ?? ZERO_USD);
+					refuse(slice, refused, asked.reply.available ?? ZERO_USD);
 				}
+				left = wake(slice);
 			}
 		} catch (error) {
 			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
 		} finally {
 			slice.pumping = false;
-			// A recall that came while waiters were served is honoured when those who were woken have reserved.
-			if (isContested(slice)) clock.after(0, () => giveBackIfIdle(slice));
+			// A recall that came while waiters were served is honoured now.
+			giveBackIfIdle(slice);
 		}
 	}
 
 	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
 		const needs = slice.waiters.map((waiter) => waiter.need);
-		const min = subUsd(nanoUsd(Math.min(...needs)), left);
+		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
 		// While others lack this budget, more than the next request needs would only lie about here.
 		if (isContested(slice)) return { want: min, min };
 		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
@@ -149,10 +167,10 @@ export function createSlices(
 	}
 
 	/** Before a refusal: brings in what is on its way back and what lies idle elsewhere. False if there is neither. */
-	async function search(slice: Slice, reply: GrantReply): Promise<boolean> {
+	async function search(slice: Slice, elsewhere: boolean): Promise<boolean> {
 		const own = slice.returns.size > 0;
 		await Promise.all(slice.returns);
-		if (!reply.elsewhere) return own;
+		if (!elsewhere) return own;
 		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
 		if (waitMs > 0) await sleep(clock, waitMs);
 		slice.recalledMs = clock.monotonicMs();
@@ -160,11 +178,10 @@ export function createSlices(
 		return true;
 	}
 
-	/** The smallest need was refused, so every need that what is free does not cover is refused. */
-	function refuse(slice: Slice, available: NanoUsd): void {
-		const refused = slice.waiters.filter((waiter) => waiter.need > slice.free);
-		slice.waiters = slice.waiters.filter((waiter) => waiter.need <= slice.free);
-		for (const waiter of refused) {
+	function refuse(slice: Slice, refused: (waiter: Waiter) => boolean, available: NanoUsd): void {
+		const out = slice.waiters.filter(refused);
+		slice.waiters = slice.waiters.filter((waiter) => !refused(waiter));
+		for (const waiter of out) {
 			waiter.resolve({
 				budget: slice.budget,
 				needNanoUsd: waiter.need,
@@ -176,14 +193,14 @@ export function createSlices(
 	async function askAhead(slice: Slice, want: NanoUsd): Promise<void> {
 		slice.pumping = true;
 		try {
-			const reply = await ask(slice, want, nanoUsd(1));
+			const { reply } = await ask(slice, want, nanoUsd(1));
 			if (reply.amount < want) slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 		} catch (error) {
 			log.debug("asking ahead failed", { budget: slice.budget, error });
 		} finally {
 			slice.pumping = false;
 			if (slice.waiters.length > 0) void pump(slice);
-			else if (isContested(slice)) giveBack(slice);
+			else giveBackIfIdle(slice);
 		}
 	}
 
@@ -191,11 +208,11 @@ export function createSlices(
 		if (isContested(slice) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/** Takes all that is free from memory first: from here on it cannot be spent, whatever the reply's fate. */
+	/** Takes what is free from memory first: from here on it cannot be spent, whatever the reply's fate. */
 	function giveBack(slice: Slice): void {
-		const amount = slice.free;
-		if (amount === 0 || stopped) return;
-		slice.free = ZERO_USD;
+		if (slice.free <= slice.promised || stopped) return;
+		const amount = subUsd(slice.free, slice.promised);
+		slice.free = slice.promised;
 		slice.returning = addUsd(slice.returning, amount);
 		const sent = sendBack({ op: newUuid(), budget: slice.budget, amount }).then((arrived) => {
 			slice.returns.delete(sent);
@@ -224,7 +241,8 @@ export function createSlices(
 		const nowMs = clock.monotonicMs();
 		for (const slice of slices.values()) {
 			const perSecond = (slice.burntSinceTick * 1000) / options.tickMs;
-			slice.burnPerSecond += BURN_SMOOTHING * (perSecond - slice.burnPerSecond);
+			// Up at once: an outage can begin in the first seconds of an account's traffic.
+			slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
 			slice.burntSinceTick = 0;
 			slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
 			if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) continue;
@@ -234,23 +252,34 @@ export function createSlices(
 		}
 	}
 
-	function waitFor(slice: Slice, need: NanoUsd): Promise<Shortage | null> {
+	/** Null: it is promised, and the caller takes the promise back. */
+	async function drawOne(slice: Slice, need: NanoUsd): Promise<Shortage | null> {
+		slice.lastUsedMs = clock.monotonicMs();
+		if (slice.free >= need) {
+			slice.promised = addUsd(slice.promised, need);
+			return null;
+		}
+		if (stopped) throw unavailable({ private: "the ledger is stopping" });
+		if (slice.waiters.length >= WAITERS_MAX) {
+			throw new Fault("overloaded", "Too many requests wait for credit of this account.", { retryAfterS: 1 });
+		}
 		return new Promise((resolve, reject) => {
-			const fail = (detail: { cause: unknown } | { private: string }) =>
-				reject(new Fault("service_unavailable", "Credit cannot be reserved right now.", { retryAfterS: 1, ...detail }));
 			const cancel = clock.after(options.drawDeadlineMs, () => {
 				slice.waiters = slice.waiters.filter((other) => other !== waiter);
-				fail({ private: "no grant in time" });
+				reject(unavailable({ private: "no grant in time" }));
 			});
+			slice.waitersEver += 1;
 			const waiter: Waiter = {
+				number: slice.waitersEver,
 				need,
 				resolve(shortage) {
 					cancel();
+					if (shortage === null) slice.promised = addUsd(slice.promised, need);
 					resolve(shortage);
 				},
-				reject(error) {
+				reject(cause) {
 					cancel();
-					fail({ cause: error });
+					reject(unavailable({ cause }));
 				},
 			};
 			slice.waiters.push(waiter);
@@ -261,24 +290,29 @@ export function createSlices(
 	return {
 		get: (budget) => slices.get(budget),
 		all: () => slices.values(),
-		async draw(budget, need) {
+		async draw(budgets, need) {
 			assert(need >= 0, "a need is not negative");
-			const slice = obtain(budget);
-			slice.lastUsedMs = clock.monotonicMs();
-			if (need === 0) return null;
-			if (stopped) throw new Fault("service_unavailable", "Credit cannot be reserved right now.", { retryAfterS: 1 });
-			if (slice.waiters.length >= WAITERS_MAX) {
-				throw new Fault("overloaded", "Too many requests wait for credit of this account.", { retryAfterS: 1 });
-			}
-			return waitFor(slice, need);
+			const drawn = budgets.map(obtain);
+			const outcomes = await Promise.allSettled(drawn.map((slice) => drawOne(slice, need)));
+			const isGot = (at: number) => outcomes[at]?.status === "fulfilled" && outcomes[at].value === null;
+			const got = drawn.filter((_, at) => isGot(at));
+			clock.after(0, () => {
+				for (const slice of got) {
+					slice.promised = subUsd(slice.promised, need);
+					giveBackIfIdle(slice);
+				}
+			});
+			for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+			return outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : null)).find(Boolean) ?? null;
 		},
 		topUp(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
 			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || slice.contestedUntilMs > nowMs) return;
 			const wanted = target(slice);
-			if (slice.free * 2 >= wanted) return;
-			void askAhead(slice, minUsd(nanoUsd(wanted - slice.free), nanoUsd(TARGET_MAX)));
+			if (slice.free >= wanted) return;
+			// More than the target, so that not every request asks again.
+			void askAhead(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
 		settled(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
@@ -292,8 +326,6 @@ export function createSlices(
 			giveBack(slice);
 			if (slice.asking) {
 				await slice.asking;
-				// Those whom the grant woke reserve first.
-				await sleep(clock, 0);
 				giveBack(slice);
 			}
 			await Promise.all(slice.returns);
@@ -318,4 +350,8 @@ export function createSlices(
 			}
 		},
 	};
+}
+
+function unavailable(detail: FaultDetail): Fault {
+	return new Fault("service_unavailable", "Credit cannot be reserved right now.", { retryAfterS: 1, ...detail });
 }

@@ -37,7 +37,10 @@ export interface ReturnRequest {
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;
 	giveBack(requests: readonly ReturnRequest[]): Promise<void>;
-	/** JSON arrays of SettledEvent and AdmittedEvent. `late`: the leases were closed, nothing was recorded. */
+	/**
+	 * JSON arrays of SettledEvent and AdmittedEvent. `late`: the leases were closed, nothing was recorded. Rejects with
+	 * LeaseExceeded, for good, if the charges are more than the leases hold.
+	 */
 	flush(settledJson: string, openJson: string): Promise<"ok" | "late">;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
@@ -52,4 +55,9 @@ export interface LedgerStore {
 /** The instance was fenced off: it gets no more credit. */
 export class NotLive extends Error {
 	override readonly name = "NotLive" as const;
+}
+
+/** An instance charged more than its lease holds: only a damaged journal can claim that. Nothing was recorded. */
+export class LeaseExceeded extends Error {
+	override readonly name = "LeaseExceeded" as const;
 }

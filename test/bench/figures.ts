@@ -1,0 +1,41 @@
+/** What a run measured: one value a round for each gateway, so that ratios are taken within a round. */
+import type { Spread } from "./statistics.ts";
+import { spreadOf } from "./statistics.ts";
+
+export interface Figure {
+	readonly scenario: string;
+	readonly name: string;
+	readonly unit: string;
+	/** Whose figure it is: a gateway's name. */
+	readonly row: string;
+	/** In the order of the rounds. */
+	readonly values: number[];
+}
+
+export interface Figures {
+	readonly all: readonly Figure[];
+	add(scenario: string, name: string, unit: string, row: string, value: number): void;
+	find(scenario: string, name: string, row: string): Figure | undefined;
+}
+
+export function createFigures(): Figures {
+	const all: Figure[] = [];
+	const find = (scenario: string, name: string, row: string) =>
+		all.find((figure) => figure.scenario === scenario && figure.name === name && figure.row === row);
+	return {
+		all,
+		find,
+		add(scenario, name, unit, row, value) {
+			const figure = find(scenario, name, row);
+			if (figure) figure.values.push(value);
+			else all.push({ scenario, name, unit, row, values: [value] });
+		},
+	};
+}
+
+/** `a` ÷ `b`, round by round; undefined if they were not measured side by side. */
+export function ratioOf(a: Figure | undefined, b: Figure | undefined): Spread | undefined {
+	if (!a || !b || a.values.length === 0 || a.values.length !== b.values.length) return undefined;
+	const ratios = a.values.map((value, round) => value / (b.values[round] as number));
+	return ratios.every(Number.isFinite) ? spreadOf(ratios) : undefined;
+}

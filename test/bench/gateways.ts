@@ -1,0 +1,156 @@
+/** The gateways that are compared, each a process of its own on the gateway's core, all in front of one upstream. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { onGatewayCore } from "./machine.ts";
+import { processTree } from "./process-usage.ts";
+
+export interface Gateway {
+	readonly name: string;
+	readonly port: number;
+	/** Header lines that it needs beside the usual ones, each with its line break. */
+	readonly headers: string;
+	/** Its processes, workers included. */
+	pids(): number[];
+	stop(): Promise<void>;
+}
+
+const START_DEADLINE_MS = 30_000;
+
+/** Runs a program that prints `{"port":…}` in its first line. */
+export async function startPortPrinter(
+	name: string,
+	argv: readonly string[],
+	env: Record<string, string> = {},
+): Promise<Gateway> {
+	const child = Bun.spawn([...argv], {
+		env: { ...baseEnvironment(), ...env },
+		stdout: "pipe",
+		stderr: "inherit",
+	});
+	const reader = child.stdout.getReader();
+	const { value } = await reader.read();
+	const line = new TextDecoder().decode(value).split("\n")[0] ?? "";
+	if (!line.startsWith("{")) throw new Error(`${name} did not start`);
+	return processGateway(name, (JSON.parse(line) as { port: number }).port, child);
+}
+
+export function processGateway(name: string, port: number, child: Bun.Subprocess, headers = ""): Gateway {
+	return {
+		name,
+		port,
+		headers,
+		pids: () => processTree(child.pid),
+		async stop() {
+			child.kill("SIGTERM");
+			await child.exited;
+		},
+	};
+}
+
+/** What every process is started with, so that nothing of the caller's environment reaches what is measured. */
+export function baseEnvironment(): Record<string, string> {
+	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
+}
+
+export function startBare(upstreamPort: number, secrets: readonly string[]): Promise<Gateway> {
+	const script = join(import.meta.dir, "bare-pass-through.ts");
+	return startPortPrinter("bare Bun", onGatewayCore([process.execPath, script]), {
+		UPSTREAM: `http://127.0.0.1:${upstreamPort}/v1`,
+		KEYS: secrets.join(","),
+		NODE_ENV: "production",
+	});
+}
+
+/** Undefined where nginx is not installed. */
+export async function startNginx(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
+	if (!Bun.which("nginx")) return undefined;
+	const port = freePort();
+	mkdirSync(folder, { recursive: true });
+	writeFileSync(join(folder, "nginx.conf"), nginxConfig(port, upstreamPort, folder));
+	const child = Bun.spawn(onGatewayCore(["nginx", "-c", join(folder, "nginx.conf"), "-e", join(folder, "error.log")]), {
+		stdout: "ignore",
+		stderr: "ignore",
+	});
+	await untilListening(port);
+	return processGateway("nginx", port, child);
+}
+
+function nginxConfig(port: number, upstreamPort: number, folder: string): string {
+	return `daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid ${folder}/nginx.pid;
+events { worker_connections 32768; }
+http {
+	access_log off;
+	client_max_body_size 64m;
+	client_body_buffer_size 4m;
+	client_body_temp_path ${folder}/body;
+	proxy_temp_path ${folder}/proxy;
+	fastcgi_temp_path ${folder}/fastcgi;
+	uwsgi_temp_path ${folder}/uwsgi;
+	scgi_temp_path ${folder}/scgi;
+	keepalive_requests 1000000000;
+	proxy_read_timeout 3600s;
+	upstream model { server 127.0.0.1:${upstreamPort}; keepalive 4096; keepalive_requests 1000000000; }
+	server {
+		listen 127.0.0.1:${port} backlog=8192;
+		location / {
+			proxy_pass http://model;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+		}
+	}
+}
+`;
+}
+
+/** Undefined unless its package is installed beside this project. It is no dependency: a figure to compare with. */
+export async function startPortkey(upstreamPort: number): Promise<Gateway | undefined> {
+	let entry: string;
+	try {
+		entry = createRequire(import.meta.url).resolve("@portkey-ai/gateway/build/start-server.js");
+	} catch {
+		return undefined;
+	}
+	const node = Bun.which("node");
+	if (!node || !existsSync(entry)) return undefined;
+	const port = freePort();
+	const child = Bun.spawn(onGatewayCore([node, entry, "--headless", `--port=${port}`]), {
+		env: { ...baseEnvironment(), NODE_ENV: "production" },
+		stdout: "ignore",
+		stderr: "ignore",
+	});
+	await untilListening(port);
+	const headers = `x-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:${upstreamPort}/v1\r\n`;
+	return processGateway("Portkey", port, child, headers);
+}
+
+/** The upstream itself, for what a gateway adds. */
+export function directGateway(upstreamPort: number): Gateway {
+	return { name: "direct", port: upstreamPort, headers: "", pids: () => [], stop: async () => {} };
+}
+
+export function freePort(): number {
+	const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+	const { port } = probe;
+	probe.stop(true);
+	return port;
+}
+
+export async function untilListening(port: number): Promise<void> {
+	const giveUpAt = performance.now() + START_DEADLINE_MS;
+	while (performance.now() < giveUpAt) {
+		const open = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
+			(socket) => {
+				socket.end();
+				return true;
+			},
+			() => false,
+		);
+		if (open) return;
+		await Bun.sleep(20);
+	}
+	throw new Error("a gateway did not begin to listen");
+}

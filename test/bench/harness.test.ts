@@ -1,0 +1,174 @@
+/** What the figures rest on: the client reads answers right however they are cut, the upstream counts right. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
+import { createFigures, ratioOf } from "./figures.ts";
+import { runLoad } from "./load.ts";
+import { growthSvg } from "./plot.ts";
+import { chatBody, streamBody } from "./prompts.ts";
+import { chatRequestBytes, openConnection } from "./raw-connection.ts";
+import { percentile, spreadOf } from "./statistics.ts";
+import { runStreams } from "./stream-client.ts";
+
+const ends: (() => void)[] = [];
+afterEach(() => {
+	for (const end of ends.splice(0)) end();
+});
+
+/** A server that answers every request with these pieces, one write each. */
+function serverOf(pieces: readonly string[]): number {
+	const server = Bun.listen({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: {
+			open: (socket) => void socket.setNoDelay(true),
+			async data(socket) {
+				for (const piece of pieces) {
+					socket.write(piece);
+					socket.flush();
+					await Bun.sleep(0);
+				}
+			},
+		},
+	});
+	ends.push(() => server.stop(true));
+	return server.port;
+}
+
+async function answersOf(port: number, requests: number): Promise<{ status: number; body: string }[]> {
+	const answers: { status: number; body: string }[] = [];
+	let body = "";
+	let next = Promise.withResolvers<void>();
+	const connection = await openConnection(port, {
+		body(bytes) {
+			body += bytes.toString();
+		},
+		answered(status, bodyBytes) {
+			expect(bodyBytes).toBe(Buffer.byteLength(body));
+			answers.push({ status, body });
+			body = "";
+			next.resolve();
+		},
+		broke: (why) => next.reject(new Error(why)),
+	});
+	for (let request = 0; request < requests; request++) {
+		next = Promise.withResolvers<void>();
+		connection.send(Buffer.from("POST / HTTP/1.1\r\n\r\n"));
+		await next.promise;
+	}
+	connection.close();
+	return answers;
+}
+
+describe("the client", () => {
+	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n8\r\n, world!\r\n0\r\n\r\n";
+	const fixed = "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy";
+
+	test("reads a chunked answer whole, cut at every place", async () => {
+		for (let cut = 1; cut < chunked.length; cut++) {
+			const port = serverOf([chunked.slice(0, cut), chunked.slice(cut)]);
+			expect(await answersOf(port, 1)).toEqual([{ status: 200, body: "hello, world!" }]);
+		}
+	});
+
+	test("reads it byte by byte, twice on one connection", async () => {
+		const answer = { status: 200, body: "hello, world!" };
+		expect(await answersOf(serverOf([...chunked]), 2)).toEqual([answer, answer]);
+	});
+
+	test("reads an answer with a length, cut at every place, with its status", async () => {
+		for (let cut = 1; cut < fixed.length; cut++) {
+			expect(await answersOf(serverOf([fixed.slice(0, cut), fixed.slice(cut)]), 1)).toEqual([
+				{ status: 503, body: "busy" },
+			]);
+		}
+	});
+
+	test("a load counts an answer with another status as a failure", async () => {
+		const load = { port: serverOf([fixed]), connections: 2, request: () => Buffer.from("x"), durationMs: 60_000 };
+		const { requests, failures, firstFailure } = await runLoad({ ...load, requestsMax: 10 });
+		expect({ requests, failures, firstFailure }).toEqual({ requests: 10, failures: 10, firstFailure: "status 503" });
+	});
+});
+
+describe("the upstream", () => {
+	test("counts what it served: every answer once, the usage that it sent", async () => {
+		const upstream = startFastUpstream();
+		ends.push(() => upstream.stop());
+		const request = chatRequestBytes(upstream, "secret", chatBody("plain", 100));
+		const sums = { requests: 0, prompt: 0, completion: 0 };
+		const load = { port: upstream.port, connections: 3, request: () => request, durationMs: 60_000 };
+		await runLoad({ ...load, requestsMax: 50 });
+		for (let extra = 0; extra < 20; extra++) {
+			const answer = await fetch(`http://127.0.0.1:${upstream.port}/v1/chat/completions`, {
+				method: "POST",
+				body: chatBody("plain", 100),
+			});
+			const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
+			sums.prompt += usage.prompt_tokens;
+			sums.completion += usage.completion_tokens;
+		}
+		const { requests, prompt, completion } = upstream.count();
+		expect(requests).toBe(70);
+		// Sixteen variants in turn: the fifty before came to three whole turns and two more.
+		expect(prompt).toBeGreaterThan(sums.prompt);
+		expect(prompt - 100 * 70).toBe(completion - 10 * 70);
+	});
+
+	test("streams whole answers, and the client stamps each event", async () => {
+		const upstream = startFastUpstream();
+		ends.push(() => upstream.stop());
+		for (const model of ["burst", "stream"]) {
+			const request = chatRequestBytes(upstream, "secret", streamBody(model));
+			const result = await runStreams({
+				port: upstream.port,
+				streams: 4,
+				request: () => request,
+				durationMs: 50,
+			});
+			expect(result.firstFailure).toBeUndefined();
+			expect(result.events).toBe(result.streams * STREAM_EVENTS);
+			expect(result.delaysMs.length).toBe(result.events);
+			expect(Math.min(...result.delaysMs)).toBeGreaterThan(-1);
+			expect(result.firstMs.length).toBe(result.streams);
+		}
+	});
+});
+
+describe("the figures", () => {
+	test("medians, ranges, percentiles and ratios round by round", () => {
+		expect(spreadOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, rounds: 3 });
+		expect(spreadOf([4, 1, 2, 3]).median).toBe(2.5);
+		expect(
+			percentile(
+				Float64Array.from({ length: 1_000 }, (_, index) => 999 - index),
+				0.99,
+			),
+		).toBe(990);
+		const figures = createFigures();
+		for (const [own, floor] of [
+			[10, 5],
+			[30, 10],
+			[8, 2],
+		]) {
+			figures.add("plain", "x", "µs", "tollgate", own as number);
+			figures.add("plain", "x", "µs", "bare Bun", floor as number);
+		}
+		const ratio = ratioOf(figures.find("plain", "x", "tollgate"), figures.find("plain", "x", "bare Bun"));
+		expect(ratio).toEqual({ median: 3, min: 2, max: 4, rounds: 3 });
+	});
+
+	test("growth is drawn with a mark for every row, nothing where it was not measured", () => {
+		const figures = createFigures();
+		expect(growthSvg(figures)).toBeUndefined();
+		for (const row of [
+			"1 keys in Postgres, 1 in use",
+			"1,000,000 keys in Postgres, 100,000 in use",
+			"2 instances on one database",
+		]) {
+			for (const value of [40, 50]) figures.add("growth", "CPU per request", "µs", row, value);
+		}
+		const svg = growthSvg(figures) ?? "";
+		expect(svg.match(/<circle/g)?.length).toBe(3);
+		expect(svg).not.toContain("NaN");
+	});
+});

@@ -1,0 +1,98 @@
+/** Closed-loop load: so many connections, each sending its next request when the last one was answered. */
+import type { RawConnection } from "./raw-connection.ts";
+import { openConnection } from "./raw-connection.ts";
+
+export interface LoadOptions {
+	readonly port: number;
+	readonly connections: number;
+	/** The request of a connection, by its number. */
+	request(connection: number): Uint8Array;
+	/** No request is sent after it; those under way are waited for. */
+	readonly durationMs: number;
+	/** No request is sent beyond so many. */
+	readonly requestsMax?: number;
+	/** Called when all connections stand and are warm, before the first request that counts. */
+	begin?(): void;
+}
+
+export interface LoadResult {
+	readonly requests: number;
+	/** Answers with another status than 200, and connections that broke. */
+	readonly failures: number;
+	readonly firstFailure: string | undefined;
+	/** From the first request to the last answer. */
+	readonly elapsedMs: number;
+	/** Milliseconds of each answer, in no order. */
+	readonly latenciesMs: Float64Array;
+}
+
+const LATENCIES_MAX = 2_000_000;
+/** How long a request may take before the load is given up. */
+const STUCK_MS = 30_000;
+
+export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+	const latenciesMs = new Float64Array(LATENCIES_MAX);
+	const done = Promise.withResolvers<void>();
+	const requestsMax = options.requestsMax ?? Number.POSITIVE_INFINITY;
+	const connections: RawConnection[] = [];
+	const sentAt: number[] = [];
+	let requests = 0;
+	let sent = 0;
+	let failures = 0;
+	let firstFailure: string | undefined;
+	let running = options.connections;
+	let stopAt = 0;
+	let lastAt = 0;
+
+	function fail(reason: string): void {
+		failures += 1;
+		firstFailure ??= reason;
+	}
+
+	function next(connection: number, now: number): void {
+		if (now >= stopAt || sent >= requestsMax) {
+			running -= 1;
+			if (running === 0) done.resolve();
+			return;
+		}
+		sent += 1;
+		sentAt[connection] = now;
+		connections[connection]?.send(options.request(connection));
+	}
+
+	for (let index = 0; index < options.connections; index++) {
+		connections.push(
+			await openConnection(options.port, {
+				answered(status) {
+					const now = performance.now();
+					lastAt = now;
+					if (requests < LATENCIES_MAX) latenciesMs[requests] = now - (sentAt[index] as number);
+					requests += 1;
+					if (status !== 200) fail(`status ${status}`);
+					next(index, now);
+				},
+				broke(reason) {
+					fail(reason);
+					next(index, Number.POSITIVE_INFINITY);
+				},
+			}),
+		);
+	}
+	options.begin?.();
+	const startedAt = performance.now();
+	stopAt = startedAt + options.durationMs;
+	const watch = setInterval(() => {
+		if (performance.now() - Math.max(lastAt, startedAt) > STUCK_MS) done.reject(new Error("the load is stuck"));
+	}, 1_000);
+	for (let index = 0; index < options.connections; index++) next(index, startedAt);
+	await done.promise.finally(() => clearInterval(watch));
+	for (const connection of connections) connection.close();
+	const counted = Math.min(requests, LATENCIES_MAX);
+	return {
+		requests,
+		failures,
+		firstFailure,
+		elapsedMs: lastAt - startedAt,
+		latenciesMs: latenciesMs.slice(0, counted),
+	};
+}

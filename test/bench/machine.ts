@@ -1,0 +1,53 @@
+/** Which processor core runs what, and what the machine is. */
+import { availableParallelism, cpus, release, totalmem } from "node:os";
+
+/** Core of the gateway alone, and core of everything else; null where processes cannot be pinned. */
+export const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
+
+/** The command line that runs `argv` on the gateway's core. */
+export function onGatewayCore(argv: readonly string[]): string[] {
+	return CORES ? ["taskset", "-c", String(CORES.gateway), ...argv] : [...argv];
+}
+
+/** Moves this process, and what it starts from now on, to the core of the rest, or to the gateway's. */
+export function moveToCore(which: "gateway" | "rest"): void {
+	if (CORES)
+		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES[which]), String(process.pid)], { stdout: "ignore" });
+}
+
+/** The command line that runs `argv` on whichever core is free. */
+export function onAnyCore(argv: readonly string[]): string[] {
+	return CORES ? ["taskset", "-c", `0-${availableParallelism() - 1}`, ...argv] : [...argv];
+}
+
+export interface Machine {
+	readonly cpu: string;
+	readonly cores: number;
+	readonly memoryGb: number;
+	readonly kernel: string;
+	readonly pinned: string;
+	readonly bun: string;
+	readonly nginx: string | null;
+	readonly wrk: string | null;
+}
+
+export function describeMachine(): Machine {
+	return {
+		cpu: cpus()[0]?.model ?? "unknown",
+		cores: cpus().length,
+		memoryGb: Math.round(totalmem() / 1e9),
+		kernel: release(),
+		pinned: CORES
+			? `gateway alone on core ${CORES.gateway}, everything else on core ${CORES.rest}`
+			: "not pinned: gateway and load share the cores",
+		bun: Bun.version,
+		nginx: versionOf("nginx", "-v", /nginx\/([\d.]+)/),
+		wrk: versionOf("wrk", "-v", /wrk (\S+)/),
+	};
+}
+
+function versionOf(program: string, flag: string, pattern: RegExp): string | null {
+	if (!Bun.which(program)) return null;
+	const { stdout, stderr } = Bun.spawnSync([program, flag]);
+	return pattern.exec(`${stdout}${stderr}`)?.[1] ?? "unknown";
+}

@@ -1,0 +1,277 @@
+/** The steps of a request, each alone on the shared fixtures. */
+import { join } from "node:path";
+import { boundOf, NO_QUANTITIES } from "../../src/admission/price.ts";
+import { measureChat, promptTokensMax } from "../../src/admission/prompt-bound.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { billOf } from "../../src/gateway/chat-bill.ts";
+import { createChatEvents } from "../../src/gateway/chat-events.ts";
+import { readChatRequest } from "../../src/gateway/chat-request.ts";
+import { bearerSecret } from "../../src/keys/bearer.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKeyring } from "../../src/keys/keyring.ts";
+import { createJournal, type Journal } from "../../src/ledger/journal.ts";
+import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
+import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { createWriter, type Writer } from "../../src/ledger/writer.ts";
+import { maxUsd, nanoUsd } from "../../src/money/nano-usd.ts";
+import { createChatReader } from "../../src/upstream/chat-reader.ts";
+import { readChatReply } from "../../src/upstream/chat-reply.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { createSseReader } from "../../src/upstream/sse-reader.ts";
+import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
+
+export interface Step {
+	readonly name: string;
+	/** How many of what the name counts one call does. */
+	readonly per: number;
+	run(): unknown;
+	/** Clears away behind a sample, outside its time. */
+	after?(): Promise<void>;
+}
+
+const fixtures = createFixtures();
+
+/** All steps; `folder` is for journals. */
+export async function createSteps(folder: string): Promise<Step[]> {
+	const own = await ledgerSteps(folder);
+	return [...(await keySteps()), ...requestSteps(), ...own, ...journalSteps(folder), ...answerSteps()];
+}
+
+/** Gives the items in turn. */
+function cycle<T>(items: readonly T[]): () => T {
+	let at = 0;
+	return () => {
+		at = at + 1 === items.length ? 0 : at + 1;
+		return items[at] as T;
+	};
+}
+
+async function keySteps(): Promise<Step[]> {
+	const digest = createDigest("p".repeat(64));
+	const secret = cycle(fixtures.secrets);
+	const known = cycle(fixtures.digests);
+	const headers = cycle(fixtures.secrets.map((text) => new Headers({ authorization: `Bearer ${text}` })));
+	let loaded = 0;
+	const keyring = createKeyring({
+		log: silentLog,
+		async load() {
+			loaded += 1;
+			const id = `key_${loaded}`;
+			return {
+				seq: 1,
+				key: {
+					id,
+					accountId: "acc_1",
+					name: "bench",
+					state: "active",
+					capNanoUsd: null,
+					models: null,
+					expiresAtMs: null,
+					requestsPerMinute: null,
+					concurrencyMax: null,
+				},
+				account: { state: "active", toppedUp: true, signedIn: true },
+			};
+		},
+	});
+	for (const text of fixtures.digests) await keyring.load(text);
+	return [
+		{ name: "key: header to secret, form and checksum", per: 1, run: () => bearerSecret(headers(), "service") },
+		{ name: "key: digest", per: 1, run: () => digest(secret()) },
+		{ name: "key: look-up in memory", per: 1, run: () => keyring.peek(known()) },
+	];
+}
+
+function requestSteps(): Step[] {
+	const { model } = fixtures;
+	const sizes = [
+		["small", fixtures.bodies.small],
+		["100 KB", fixtures.bodies.kb100],
+		["1 MB", fixtures.bodies.mb1],
+	] as const;
+	return sizes.flatMap(([label, text]) => {
+		const body = JSON.parse(text) as Record<string, unknown>;
+		const ask = readChatRequest(body, model);
+		const context = {
+			upstreamModel: "served",
+			stream: false,
+			outputLimit: 128,
+			n: 1,
+			parameters: model.parameters,
+		};
+		return [
+			{ name: `request: parse, ${label}`, per: 1, run: () => JSON.parse(text) },
+			{ name: `request: check and cut, ${label}`, per: 1, run: () => readChatRequest(body, model) },
+			{
+				name: `request: upper bound of the cost, ${label}`,
+				per: 1,
+				run() {
+					const measured = measureChat(ask.messages, ask.rendered);
+					return boundOf(model.rateCard, {
+						...NO_QUANTITIES,
+						requests: 1,
+						prompt: promptTokensMax(measured, model),
+						completion: 128,
+					});
+				},
+			},
+			{
+				name: `request: text for the upstream, ${label}`,
+				per: 1,
+				run: () => DIALECTS.openai.chatRequest(ask.fields, context),
+			},
+		];
+	});
+}
+
+/** Grants whatever is asked; takes every batch. */
+const generousStore: LedgerStore = {
+	grant: async (requests) =>
+		requests.map(({ op, want, min }) => ({
+			op,
+			amount: maxUsd(want, min),
+			available: null,
+			elsewhere: false,
+			live: 1,
+		})),
+	async giveBack() {},
+	flush: async () => "ok",
+	async settleLate() {},
+	async creditUndelivered() {},
+	async close() {},
+	async recall() {},
+};
+
+const nullJournal: Journal = {
+	admit: () => 1,
+	progress() {},
+	settle() {},
+	acknowledge() {},
+	durable: async () => {},
+	isFull: () => false,
+	close() {},
+	destroy() {},
+};
+
+function realJournal(folder: string, name: string): Journal {
+	const disk = openJournalDisk(join(folder, name), { create: true });
+	return createJournal({ disk, clock: systemClock, log: silentLog, onSyncFailed() {} }, { syncs: false });
+}
+
+async function ledgerOver(journal: Journal): Promise<{ ledger: Ledger; writer: Writer }> {
+	const clock = systemClock;
+	const writer = createWriter(
+		{ store: generousStore, clock, log: silentLog },
+		{ flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000_000 },
+	);
+	const slices = createSlices(
+		{ store: generousStore, clock, log: silentLog, newUuid },
+		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
+	);
+	const ledger = createLedger(
+		{ slices, journal, writer, close: async () => {}, clock, log: silentLog },
+		{ epoch: 1, mode: "process" },
+	);
+	const [event] = fixtures.admitted;
+	if (event) await ledger.draw(event.account, event.key, nanoUsd(1e14));
+	return { ledger, writer };
+}
+
+async function ledgerSteps(folder: string): Promise<Step[]> {
+	const kinds = [
+		["without a journal", nullJournal],
+		["with its journal", realJournal(folder, "ledger")],
+	] as const;
+	const steps: Step[] = [];
+	for (const [label, journal] of kinds) {
+		const { ledger, writer } = await ledgerOver(journal);
+		const event = cycle(fixtures.settled);
+		steps.push({
+			name: `ledger: reserve and settle, ${label}`,
+			per: 1,
+			run() {
+				const { charged, off, reserved, basis, ending, status, prompt, cached, completion, ...rest } = event();
+				const { reasoning, units, replica, first, ms, ...admitted } = rest;
+				const hold = ledger.reserve(admitted, reserved);
+				if (!hold) throw new Error("no credit");
+				const outcome = { basis, ending, status, prompt, cached, completion, reasoning, units, replica, first, ms };
+				return ledger.settle(hold, { ...outcome, costNanoUsd: nanoUsd(Math.min(charged, reserved)) });
+			},
+			after: () => writer.drain(),
+		});
+	}
+	const bill = {
+		promptTokens: 50,
+		completionTokens: 60,
+		cachedTokens: 0,
+		reasoningTokens: 0,
+	};
+	const measured = { textBytes: 250, messages: 2, images: 0, hasTools: false };
+	steps.push({
+		name: "ledger: price of an answer",
+		per: 1,
+		run: () => billOf(fixtures.model, measured, bill, 300, 128),
+	});
+	return steps;
+}
+
+function journalSteps(folder: string): Step[] {
+	const journal = realJournal(folder, "journal");
+	const admits = cycle(fixtures.admitted.map((event) => JSON.stringify(event)));
+	const settles = cycle(fixtures.settled.map((event) => JSON.stringify(event)));
+	const batch = fixtures.settled.map((event) => JSON.stringify(event));
+	return [
+		{
+			name: "journal: admit and settle",
+			per: 1,
+			run() {
+				const segment = journal.admit(admits());
+				journal.settle(settles());
+				journal.acknowledge(segment);
+				return segment;
+			},
+		},
+		{
+			name: "batch: JSON of 1,000 settlements, each",
+			per: batch.length,
+			run: () => `[${batch.join(",")}]`,
+		},
+	];
+}
+
+function answerSteps(): Step[] {
+	const chunksOf = () => {
+		const reader = createChatReader(DIALECTS.openai);
+		return fixtures.payloads.map((payload) => reader.accept(payload)).filter((chunk) => chunk !== undefined);
+	};
+	const chunks = chunksOf();
+	const head = { id: "chatcmpl-0123456789abcdef0123456789abcdef", createdS: 1_790_000_000, model: "bench-model" };
+	return [
+		{ name: "answer: read and rebuild, whole", per: 1, run: () => readChatReply(fixtures.answer, DIALECTS.openai) },
+		{
+			name: "event: SSE reader",
+			per: fixtures.payloads.length,
+			run() {
+				const reader = createSseReader();
+				let events = 0;
+				for (const piece of fixtures.pieces) events += reader.push(piece).length;
+				return events;
+			},
+		},
+		{ name: "event: parse and rebuild", per: STREAM_TOKENS, run: () => chunksOf().length },
+		{
+			name: "event: text for the client",
+			per: chunks.length,
+			run() {
+				const events = createChatEvents(head, true);
+				let bytes = 0;
+				for (const chunk of chunks) bytes += events.chunks([chunk]).length;
+				return bytes;
+			},
+		},
+	];
+}

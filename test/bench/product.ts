@@ -1,0 +1,222 @@
+/** The product as it ships: compiled, in production settings, with a real Postgres and customers in it. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import packageJson from "../../package.json" with { type: "json" };
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import type { Database } from "../../src/db/database.ts";
+import { createDatabase } from "../../src/db/database.ts";
+import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Gateway } from "./gateways.ts";
+import { baseEnvironment, freePort, processGateway } from "./gateways.ts";
+import { onAnyCore, onGatewayCore } from "./machine.ts";
+import { processTree } from "./process-usage.ts";
+
+export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+export const SERVICE_NAME = "service";
+const CREDIT_NANO_USD = nanoUsd(1_000_000 * 1e9);
+/** Dollars a million tokens, so that a token costs whole nano-dollars and nothing is rounded. */
+const INPUT_NANO_PER_TOKEN = 1_000;
+const OUTPUT_NANO_PER_TOKEN = 2_000;
+/** The books of a million customers are one long statement. */
+const STATEMENT_DEADLINE_MS = 30_000;
+const READY_DEADLINE_MS = 60_000;
+const ROOT = join(import.meta.dir, "../..");
+/** A Postgres of the bench's own, with its usual durability. */
+export interface BenchPostgres {
+	readonly version: string;
+	/** A new, migrated database. */
+	database(name: string): Promise<BenchDatabase>;
+	pids(): number[];
+	stop(): Promise<void>;
+}
+
+export interface BenchDatabase extends Database {
+	readonly sql: postgres.Sql;
+	/** Makes an account with credit and keys; gives their secrets. */
+	customer(keys: number): Promise<{ accountId: string; keyIds: string[]; secrets: string[] }>;
+	/** Waits until nothing is running or queued, then gives the books. */
+	books(): Promise<Books>;
+	close(): Promise<void>;
+}
+
+export interface Books {
+	readonly requests: number;
+	readonly charged: number;
+	readonly reconciled: boolean;
+	/** Checks that do not hold. */
+	readonly broken: string[];
+}
+
+export async function startBenchPostgres(folder: string): Promise<BenchPostgres> {
+	const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: folder });
+	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
+	const [row] = await admin<{ version: string; pid: number }[]>`
+		select current_setting('server_version') as version, pg_backend_pid() as pid`;
+	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
+	return {
+		version: row?.version ?? "unknown",
+		async database(name) {
+			await admin.unsafe(`create database ${name}`);
+			return openBenchDatabase(server.url.replace(/\/[^/]*$/, `/${name}`));
+		},
+		pids: () => processTree(Number(line)),
+		async stop() {
+			await admin.end({ timeout: 1 });
+			await server.stop();
+		},
+	};
+}
+
+/** Opens a database that exists, and migrates it. */
+export async function openBenchDatabase(url: string): Promise<BenchDatabase> {
+	await migrate({ log: silentLog }, url);
+	const database = createDatabase(
+		{ clock: systemClock, log: silentLog },
+		{ url, applicationName: "bench", statementDeadlineMs: STATEMENT_DEADLINE_MS },
+	);
+	const sql = postgres(url, { max: 2, onnotice: () => {} });
+	const { hot } = database;
+	const maker = { hot, digest: createDigest(KEY_PEPPER), serviceName: SERVICE_NAME };
+	return {
+		...database,
+		sql,
+		async customer(keys) {
+			const { id: accountId } = await createAccount(hot, {
+				email: `${crypto.randomUUID()}@example.com`,
+				vouched: true,
+			});
+			const topUp = await createTopUp(hot, {
+				accountId,
+				amountNanoUsd: CREDIT_NANO_USD,
+				method: "transfer",
+				reference: crypto.randomUUID(),
+			});
+			await confirmTopUp(hot, topUp.id, "bench");
+			const made = [];
+			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
+			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };
+		},
+		async books() {
+			let before = -1;
+			for (;;) {
+				const [row] = await sql<{ requests: string; charged: string; open: string }[]>`
+					select count(*) as requests, coalesce(sum(charged_nano_usd), 0) as charged,
+						(select count(*) from reservation) as open from usage_event`;
+				const requests = Number(row?.requests);
+				if (requests === before && Number(row?.open) === 0) {
+					// So many rows came so quickly that the planner has no idea of them.
+					await sql`analyze`;
+					const { ok, checks } = await reconcile(hot);
+					const broken = checks.filter((check) => !check.ok).map(({ name, detail }) => `${name}: ${detail}`);
+					return { requests, charged: Number(row?.charged), reconciled: ok, broken };
+				}
+				before = requests;
+				await Bun.sleep(300);
+			}
+		},
+		async close() {
+			await sql.end({ timeout: 1 });
+			await database.end();
+		},
+	};
+}
+
+/** What the service must have charged for what the upstream says it served. */
+export function chargeOf(count: { prompt: number; completion: number }): number {
+	return count.prompt * INPUT_NANO_PER_TOKEN + count.completion * OUTPUT_NANO_PER_TOKEN;
+}
+
+/** Builds the binary into `folder` by the project's own build command; gives its path. */
+export function buildProduct(folder: string): string {
+	const binary = join(folder, "tollgate");
+	const command = packageJson.scripts.build.replace(/--outfile[= ]\S+/, `--outfile ${binary}`);
+	const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", command], { cwd: ROOT, env: process.env });
+	if (exitCode !== 0) throw new Error(`the build failed: ${stderr}`);
+	return binary;
+}
+
+export interface ProductOptions {
+	/** What to run before `serve`: the binary, or the runtime and `src/main.ts`. */
+	readonly command: readonly string[];
+	readonly databaseUrl: string;
+	readonly upstreamPort: number;
+	/** For its journal and its catalogue. */
+	readonly folder: string;
+	readonly workers?: number;
+	/** False: on whichever core is free. */
+	readonly pinned?: boolean;
+	readonly env?: Record<string, string>;
+}
+
+/** Starts it and waits until it is ready; `readyMs` is how long that took. */
+export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
+	mkdirSync(options.folder, { recursive: true });
+	const configPath = join(options.folder, "tollgate.yaml");
+	await Bun.write(configPath, catalogText(options.upstreamPort));
+	const port = freePort();
+	const logPath = join(options.folder, "service.log");
+	writeFileSync(logPath, "");
+	const argv = [...options.command, "serve"];
+	const startedAt = performance.now();
+	const child = Bun.spawn(options.pinned === false ? onAnyCore(argv) : onGatewayCore(argv), {
+		cwd: options.folder,
+		env: {
+			...baseEnvironment(),
+			NODE_ENV: "production",
+			KEY_PEPPER,
+			CONSOLE_SECRET: KEY_PEPPER,
+			DATABASE_URL: options.databaseUrl,
+			DATA_DIR: join(options.folder, "data"),
+			CONFIG: configPath,
+			PORT: String(port),
+			JOURNAL: "process",
+			WORKERS: String(options.workers ?? 1),
+			DRAIN_S: "5",
+			...options.env,
+		},
+		stdout: Bun.file(logPath),
+		stderr: Bun.file(logPath),
+	});
+	const ended = child.exited.then(async (code) => {
+		throw new Error(`the service ended with ${code}: ${(await Bun.file(logPath).text()).slice(-2000)}`);
+	});
+	await Promise.race([untilReady(port), ended]);
+	ended.catch(() => {});
+	return { ...processGateway("tollgate", port, child), readyMs: performance.now() - startedAt };
+}
+
+async function untilReady(port: number): Promise<void> {
+	const giveUpAt = performance.now() + READY_DEADLINE_MS;
+	while (performance.now() < giveUpAt) {
+		const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+		if (answer?.ok) return;
+		await Bun.sleep(1);
+	}
+	throw new Error("the service did not become ready");
+}
+
+function catalogText(upstreamPort: number): string {
+	const model = (name: string) => `  - id: ${name}
+    kind: chat
+    modes: [chat]
+    context_length: 2000000
+    max_output_tokens: 1000000
+    parameters: [temperature, max_tokens]
+    rates: { input: "1", cached_input: "1", output: "2" }
+    upstreams:
+      - url: http://127.0.0.1:${upstreamPort}/v1
+        model: ${name}
+        dialect: openai
+        max_concurrency: 20000
+`;
+	return `models:\n${["plain", "stream", "burst", "idle", "flood"].map(model).join("")}`;
+}

@@ -1,0 +1,167 @@
+/** A client's side of one kept-alive HTTP/1.1 connection, cheap enough not to be what is measured. */
+import type { Socket } from "bun";
+
+export interface ConnectionHandlers {
+	/** The answer to the request that was sent last is complete. */
+	answered(status: number, bodyBytes: number): void;
+	/** A piece of a body as it comes, framing removed. Valid during the call only. */
+	body?(bytes: Buffer): void;
+	/** The connection ended while an answer was due. */
+	broke(reason: string): void;
+}
+
+export interface RawConnection {
+	/** One request at a time: head and body. */
+	send(request: Uint8Array): void;
+	/** True while an answer is due. */
+	busy(): boolean;
+	/** Reads no more, or again. */
+	pause(): void;
+	resume(): void;
+	close(): void;
+}
+
+type Phase = "head" | "fixed" | "chunk size" | "chunk" | "until close";
+
+const NO_BYTES = Buffer.alloc(0);
+
+export async function openConnection(port: number, handlers: ConnectionHandlers): Promise<RawConnection> {
+	let phase: Phase = "head";
+	let carry: Buffer = NO_BYTES;
+	let remaining = 0;
+	let status = 0;
+	let bodyBytes = 0;
+	let due = false;
+	let unsent: Uint8Array | undefined;
+
+	function pass(bytes: Buffer): void {
+		bodyBytes += bytes.length;
+		handlers.body?.(bytes);
+	}
+
+	function complete(): void {
+		phase = "head";
+		due = false;
+		handlers.answered(status, bodyBytes);
+	}
+
+	function startBody(head: string): void {
+		status = Number(head.slice(9, 12));
+		bodyBytes = 0;
+		const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+		if (length !== undefined) {
+			remaining = Number(length);
+			phase = "fixed";
+			if (remaining === 0) complete();
+		} else phase = /\r\ntransfer-encoding: *chunked/i.test(head) ? "chunk size" : "until close";
+	}
+
+	/** Takes one step from `at`; gives where the next one begins, -1 if it takes more bytes. */
+	function step(view: Buffer, at: number): number {
+		if (phase === "head") {
+			const end = view.indexOf("\r\n\r\n", at);
+			if (end === -1) return -1;
+			startBody(view.toString("latin1", at, end + 2));
+			return end + 4;
+		}
+		if (phase === "chunk size") {
+			const end = view.indexOf("\r\n", at);
+			if (end === -1) return -1;
+			const size = Number.parseInt(view.toString("latin1", at, end), 16);
+			if (size > 0) {
+				remaining = size;
+				phase = "chunk";
+				return end + 2;
+			}
+			if (view.length < end + 4) return -1;
+			complete();
+			return end + 4;
+		}
+		if (phase === "until close") {
+			pass(view.subarray(at));
+			return view.length;
+		}
+		const now = Math.min(remaining, view.length - at);
+		if (now > 0) pass(view.subarray(at, at + now));
+		remaining -= now;
+		if (remaining > 0) return at + now;
+		if (phase === "fixed") complete();
+		else {
+			// The line break behind the chunk.
+			if (view.length < at + now + 2) return -2 - (at + now);
+			phase = "chunk size";
+			return at + now + 2;
+		}
+		return at + now;
+	}
+
+	function take(bytes: Buffer): void {
+		const view = carry.length > 0 ? Buffer.concat([carry, bytes]) : bytes;
+		carry = NO_BYTES;
+		let at = 0;
+		while (at < view.length) {
+			const next = step(view, at);
+			if (next >= 0) at = next;
+			else {
+				carry = Buffer.from(view.subarray(next === -1 ? at : -2 - next));
+				return;
+			}
+		}
+	}
+
+	function write(socket: Socket, bytes: Uint8Array): void {
+		const taken = Math.max(0, socket.write(bytes));
+		unsent = taken < bytes.length ? bytes.subarray(taken) : undefined;
+	}
+
+	function ended(reason: string): void {
+		if (phase === "until close" && due) complete();
+		else if (due) {
+			due = false;
+			handlers.broke(reason);
+		}
+	}
+
+	const socket = await Bun.connect({
+		hostname: "127.0.0.1",
+		port,
+		socket: {
+			open: (opened) => void opened.setNoDelay(true),
+			data: (_, bytes) => take(bytes),
+			drain(drained) {
+				if (unsent !== undefined) write(drained, unsent);
+			},
+			close: () => ended("the connection was closed"),
+			error: (_, error) => ended(error.message),
+		},
+	});
+	return {
+		send(request) {
+			due = true;
+			write(socket, request);
+		},
+		busy: () => due,
+		pause: () => void socket.pause(),
+		resume: () => void socket.resume(),
+		close() {
+			due = false;
+			socket.terminate();
+		},
+	};
+}
+
+/** The bytes of one chat request. `headers`: further lines, each with its line break. */
+export function chatRequestBytes(
+	server: { readonly port: number; readonly headers?: string },
+	secret: string,
+	body: string,
+): Buffer {
+	const head = [
+		"POST /v1/chat/completions HTTP/1.1",
+		`host: 127.0.0.1:${server.port}`,
+		`authorization: Bearer ${secret}`,
+		"content-type: application/json",
+		`content-length: ${Buffer.byteLength(body)}`,
+	].join("\r\n");
+	return Buffer.from(`${head}\r\n${server.headers ?? ""}\r\n${body}`);
+}

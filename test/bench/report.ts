@@ -1,0 +1,142 @@
+/** A run's figures as a Markdown table and as JSON. */
+import type { Figure, Figures } from "./figures.ts";
+import { ratioOf } from "./figures.ts";
+import type { Machine } from "./machine.ts";
+import { type Spread, spreadOf } from "./statistics.ts";
+import type { BenchMode, Check } from "./world.ts";
+
+export interface Run {
+	/** ISO time of the start. */
+	readonly at: string;
+	readonly machine: Machine;
+	readonly postgres: string;
+	readonly mode: BenchMode;
+	readonly figures: Figures;
+	readonly checks: readonly Check[];
+	readonly seconds: number;
+}
+
+/** What the project wants to reach: the product's figure against another row's, or as it is. */
+interface Goal {
+	readonly scenario: string;
+	readonly name: string;
+	readonly against: string | null;
+	readonly goal: number;
+	readonly stretch: number | null;
+	/** True where more is better. */
+	readonly atLeast?: boolean;
+}
+
+const COLUMNS_MAX = 6;
+const PRODUCT = "tollgate";
+const BARE = "bare Bun";
+const GOALS: readonly Goal[] = [
+	{ scenario: "plain", name: "CPU per request, small prompt", against: BARE, goal: 1.4, stretch: 1.2 },
+	{ scenario: "plain", name: "CPU per request, small prompt", against: "nginx", goal: 3.5, stretch: 2.8 },
+	{ scenario: "plain", name: "CPU per request, small prompt", against: "Portkey", goal: 1 / 15, stretch: 1 / 20 },
+	{ scenario: "plain", name: "CPU per request, 1 MB prompt", against: BARE, goal: 1.5, stretch: 1.1 },
+	{ scenario: "stream", name: "CPU per event", against: BARE, goal: 1.3, stretch: 1.1 },
+	{ scenario: "latency", name: "added p50 at concurrency 1", against: "nginx", goal: 3, stretch: 2 },
+	{ scenario: "latency", name: "added p99 at concurrency 1", against: "nginx", goal: 3, stretch: 2 },
+	{ scenario: "first", name: "added time to first token, p99", against: "nginx", goal: 3, stretch: 2 },
+	{ scenario: "memory", name: "memory per open stream, 1,000 open", against: null, goal: 32, stretch: 20 },
+	{ scenario: "memory", name: "memory per open stream, 5,000 open", against: null, goal: 32, stretch: 20 },
+	{ scenario: "settle", name: "settlements to Postgres", against: null, goal: 50_000, stretch: null, atLeast: true },
+];
+
+export function markdownOf(run: Run): string {
+	const { machine, mode } = run;
+	const failed = run.checks.filter(({ ok }) => !ok);
+	return `# Benchmark of ${run.at.slice(0, 10)}
+
+\`bun run bench${mode.quick ? " -- --quick" : ""}\`, ${run.at}, ${Math.round(run.seconds)} s${mode.fromSource ? ", **from source, not the binary that ships**" : ""}.
+
+${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Linux ${machine.kernel}; Bun ${machine.bun}, nginx ${machine.nginx ?? "not installed"}, PostgreSQL ${run.postgres}, wrk ${machine.wrk ?? "not installed"}.
+${machine.pinned[0]?.toUpperCase()}${machine.pinned.slice(1)}. Windows of ${mode.windowMs / 1000} s behind a warm-up, ${mode.rounds} rounds, interleaved: each cell is the median and, in brackets, the range.
+Ratios are taken round by round. The product runs with authentication, reservation, journal, settlement and write-behind to PostgreSQL on.
+
+## Goals
+
+${goalTable(run.figures)}
+
+## Figures
+
+${figureTables(run.figures)}
+
+## Checks
+
+${run.checks.length} checks, ${failed.length === 0 ? "all hold" : `${failed.length} **do not hold**`}: every request answered with 200, every stream whole, no failure; every request that the upstream served is one row in PostgreSQL, the sum of all charges is the upstream's own count at the model's rates, the books reconcile.
+${failed.map(({ name, detail }) => `- **${name}**: ${detail}`).join("\n")}
+`;
+}
+
+function goalTable(figures: Figures): string {
+	const rows = GOALS.flatMap((goal) => {
+		const product = figures.find(goal.scenario, goal.name, PRODUCT);
+		if (!product) return [];
+		const against = goal.against === null ? undefined : figures.find(goal.scenario, goal.name, goal.against);
+		const spread = goal.against === null ? spreadOf(product.values) : ratioOf(product, against);
+		if (!spread) return [];
+		const reached = (limit: number) => (goal.atLeast ? spread.median >= limit : spread.median <= limit);
+		const word = goal.stretch !== null && reached(goal.stretch) ? "stretch" : reached(goal.goal) ? "goal" : "**no**";
+		const name = goal.against === null ? `${goal.name}, ${product.unit}` : `${goal.name} ÷ ${goal.against}`;
+		const sign = goal.atLeast ? "≥" : "≤";
+		return [
+			`| ${name} | ${cell(spread)} | ${sign} ${numberText(goal.goal)} | ${goal.stretch === null ? "" : `${sign} ${numberText(goal.stretch)}`} | ${word} |`,
+		];
+	});
+	return rows.length === 0
+		? "None of them was measured."
+		: `| figure | measured | goal | stretch | reached |\n|---|--:|--:|--:|---|\n${rows.join("\n")}`;
+}
+
+function figureTables(figures: Figures): string {
+	const scenarios = [...new Set(figures.all.map(({ scenario }) => scenario))];
+	return scenarios.map((scenario) => `### ${scenario}\n\n${figureTable(figures, scenario)}`).join("\n\n");
+}
+
+function figureTable(figures: Figures, scenario: string): string {
+	const ofScenario = figures.all.filter((figure) => figure.scenario === scenario);
+	const rows = [...new Set(ofScenario.map(({ row }) => row))];
+	const names = [...new Set(ofScenario.map(({ name }) => name))];
+	const withRatio = rows.includes(BARE);
+	if (rows.length > COLUMNS_MAX) return tallTable(figures, scenario, rows, names);
+	const lines = names.map((name) => {
+		const find = (row: string) => figures.find(scenario, name, row);
+		const unit = ofScenario.find((figure) => figure.name === name)?.unit ?? "";
+		const ratio = ratioOf(find(PRODUCT), find(BARE));
+		const cells = rows.map((row) => figureCell(find(row)));
+		return `| ${name}, ${unit} | ${cells.join(" | ")} |${withRatio ? ` ${ratio ? cell(ratio) : ""} |` : ""}`;
+	});
+	const head = `| | ${rows.join(" | ")} |${withRatio ? ` ${PRODUCT} ÷ ${BARE} |` : ""}`;
+	return `${head}\n|---|${rows.map(() => "--:|").join("")}${withRatio ? "--:|" : ""}\n${lines.join("\n")}`;
+}
+
+/** One line a row instead of one column. */
+function tallTable(figures: Figures, scenario: string, rows: readonly string[], names: readonly string[]): string {
+	const titles = names.map((name) => {
+		const unit = figures.all.find((figure) => figure.scenario === scenario && figure.name === name)?.unit ?? "";
+		return `${name}, ${unit}`;
+	});
+	const lines = rows.map(
+		(row) => `| ${row} | ${names.map((name) => figureCell(figures.find(scenario, name, row))).join(" | ")} |`,
+	);
+	return `| | ${titles.join(" | ")} |\n|---|${names.map(() => "--:|").join("")}\n${lines.join("\n")}`;
+}
+
+const figureCell = (figure: Figure | undefined) => (figure ? cell(spreadOf(figure.values)) : "");
+
+function cell({ median, min, max, rounds }: Spread): string {
+	return rounds === 1 ? numberText(median) : `${numberText(median)} [${numberText(min)}–${numberText(max)}]`;
+}
+
+export function numberText(value: number): string {
+	const size = Math.abs(value);
+	if (size >= 100) return Math.round(value).toLocaleString("en-US");
+	return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+export function jsonOf(run: Run): string {
+	const figures = run.figures.all.map(({ values, ...figure }) => ({ ...figure, ...spreadOf(values), values }));
+	return `${JSON.stringify({ ...run, figures }, null, "\t")}\n`;
+}

@@ -1,0 +1,107 @@
+/**
+ * Measures the product as it ships against the floors of its runtime and of the machine.
+ *
+ *     bun run bench                                all scenarios, windows of 20 s: about three quarters of an hour
+ *     bun run bench -- --quick                     all scenarios, short windows: about two minutes
+ *     bun run bench -- plain stream --quick        only these
+ *     bun run bench -- plain --source              the source instead of the compiled binary
+ *     … --rounds 5 --window 3                      other rounds and windows (s)
+ *
+ * A run over all scenarios writes `results/<date>.{md,json}` and `results/latest.md`; any other one prints only.
+ * nginx and Portkey appear where they are installed. Exit code 1 if a check of the run's own results does not hold.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { Figures } from "./figures.ts";
+import { createFigures } from "./figures.ts";
+import { growth } from "./growth.ts";
+import { latency } from "./latency.ts";
+import { describeMachine, moveToCore } from "./machine.ts";
+import { memory } from "./memory.ts";
+import { plain } from "./plain.ts";
+import { growthSvg } from "./plot.ts";
+import { jsonOf, markdownOf } from "./report.ts";
+import { settle } from "./settle.ts";
+import { startUp } from "./start-up.ts";
+import { first, stream } from "./stream.ts";
+import { workers } from "./workers.ts";
+import type { BenchMode, World } from "./world.ts";
+import { startWorld } from "./world.ts";
+import { wrk } from "./wrk.ts";
+
+const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Promise<void>>> = {
+	plain,
+	stream,
+	first,
+	latency,
+	wrk,
+	memory,
+	settle,
+	"start-up": startUp,
+	workers,
+	growth,
+};
+
+const { values: flags, positionals } = parseArgs({
+	allowPositionals: true,
+	options: {
+		quick: { type: "boolean", default: false },
+		source: { type: "boolean", default: false },
+		rounds: { type: "string" },
+		window: { type: "string" },
+	},
+});
+for (const name of positionals) {
+	if (SCENARIOS[name] === undefined)
+		throw new Error(`there is no scenario ${name}; there are ${Object.keys(SCENARIOS).join(", ")}`);
+}
+const chosen = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
+const windowS = Number(flags.window ?? (flags.quick ? 0.6 : 20));
+const mode: BenchMode = {
+	quick: flags.quick,
+	windowMs: windowS * 1000,
+	warmUpMs: flags.quick ? 700 : 4_000,
+	rounds: Number(flags.rounds ?? 3),
+	fromSource: flags.source,
+};
+
+moveToCore("rest");
+const at = new Date().toISOString();
+const startedMs = performance.now();
+const say = (line: string) =>
+	process.stderr.write(`${((performance.now() - startedMs) / 1000).toFixed(0)} s  ${line}\n`);
+const figures = createFigures();
+const world = await startWorld(mode, say);
+try {
+	for (const name of chosen) {
+		say(`measuring ${name}`);
+		await SCENARIOS[name]?.(world, figures);
+	}
+} finally {
+	await world.stop();
+}
+const seconds = (performance.now() - startedMs) / 1000;
+const run = {
+	at,
+	machine: describeMachine(),
+	postgres: world.postgres.version,
+	mode,
+	figures,
+	checks: world.checks,
+	seconds,
+};
+const text = markdownOf(run);
+process.stdout.write(`${text}\n`);
+if (positionals.length === 0 && !mode.fromSource) {
+	const folder = join(import.meta.dir, "results");
+	mkdirSync(folder, { recursive: true });
+	const name = `${at.slice(0, 10)}${mode.quick ? "-quick" : ""}`;
+	await Bun.write(join(folder, `${name}.json`), jsonOf(run));
+	await Bun.write(join(folder, `${name}.md`), text);
+	if (!mode.quick) {
+		await Bun.write(join(folder, "latest.md"), text);
+		await Bun.write(join(folder, "growth.svg"), growthSvg(figures) ?? "");
+	}
+}
+process.exit(world.checks.every(({ ok }) => ok) ? 0 : 1);

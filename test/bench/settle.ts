@@ -1,0 +1,111 @@
+/** The write-behind path alone: how many settlements one instance gets into Postgres. */
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { startTenure } from "../../src/ledger/tenure.ts";
+import { createWriter } from "../../src/ledger/writer.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Figures } from "./figures.ts";
+import { CORES, moveToCore } from "./machine.ts";
+import { cpuMicros } from "./process-usage.ts";
+import type { World } from "./world.ts";
+
+const CUSTOMERS = 100;
+const BATCH = 1_000;
+const CHARGE = nanoUsd(120_000);
+const ROWS_QUICK = 60_000;
+const ROWS = 300_000;
+
+/** The production writer on the production store, in batches of 1,000, for 100 accounts with a key each. */
+export async function settle(world: World, figures: Figures): Promise<void> {
+	const database = await world.postgres.database("bench_settle");
+	const customers: Awaited<ReturnType<typeof database.customer>>[] = [];
+	for (let index = 0; index < CUSTOMERS; index++) customers.push(await database.customer(1));
+	const tenure = await startTenure(
+		{ db: database, clock: systemClock, log: silentLog, apply() {}, reset() {}, onDiskFailed() {} },
+		{ instanceId: "bench", dataDir: join(world.folder, "settle"), mode: "process", leaseTtlMs: 60_000 },
+	);
+	const ledger = tenure.ledger();
+	if (!ledger) throw new Error("the instance is not live");
+	const rows = world.mode.quick ? ROWS_QUICK : ROWS;
+	const rounds = world.mode.rounds;
+	const need = nanoUsd((CHARGE * rows * (rounds + 1)) / CUSTOMERS + 1e9);
+	for (const { accountId, keyIds } of customers) await ledger.draw(accountId, keyIds[0] as string, need);
+	const store = createPgLedgerStore({ hot: database.hot, clock: systemClock }, "bench", ledger.epoch);
+	// The database stays where it is, so that this process has a core to itself as the gateway has.
+	moveToCore("gateway");
+	try {
+		for (let round = 0; round <= rounds; round++) {
+			const queue = Array.from({ length: rows }, (_, index) => {
+				const { accountId, keyIds } = customers[index % CUSTOMERS] as (typeof customers)[number];
+				return settlement(accountId, keyIds[0] as string);
+			});
+			const options = { flushIntervalMs: 100, batchMax: BATCH, queueMax: rows + 1 };
+			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
+			let acknowledged = 0;
+			const own = process.cpuUsage();
+			const postgresCpu = cpuMicros(world.postgres.pids());
+			const startedMs = performance.now();
+			for (const json of queue) writer.settle({ json, acknowledge: () => void acknowledged++ });
+			await writer.drain();
+			const seconds = (performance.now() - startedMs) / 1000;
+			const used = process.cpuUsage(own);
+			if (acknowledged !== rows) throw new Error(`${acknowledged} of ${rows} settlements were acknowledged`);
+			if (round === 0) continue;
+			figures.add("settle", "settlements to Postgres", "1/s", "tollgate", rows / seconds);
+			figures.add("settle", "CPU per settlement", "µs", "tollgate", (used.user + used.system) / rows);
+			const postgresMicros = cpuMicros(world.postgres.pids()) - postgresCpu;
+			figures.add("settle", "CPU per settlement", "µs", "Postgres beside it", postgresMicros / rows);
+		}
+	} finally {
+		moveToCore(CORES ? "rest" : "gateway");
+		await tenure.stop(30_000);
+	}
+	const books = await database.books();
+	const expected = rows * (rounds + 1);
+	world.checks.push(
+		{
+			name: "settle: every settlement is in Postgres",
+			ok: books.requests === expected,
+			detail: `${books.requests} of ${expected}`,
+		},
+		{
+			name: "settle: the charges add up",
+			ok: books.charged === expected * CHARGE,
+			detail: `${books.charged} nano-dollars`,
+		},
+		{ name: "settle: the books reconcile", ok: books.reconciled, detail: books.broken.join("; ") || "all checks hold" },
+	);
+	await database.close();
+}
+
+function settlement(account: string, key: string): string {
+	const event: SettledEvent = {
+		id: newUuid(),
+		account,
+		key,
+		model: "plain",
+		card: "rc_bench",
+		endpoint: "chat",
+		streamed: false,
+		reserved: CHARGE,
+		at: Date.now(),
+		charged: CHARGE,
+		off: nanoUsd(0),
+		basis: "exact",
+		ending: "finished",
+		status: 200,
+		prompt: 100,
+		cached: 0,
+		completion: 10,
+		reasoning: 0,
+		units: 0,
+		replica: "plain#0",
+		first: 1.25,
+		ms: 1.25,
+	};
+	return JSON.stringify(event);
+}

@@ -1,0 +1,24 @@
+/** Figures out of several rounds. */
+export interface Spread {
+	readonly median: number;
+	readonly min: number;
+	readonly max: number;
+	readonly rounds: number;
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+	const sorted = [...values].sort((a, b) => a - b);
+	const middle = sorted.length / 2;
+	const median =
+		sorted.length % 2 === 1
+			? (sorted[Math.floor(middle)] as number)
+			: ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+	return { median, min: sorted[0] as number, max: sorted.at(-1) as number, rounds: sorted.length };
+}
+
+/** The value below which the `share` (0 to 1) of all values lie; NaN of none. Sorts in place. */
+export function percentile(values: Float64Array, share: number): number {
+	if (values.length === 0) return Number.NaN;
+	values.sort();
+	return values[Math.min(values.length - 1, Math.floor(values.length * share))] as number;
+}

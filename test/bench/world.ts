@@ -1,0 +1,214 @@
+/** Everything that a run of the bench needs, started in order and stopped in reverse. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { UpstreamCount } from "./fast-upstream.ts";
+import type { Gateway } from "./gateways.ts";
+import { startBare, startNginx, startPortkey, startPortPrinter } from "./gateways.ts";
+import type { BenchDatabase, BenchPostgres } from "./product.ts";
+import { buildProduct, chargeOf, startBenchPostgres, startProduct } from "./product.ts";
+import { chatRequestBytes } from "./raw-connection.ts";
+
+export interface BenchMode {
+	readonly quick: boolean;
+	readonly windowMs: number;
+	readonly warmUpMs: number;
+	readonly rounds: number;
+	/** What is measured: the compiled binary, or the source. */
+	readonly fromSource: boolean;
+}
+
+export interface World {
+	readonly mode: BenchMode;
+	readonly folder: string;
+	readonly upstreamPort: number;
+	readonly postgres: BenchPostgres;
+	readonly database: BenchDatabase;
+	/** Secrets of the customer's keys. */
+	readonly secrets: readonly string[];
+	/** What runs the product: put `serve` behind it. */
+	readonly command: readonly string[];
+	/** Floors and product, in the order of a round. */
+	readonly gateways: readonly Gateway[];
+	readonly product: Gateway;
+	readonly checks: Check[];
+	upstreamCount(): Promise<UpstreamCount>;
+	/** The bytes of one request, for each key. */
+	requests(gateway: Gateway, body: string): (connection: number) => Uint8Array;
+	/** Runs `work`; what the upstream serves meanwhile must be in the gateway's books if it is the product. */
+	charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T>;
+	/** A database and a process of its own for a scenario. */
+	isolated(name: string, options?: IsolatedOptions): Promise<Isolated>;
+	/** Ends the product and compares its books with the upstream's count. */
+	stop(): Promise<void>;
+}
+
+export interface IsolatedOptions {
+	readonly workers?: number;
+	readonly pinned?: boolean;
+	readonly env?: Record<string, string>;
+	/** Fills the database before the start. */
+	prepare?(database: BenchDatabase): Promise<void>;
+}
+
+export interface Isolated {
+	readonly gateway: Gateway & { readonly readyMs: number };
+	readonly database: BenchDatabase;
+	readonly secrets: readonly string[];
+	/**
+	 * Ends the process and checks its books against what the upstream served within `charged`; with `loose`, where
+	 * clients were cut off, only that they reconcile.
+	 */
+	stop(options?: { loose: boolean }): Promise<void>;
+}
+
+/** Something that must hold for the figures to count. */
+export interface Check {
+	readonly name: string;
+	readonly ok: boolean;
+	readonly detail: string;
+}
+
+export interface Answers {
+	readonly failures: number;
+	readonly firstFailure: string | undefined;
+}
+
+const KEYS = 8;
+const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
+
+export async function startWorld(mode: BenchMode, say: (line: string) => void): Promise<World> {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
+	// Postgres runs as a user of its own and must reach its directory.
+	chmodSync(folder, 0o755);
+	const ends: (() => Promise<unknown> | unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+	const runEnds = async () => {
+		for (const end of ends.splice(0).reverse()) await end();
+	};
+	try {
+		return await build(mode, folder, say, ends, runEnds);
+	} catch (error) {
+		await runEnds();
+		throw error;
+	}
+}
+
+async function build(
+	mode: BenchMode,
+	folder: string,
+	say: (line: string) => void,
+	ends: (() => Promise<unknown> | unknown)[],
+	runEnds: () => Promise<void>,
+): Promise<World> {
+	const keep = <T extends { stop(): unknown } | undefined>(part: T): T => {
+		if (part) ends.push(() => part.stop());
+		return part;
+	};
+	const main = join(import.meta.dir, "../../src/main.ts");
+	say(mode.fromSource ? "measuring the source" : "building");
+	const command = mode.fromSource ? [process.execPath, main] : [buildProduct(folder)];
+	say("starting Postgres, upstream and gateways");
+	const bench = keep(await startBenchPostgres(join(folder, "postgres")));
+	const upstreamArgv = [process.execPath, join(import.meta.dir, "fast-upstream.ts")];
+	const upstream = keep(await startPortPrinter("the upstream", upstreamArgv));
+	const checks: Check[] = [];
+	const served = new Map<Gateway, Served>();
+	const upstreamCount = async () =>
+		(await (await fetch(`http://127.0.0.1:${upstream.port}/count`)).json()) as UpstreamCount;
+
+	async function isolated(name: string, options: IsolatedOptions = {}): Promise<Isolated> {
+		const database = await bench.database(`bench_${name}`);
+		ends.push(() => database.close());
+		const { secrets } = await database.customer(KEYS);
+		await options.prepare?.(database);
+		const gateway = await startProduct({
+			command,
+			databaseUrl: database.url,
+			upstreamPort: upstream.port,
+			folder: join(folder, name),
+			...options,
+		});
+		ends.push(() => gateway.stop());
+		return {
+			gateway,
+			database,
+			secrets,
+			async stop({ loose } = { loose: false }) {
+				await gateway.stop();
+				const books = await checkBooks(name, database, served.get(gateway) ?? NO_COUNT);
+				checks.push(...(loose ? books.slice(-1) : books));
+			},
+		};
+	}
+
+	const first = await isolated("main");
+	const product = first.gateway;
+	const bare = keep(await startBare(upstream.port, first.secrets));
+	const nginx = keep(await startNginx(upstream.port, join(folder, "nginx")));
+	const portkey = keep(await startPortkey(upstream.port));
+	const gateways = [bare, nginx, portkey, product].filter((gateway) => gateway !== undefined);
+	return {
+		mode,
+		folder,
+		upstreamPort: upstream.port,
+		postgres: bench,
+		database: first.database,
+		secrets: first.secrets,
+		command,
+		gateways,
+		product,
+		checks,
+		upstreamCount,
+		isolated,
+		requests(gateway, body) {
+			const all = first.secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+			return (connection) => all[connection % all.length] as Uint8Array;
+		},
+		async charged(gateway, work) {
+			const before = await upstreamCount();
+			const result = await work();
+			served.set(gateway, plusDifference(served.get(gateway) ?? NO_COUNT, before, await upstreamCount()));
+			const detail = result.failures === 0 ? "none" : `${result.failures}, first: ${result.firstFailure}`;
+			checks.push({ name: `failures of ${gateway.name}`, ok: result.failures === 0, detail });
+			return result;
+		},
+		async stop() {
+			try {
+				await first.stop();
+			} finally {
+				await runEnds();
+			}
+		},
+	};
+}
+
+type Served = Pick<UpstreamCount, "requests" | "prompt" | "completion">;
+
+function plusDifference(sum: Served, before: Served, after: Served): Served {
+	return {
+		requests: sum.requests + after.requests - before.requests,
+		prompt: sum.prompt + after.prompt - before.prompt,
+		completion: sum.completion + after.completion - before.completion,
+	};
+}
+
+async function checkBooks(name: string, database: BenchDatabase, served: Served): Promise<Check[]> {
+	const books = await database.books();
+	return [
+		{
+			name: `${name}: every request that the upstream served is in Postgres`,
+			ok: books.requests === served.requests,
+			detail: `${books.requests} of ${served.requests}`,
+		},
+		{
+			name: `${name}: the sum of all charges is the upstream's own count at the model's rates`,
+			ok: books.charged === chargeOf(served),
+			detail: `${books.charged} nano-dollars, ${chargeOf(served)} by count`,
+		},
+		{
+			name: `${name}: the books reconcile`,
+			ok: books.reconciled,
+			detail: books.broken.join("; ") || "all checks hold",
+		},
+	];
+}

@@ -1,0 +1,99 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import type { Person } from "../console/person.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+
+/** A service with two models, one of them not connected, an operator, and customers with much, little and nothing. */
+export interface Stage {
+	readonly service: TestService;
+	readonly upstream: UpstreamServer;
+	readonly operator: Person;
+	/** Credit, keys, a month of usage. */
+	readonly rich: Person & { accountId: string };
+	/** Signed up a moment ago. */
+	readonly fresh: Person & { accountId: string };
+	readonly ids: { readonly key: string; readonly request: string };
+	stop(): Promise<void>;
+}
+
+export const MODEL = "llama-3.3-70b-instruct";
+const USAGE_ROWS = 3_000;
+const USAGE_DAYS = 30;
+
+export async function setStage(): Promise<Stage> {
+	const upstream = startUpstream({ dialect: "vllm" });
+	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
+	const gone = startUpstream({ dialect: "vllm" });
+	const models = [
+		chatModel({ id: MODEL, url: upstream.url, dialect: "vllm", extra: "    name: Llama 3.3 70B Instruct" }),
+		chatModel({ id: "qwen/qwen3-32b", url: upstream.url, dialect: "vllm", extra: "    name: Qwen3 32B" }),
+		chatModel({ id: "mistral-small-3.2", url: gone.url, dialect: "vllm", extra: "    name: Mistral Small 3.2" }),
+	].join("\n");
+	await gone.stop();
+	const service = await startService({ models, env: PERSON_ENV });
+	const [boss, rich, fresh] = [await operator(service), await signedUp(service), await signedUp(service)];
+	const ids = await makeHistory(service, boss, rich);
+	return {
+		service,
+		upstream,
+		operator: boss,
+		rich,
+		fresh,
+		ids,
+		async stop() {
+			await service.stop();
+			await upstream.stop();
+		},
+	};
+}
+
+async function makeHistory(service: TestService, boss: Person, rich: Person & { accountId: string }) {
+	await topUp(rich, boss, "250");
+	await topUp(rich, boss, "1000");
+	await rich.send("POST", "/api/console/credit/top-ups/transfer", { usd: "500" });
+	await rich.send("PUT", "/api/console/alert", { usd: "25" });
+	const make = async (body: object) => (await rich.send("POST", "/api/console/keys", body)).body;
+	const main = await make({ name: "search-api production", capUsd: "200" });
+	const second = await make({ name: "batch jobs, staging", capUsd: "0.05", models: [MODEL], requestsPerMinute: 60 });
+	const old = await make({ name: "first try" });
+	await rich.send("POST", `/api/console/keys/${old.key.id}/revoke`);
+	await writeHistory(service, rich.accountId, [main.key.id, second.key.id]);
+	const answer = await service.post("/v1/chat/completions", main.secret, {
+		model: MODEL,
+		messages: [{ role: "user", content: "Hello!" }],
+		max_tokens: 32,
+	});
+	await answer.text();
+	await service.settled();
+	const { body } = await rich.get("/api/console/requests?limit=1");
+	return { key: main.key.id as string, request: body.items[0].id as string };
+}
+
+/** A month of requests, more on weekdays, as rows. */
+async function writeHistory(service: TestService, accountId: string, keyIds: readonly string[]): Promise<void> {
+	await service.db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+			admitted_at, first_token_ms, duration_ms, settled_at)
+		select gen_random_uuid(), ${accountId}, (string_to_array(${keyIds.join(",")}, ','))[1 + n % 2], 'none', 0,
+			(array[${MODEL}, ${MODEL}, 'qwen/qwen3-32b', 'mistral-small-3.2'])[1 + n % 4], 'none@1', 'chat', n % 2 = 0,
+			2000000, case when n % 97 = 0 then 0 else 300 * (n % 7) * (n % 7) * (1 + n % 13) + 812 end, case when n % 53 = 0 then 'estimated' else 'exact' end,
+			case when n % 97 = 0 then 'upstream_failed' when n % 53 = 0 then 'client_left' else 'finished' end,
+			case when n % 97 = 0 then 502 else 200 end, 100 + 37 * (n % 50), n % 20, 50 + 11 * (n % 100), 0,
+			at, case when n % 97 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'
+		from (select n, now() - interval '3 minutes' - n * (${USAGE_DAYS}::int * interval '1 day' / ${USAGE_ROWS}::int) as at
+			from generate_series(0, ${USAGE_ROWS - 1}::int) n) g`;
+}
+
+const PICTURES = join(import.meta.dir, "screenshots");
+
+/** The whole page, for a person to look at; not kept in the repository. */
+export async function picture(page: Page, name: string): Promise<void> {
+	mkdirSync(PICTURES, { recursive: true });
+	await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+}

@@ -1,0 +1,162 @@
+import { cpSync } from "node:fs";
+import { basename, join } from "node:path";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { Sent } from "./chat-client.ts";
+import type { Arrival } from "./counting-upstream.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { Fault } from "./faults.ts";
+import { databaseFaults, instanceFaults } from "./faults.ts";
+import { startFleet } from "./fleet.ts";
+import { startLoad } from "./load.ts";
+import { startOwnPostgres } from "./own-postgres.ts";
+import type { Random } from "./random.ts";
+import { createRandom } from "./random.ts";
+import type { Finding } from "./verdict.ts";
+import { judge } from "./verdict.ts";
+
+export interface ChaosOptions {
+	seed: number;
+	/** How long faults are made; the start and the verdict come on top. */
+	forMs: number;
+	users?: number;
+	/** Where the logs of the instances go if a claim does not hold. */
+	logFolder?: string;
+	/** Told of each fault as it begins. */
+	onFault?: (name: string) => void;
+}
+
+export interface ChaosResult {
+	readonly seed: number;
+	readonly findings: readonly Finding[];
+	/** How often each fault was made. */
+	readonly faults: Readonly<Record<string, number>>;
+	/** Answers by status and code, "left" and "cut off". */
+	readonly answers: Readonly<Record<string, number>>;
+	readonly endings: Readonly<Record<string, number>>;
+	readonly requests: number;
+	readonly tokens: number;
+	readonly chargedNanoUsd: number;
+	readonly creditedNanoUsd: number;
+	/** Of revocations and suspensions during the run, milliseconds. */
+	readonly closings: readonly number[];
+}
+
+/** How long the end may take: the last leases, the last restarts, the last flushes. */
+const QUIESCE_MS = 30_000;
+
+/**
+ * Three instances, a database and an upstream, all real processes, under traffic and faults. What comes out are claims
+ * that hold or not; it throws only if the run itself could not be carried out.
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+	const random = createRandom(options.seed);
+	const ends: (() => Promise<unknown>)[] = [];
+	try {
+		const postgres = await startOwnPostgres();
+		ends.push(() => postgres.destroy());
+		const upstream = await startCountingUpstream({ gapMsMax: 6, failures: 0.03 });
+		ends.push(() => upstream.stop());
+		const fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url });
+		ends.push(() => fleet.stop());
+		const load = await startLoad(fleet, random.fork(), { users: options.users ?? 24, accounts: 9 });
+
+		const made: Record<string, number> = {};
+		const untilMs = performance.now() + options.forMs;
+		const midway: Finding[] = [];
+		const lanes = [
+			lane(random.fork(), (own) => instanceFaults(fleet, own), 800),
+			lane(random.fork(), (own) => databaseFaults(postgres, own), 3_000),
+		];
+		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
+
+		/** The invariants hold at every moment, not only at the end. */
+		async function watchBooks(): Promise<void> {
+			let looks = 0;
+			const broken = new Set<string>();
+			while (performance.now() < untilMs) {
+				await Bun.sleep(500);
+				const books = await reconcile(fleet.hot).catch(() => undefined);
+				if (books) looks += 1;
+				for (const check of books?.checks ?? []) if (!check.ok) broken.add(`${check.name}: ${check.detail}`);
+			}
+			midway.push({ claim: "the books reconcile at every moment", checked: looks, broken: [...broken] });
+		}
+
+		await load.stop();
+		const exits = await Promise.all(fleet.members.map((member) => inTime(member.stop(), `instance ${member.index}`)));
+		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
+		const again = fleet.members.filter((member) => member.journals().length > 0);
+		await Promise.all(again.map((member) => member.start()));
+		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
+		const arrivals = await upstream.report();
+		const findings = [
+			...midway,
+			{
+				claim: "every instance ended cleanly",
+				checked: exits.length,
+				broken: exits.filter((code) => code !== 0).map(String),
+			},
+			...(await judge(fleet, load, arrivals)),
+		];
+		if (options.logFolder !== undefined && findings.some((finding) => finding.broken.length > 0))
+			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
+		const [sums] = await fleet.sql`
+			select coalesce(sum(charged_nano_usd), 0)::text as charged, coalesce((select sum(amount_nano_usd) from ledger_entry where kind = 'credit_note'), 0)::text as credited from usage_event`;
+		const endings =
+			await fleet.sql`select ending || ' ' || basis as what, count(*)::int from usage_event group by 1 order by 1`;
+		return {
+			seed: options.seed,
+			findings,
+			faults: made,
+			answers: answersOf(load.sent),
+			endings: Object.fromEntries(endings.map((row) => [row.what, row.count])),
+			requests: load.sent.length,
+			tokens: tokensOf(arrivals),
+			chargedNanoUsd: Number(sums?.charged),
+			creditedNanoUsd: Number(sums?.credited),
+			closings: load.closed.map((one) => one.tookMs),
+		};
+	} finally {
+		for (const end of ends.reverse()) await end();
+	}
+}
+
+/** One fault after the other: each kind once in a random order, then again in another one. */
+function lane(random: Random, faultsOf: (random: Random) => Fault[], pauseMsMax: number) {
+	const faults = faultsOf(random);
+	return async (untilMs: number, made: Record<string, number>, onFault?: (name: string) => void) => {
+		for (let queue = random.shuffled(faults); performance.now() < untilMs; ) {
+			const fault = queue.pop();
+			if (fault === undefined) {
+				queue = random.shuffled(faults);
+				continue;
+			}
+			made[fault.name] = (made[fault.name] ?? 0) + 1;
+			onFault?.(fault.name);
+			await fault.run();
+			await Bun.sleep(random.between(0, pauseMsMax));
+		}
+	};
+}
+
+function answersOf(sent: readonly Sent[]): Record<string, number> {
+	const answers: Record<string, number> = {};
+	for (const one of sent) {
+		const end = one.complete ? "whole" : one.left ? "client left" : (one.code ?? "cut off");
+		const name = `${one.status === 0 ? "no answer" : one.status} ${end}`;
+		answers[name] = (answers[name] ?? 0) + 1;
+	}
+	return answers;
+}
+
+function tokensOf(arrivals: readonly Arrival[]): number {
+	return arrivals.reduce((sum, { sent }) => sum + sent, 0);
+}
+
+async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
+	let timer: Timer | undefined;
+	const late = new Promise<never>((_, reject) => {
+		timer = setTimeout(() => reject(new Error(`${what} did not end within ${QUIESCE_MS} ms`)), QUIESCE_MS);
+	});
+	return await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,149 @@
+import { MODEL } from "./fleet.ts";
+
+/** One request as its client saw it. */
+export interface Sent {
+	/** Without it the gateway never answered. */
+	uuid: string | undefined;
+	readonly member: number;
+	readonly key: string;
+	readonly streamed: boolean;
+	/** Wall time by this machine's monotonic clock. */
+	readonly sentAtMs: number;
+	/** 0: no answer. */
+	status: number;
+	/** The error's code, from the status or from an event of the stream. */
+	code: string | undefined;
+	retryAfter: string | null;
+	/** Events with text that arrived. */
+	tokens: number;
+	/** The answer arrived whole, with its usage. */
+	complete: boolean;
+	/** This client hung up on purpose. */
+	left: boolean;
+	usage: { prompt_tokens: number; completion_tokens: number; cost: number } | undefined;
+	/** When the first and the last byte of the body arrived. */
+	firstByteMs: number | undefined;
+	endMs: number | undefined;
+}
+
+export interface Ask {
+	readonly words: number;
+	readonly stream: boolean;
+	readonly maxTokens: number;
+	/** Hangs up after so many tokens, or after so many milliseconds. */
+	readonly leaveAfterTokens?: number;
+	readonly leaveAfterMs?: number;
+}
+
+const DEADLINE_MS = 30_000;
+
+export function nowMs(): number {
+	return performance.timeOrigin + performance.now();
+}
+
+/** Sends one chat and reads its answer. Never rejects. */
+export async function sendChat(
+	to: { member: number; url: string },
+	key: { id: string; secret: string },
+	ask: Ask,
+): Promise<Sent> {
+	const sent: Sent = {
+		uuid: undefined,
+		member: to.member,
+		key: key.id,
+		streamed: ask.stream,
+		sentAtMs: nowMs(),
+		status: 0,
+		code: undefined,
+		retryAfter: null,
+		tokens: 0,
+		complete: false,
+		left: false,
+		usage: undefined,
+		firstByteMs: undefined,
+		endMs: undefined,
+	};
+	const hangUp = new AbortController();
+	const leave = () => {
+		sent.left = true;
+		hangUp.abort();
+	};
+	const deadline = setTimeout(() => hangUp.abort(), DEADLINE_MS);
+	const leaving = ask.leaveAfterMs === undefined ? undefined : setTimeout(leave, ask.leaveAfterMs);
+	try {
+		const response = await fetch(`${to.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { "content-type": "application/json", authorization: `Bearer ${key.secret}` },
+			body: JSON.stringify(bodyOf(ask)),
+			signal: hangUp.signal,
+		});
+		sent.status = response.status;
+		sent.retryAfter = response.headers.get("retry-after");
+		sent.uuid = uuidOf(response.headers.get("x-request-id"));
+		if (response.status === 200 && ask.stream) await readStream(response, sent, ask, leave);
+		else await readWhole(response, sent);
+	} catch {
+		// Hung up, reset or refused: what arrived until then is noted.
+	} finally {
+		clearTimeout(deadline);
+		clearTimeout(leaving);
+		sent.endMs = nowMs();
+	}
+	return sent;
+}
+
+function bodyOf(ask: Ask) {
+	const content = Array.from({ length: ask.words }, (_, at) => `word${at}`).join(" ");
+	return { model: MODEL, stream: ask.stream, max_tokens: ask.maxTokens, messages: [{ role: "user", content }] };
+}
+
+async function readWhole(response: Response, sent: Sent): Promise<void> {
+	const body = (await response.json()) as {
+		error?: { code: string };
+		usage?: Sent["usage"];
+	};
+	sent.firstByteMs = nowMs();
+	sent.code = body.error?.code;
+	if (response.status !== 200 || body.usage === undefined) return;
+	sent.usage = body.usage;
+	sent.tokens = body.usage.completion_tokens;
+	sent.complete = true;
+}
+
+async function readStream(response: Response, sent: Sent, ask: Ask, leave: () => void): Promise<void> {
+	const decoder = new TextDecoder();
+	let rest = "";
+	for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+		sent.firstByteMs ??= nowMs();
+		const events = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+		rest = events.pop() ?? "";
+		for (const event of events) noteEvent(event, sent);
+		if (ask.leaveAfterTokens !== undefined && sent.tokens >= ask.leaveAfterTokens && !sent.complete) return leave();
+	}
+}
+
+function noteEvent(event: string, sent: Sent): void {
+	if (!event.startsWith("data: ")) return;
+	const payload = event.slice("data: ".length);
+	if (payload === "[DONE]") {
+		sent.complete = sent.code === undefined;
+		return;
+	}
+	const json = JSON.parse(payload) as {
+		error?: { code: string };
+		usage?: Sent["usage"] | null;
+		choices?: { delta?: { content?: string } }[];
+	};
+	if (json.error) sent.code = json.error.code;
+	if (json.usage) sent.usage = json.usage;
+	if (json.choices?.[0]?.delta?.content) sent.tokens += 1;
+}
+
+/** The UUID of a request in either of its forms: `req_<32 digits>` to clients, the UUID itself to the upstream. */
+export function uuidOf(requestId: string | null): string | undefined {
+	const digits = requestId?.replace(/^req_/, "").replaceAll("-", "") ?? "";
+	return digits
+		.match(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/)
+		?.slice(1)
+		.join("-");
+}

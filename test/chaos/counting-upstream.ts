@@ -1,0 +1,96 @@
+/**
+ * The scripted upstream as a process of its own that keeps its own count for each request id:
+ * `bun test/chaos/counting-upstream.ts '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs
+ * until it is killed. `startCountingUpstream` starts it and reads its reports.
+ */
+import { reply, startUpstream } from "../support/upstream-server.ts";
+
+/** What the upstream itself knows of one request that reached it. */
+export interface Arrival {
+	/** The gateway's `x-request-id`. */
+	readonly requestId: string;
+	/** Wall time by this machine's monotonic clock. */
+	readonly arrivedAtMs: number;
+	readonly prompt: number;
+	/** Tokens handed to the connection. */
+	readonly sent: number;
+	readonly hungUp: boolean;
+}
+
+export interface CountingUpstream {
+	readonly url: string;
+	readonly pid: number;
+	/** All arrivals from the `from`th on. */
+	report(from?: number): Promise<Arrival[]>;
+	/** Requests that are being answered now. */
+	open(): Promise<number>;
+	stop(): Promise<void>;
+}
+
+export interface CountingOptions {
+	/** Each stream trickles with a pause between 0 and this. */
+	gapMsMax: number;
+	/** Share of requests that fail: with a status, an early end, a reset in the middle. */
+	failures: number;
+	dialect?: "vllm" | "openai";
+}
+
+export async function startCountingUpstream(options: CountingOptions): Promise<CountingUpstream> {
+	const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(options)], {
+		stdio: ["ignore", "pipe", "inherit"],
+	});
+	const reader = child.stdout.getReader();
+	const { value } = await reader.read();
+	if (value === undefined) throw new Error("the upstream did not start");
+	const { url, reportUrl } = JSON.parse(new TextDecoder().decode(value));
+	const ask = async (path: string) => (await fetch(`${reportUrl}${path}`)).json();
+	return {
+		url,
+		pid: child.pid,
+		report: (from = 0) => ask(`/report?from=${from}`) as Promise<Arrival[]>,
+		open: async () => Number(await ask("/open")),
+		async stop() {
+			child.kill("SIGKILL");
+			await child.exited;
+		},
+	};
+}
+
+function main(options: CountingOptions): void {
+	const upstream = startUpstream({ dialect: options.dialect ?? "vllm" });
+	upstream.always(() => {
+		const gapMs = Math.floor(Math.random() * (options.gapMsMax + 1));
+		const answer = reply().trickle(gapMs).delay(gapMs);
+		if (Math.random() >= options.failures) return answer;
+		const kinds = [
+			() => answer.errorStatus(500),
+			() => answer.dieAfter(3),
+			() => answer.endAfter(5),
+			() => answer.errorEvent(2),
+			() => answer.reset(),
+		];
+		return (kinds[Math.floor(Math.random() * kinds.length)] as () => typeof answer)();
+	});
+	const control = Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		fetch(request) {
+			const { pathname, searchParams } = new URL(request.url);
+			if (pathname === "/open") return Response.json(upstream.open());
+			const from = Number(searchParams.get("from") ?? 0);
+			const arrivals = upstream.requests.slice(from).map(
+				(seen): Arrival => ({
+					requestId: seen.headers.get("x-request-id") ?? "",
+					arrivedAtMs: performance.timeOrigin + seen.atMs,
+					prompt: seen.tokens.prompt,
+					sent: seen.tokens.completion,
+					hungUp: seen.abortedAtMs !== undefined,
+				}),
+			);
+			return Response.json(arrivals);
+		},
+	});
+	console.log(JSON.stringify({ url: upstream.url, reportUrl: `http://127.0.0.1:${control.port}` }));
+}
+
+if (import.meta.main) main(JSON.parse(process.argv[2] ?? '{"gapMsMax":5,"failures":0}'));

@@ -1,0 +1,90 @@
+import type { Fleet, FleetMember } from "./fleet.ts";
+import { LEASE_TTL_MS } from "./fleet.ts";
+import type { OwnPostgres } from "./own-postgres.ts";
+import type { Random } from "./random.ts";
+
+/** One thing that goes wrong and is put right again before `run` resolves. */
+export interface Fault {
+	readonly name: string;
+	run(): Promise<void>;
+}
+
+const short = (random: Random) => random.between(300, LEASE_TTL_MS * 0.6);
+const long = (random: Random) => random.between(LEASE_TTL_MS * 1.3, LEASE_TTL_MS * 1.8);
+
+/** What can happen to one instance or its connections. At the end of each fault it runs and hears the database. */
+export function instanceFaults(fleet: Fleet, random: Random): Fault[] {
+	const on = (name: string, work: (member: FleetMember) => Promise<void>): Fault => ({
+		name,
+		run: () => work(random.pick(fleet.members)),
+	});
+	const paused = async (member: FleetMember, ms: number) => {
+		member.process()?.kill("SIGSTOP");
+		await Bun.sleep(ms);
+		member.process()?.kill("SIGCONT");
+	};
+	const frozen = async (member: FleetMember, ms: number) => {
+		member.proxy.freeze();
+		await Bun.sleep(ms);
+		member.proxy.thaw(random.fraction() < 0.5);
+	};
+	return [
+		on("kill -9 of an instance, restarted at once", async (member) => {
+			await member.crash();
+			await member.start();
+		}),
+		on("kill -9 of an instance, restarted later", async (member) => {
+			await member.crash();
+			await Bun.sleep(random.between(500, LEASE_TTL_MS * 1.5));
+			await member.start();
+		}),
+		on("SIGSTOP of an instance, shorter than its lease", (member) => paused(member, short(random))),
+		on("SIGSTOP of an instance, longer than its lease", (member) => paused(member, long(random))),
+		on("SIGSTOP, then kill -9 of an instance", async (member) => {
+			member.process()?.kill("SIGSTOP");
+			await Bun.sleep(short(random));
+			await member.crash();
+			await member.start();
+		}),
+		on("an instance's connections to Postgres go silent for good", async (member) => {
+			member.proxy.freezeExisting();
+			await Bun.sleep(short(random));
+		}),
+		on("an instance's network to Postgres is silent, shorter than its lease", (member) =>
+			frozen(member, short(random)),
+		),
+		on("an instance's network to Postgres is silent, longer than its lease", (member) => frozen(member, long(random))),
+		on("an instance's connections to Postgres are cut", async (member) => {
+			member.proxy.cut();
+			await Bun.sleep(short(random));
+			member.proxy.restore();
+		}),
+		on("an instance is stopped and started", async (member) => {
+			await member.stop();
+			await member.start();
+		}),
+	];
+}
+
+/** What can happen to the database. At the end of each fault it runs. */
+export function databaseFaults(postgres: OwnPostgres, random: Random): Fault[] {
+	const away = async (how: "stop" | "crash", ms: number) => {
+		await postgres[how]();
+		await Bun.sleep(ms);
+		await postgres.start();
+	};
+	return [
+		{ name: "Postgres stopped, shorter than the leases", run: () => away("stop", short(random)) },
+		{ name: "Postgres stopped, longer than the leases", run: () => away("stop", long(random)) },
+		{ name: "Postgres kill -9, restarted at once", run: () => away("crash", 0) },
+		{ name: "Postgres kill -9, restarted later", run: () => away("crash", short(random)) },
+		{
+			name: "Postgres paused (SIGSTOP)",
+			run: async () => {
+				postgres.pause();
+				await Bun.sleep(random.fraction() < 0.7 ? short(random) : long(random));
+				postgres.resume();
+			},
+		},
+	];
+}

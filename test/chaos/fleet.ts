@@ -1,0 +1,198 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import type { FenceResult } from "../../src/cluster/fence.ts";
+import { pendingInstances, waitApplied } from "../../src/cluster/fence.ts";
+import type { Hot } from "../../src/db/hot.ts";
+import { createHot } from "../../src/db/hot.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import type { KeySettings } from "../../src/keys/key-settings.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { chatModel } from "../support/service.ts";
+import type { ServeProcess } from "./serve-process.ts";
+import { quietPort, startServe } from "./serve-process.ts";
+import type { TcpProxy } from "./tcp-proxy.ts";
+import { startTcpProxy } from "./tcp-proxy.ts";
+
+/** USD 1 a million input tokens, USD 2 a million output tokens: see `chatModel`. */
+export const NANO_USD_A_PROMPT_TOKEN = 1_000;
+export const NANO_USD_AN_OUTPUT_TOKEN = 2_000;
+export const MODEL = "test-model";
+export const LEASE_TTL_MS = 5_000;
+/** As the command line: covers clocks that run at different rates. */
+export const GRACE_MS = 1_000;
+
+/** One instance: its identity, port and folder outlive its processes. */
+export interface FleetMember {
+	readonly index: number;
+	readonly url: string;
+	readonly dataDir: string;
+	/** All of its connections to Postgres. */
+	readonly proxy: TcpProxy;
+	readonly logPath: string;
+	process(): ServeProcess | undefined;
+	/** Starts it and waits until it listens; tries again until then. */
+	start(): Promise<ServeProcess>;
+	/** `kill -9`. */
+	crash(): Promise<void>;
+	/** SIGTERM; gives the exit code. */
+	stop(): Promise<number>;
+	/** Folders of epochs whose journal was not handed in. */
+	journals(): string[];
+}
+
+/** Several real instances of the service on one database, and the operator's side of it in this process. */
+export interface Fleet {
+	readonly members: readonly FleetMember[];
+	/** Past the proxies. */
+	readonly hot: Hot;
+	readonly sql: postgres.Sql;
+	/** The environment of the command line. */
+	readonly env: Readonly<Record<string, string>>;
+	readonly folder: string;
+	/** An account that an operator vouches for. `credit` in nano-dollars; a top-up is USD 100, the rest an adjustment. */
+	account(credit?: number): Promise<string>;
+	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
+	/** Waits as `key revoke` does. */
+	applied(seq: number, deadlineMs?: number): Promise<FenceResult>;
+	stop(): Promise<void>;
+}
+
+export interface FleetOptions {
+	databaseUrl: string;
+	upstreamUrl: string;
+	instances?: number;
+	dialect?: string;
+	env?: Readonly<Record<string, string>>;
+	/** Restart attempts while the database may be away. */
+	startWithinMs?: number;
+}
+
+const TOP_UP = 100_000_000_000;
+
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-chaos-"));
+	const configPath = join(folder, "tollgate.yaml");
+	const model = chatModel({ url: options.upstreamUrl, dialect: options.dialect ?? "vllm" });
+	writeFileSync(configPath, `models:\n${model}\n        max_concurrency: 512\n`);
+	const pepper = crypto.randomUUID().repeat(2);
+	const shared = {
+		CONFIG: configPath,
+		KEY_PEPPER: pepper,
+		CONSOLE_SECRET: crypto.randomUUID().repeat(2),
+		LEASE_TTL_S: String(LEASE_TTL_MS / 1_000),
+		DRAIN_S: "15",
+		...options.env,
+	};
+	await migrate({ log: silentLog }, options.databaseUrl);
+	const members = Array.from({ length: options.instances ?? 3 }, (_, index) =>
+		createMember(index, folder, options, shared),
+	);
+	const hot = createHot(
+		{ clock: systemClock, log: silentLog },
+		{ url: options.databaseUrl, connectionsMax: 4, statementDeadlineMs: 3_000, applicationName: "operator" },
+	);
+	const sql = postgres(options.databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 5 });
+	const maker = { hot, digest: createDigest(pepper), serviceName: "service" };
+	const fleet: Fleet = {
+		members,
+		hot,
+		sql,
+		env: { ...shared, DATABASE_URL: options.databaseUrl, DATA_DIR: join(folder, "operator") },
+		folder,
+		async account(credit = TOP_UP) {
+			const { id } = await createAccount(hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+			const reference = crypto.randomUUID();
+			const topUp = { accountId: id, amountNanoUsd: nanoUsd(TOP_UP), method: "transfer" as const, reference };
+			await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
+			if (credit !== TOP_UP)
+				await hot`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${credit - TOP_UP}, ${crypto.randomUUID()}, 'test', '', false)`;
+			return id;
+		},
+		async key(accountId, settings = {}) {
+			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
+			return { id, secret };
+		},
+		applied: (seq, deadlineMs = 60_000) =>
+			waitApplied({ pending: pendingInstances(hot), clock: systemClock }, seq, { deadlineMs, graceMs: GRACE_MS }),
+		async stop() {
+			await Promise.all(members.map((member) => member.crash()));
+			for (const { proxy } of members) proxy.stop();
+			await Promise.all([sql.end({ timeout: 1 }), hot.end()]);
+			rmSync(folder, { recursive: true, force: true });
+		},
+	};
+	try {
+		await Promise.all(members.map((member) => member.start()));
+	} catch (error) {
+		await fleet.stop();
+		throw error;
+	}
+	return fleet;
+}
+
+function createMember(
+	index: number,
+	folder: string,
+	options: FleetOptions,
+	shared: Readonly<Record<string, string>>,
+): FleetMember {
+	const database = new URL(options.databaseUrl);
+	const proxy = startTcpProxy({ hostname: database.hostname, port: Number(database.port) });
+	database.port = String(proxy.port);
+	const dataDir = join(folder, `instance-${index}`);
+	mkdirSync(dataDir);
+	const port = quietPort();
+	const logPath = join(folder, `instance-${index}.log`);
+	const env = {
+		...shared,
+		DATABASE_URL: database.href,
+		DATA_DIR: dataDir,
+		PORT: String(port),
+		INSTANCE_ID: `i${index}`,
+	};
+	let process: ServeProcess | undefined;
+	return {
+		index,
+		url: `http://127.0.0.1:${port}`,
+		dataDir,
+		proxy,
+		logPath,
+		process: () => process,
+		async start() {
+			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
+			for (;;) {
+				try {
+					process = await startServe(env, { logPath });
+					return process;
+				} catch (error) {
+					if (performance.now() > giveUpAtMs) throw error;
+					await Bun.sleep(100);
+				}
+			}
+		},
+		async crash() {
+			process?.kill("SIGKILL");
+			await process?.exited;
+			process = undefined;
+		},
+		async stop() {
+			process?.kill("SIGTERM");
+			const code = (await process?.exited) ?? 0;
+			process = undefined;
+			return code;
+		},
+		journals() {
+			const root = join(dataDir, "journal");
+			if (!existsSync(root)) return [];
+			return readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`));
+		},
+	};
+}

@@ -1,0 +1,145 @@
+import { suspendAccount, unsuspendAccount } from "../../src/keys/account-admin.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Sent } from "./chat-client.ts";
+import { nowMs, sendChat } from "./chat-client.ts";
+import type { Fleet } from "./fleet.ts";
+import type { Random } from "./random.ts";
+
+export interface LoadKey {
+	readonly id: string;
+	readonly secret: string;
+	readonly account: string;
+	readonly cap: number | undefined;
+}
+
+/** From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. */
+export interface Closed {
+	readonly subject: string;
+	readonly fromMs: number;
+	untilMs: number;
+	readonly tookMs: number;
+}
+
+/** Traffic of many customers, and an operator who revokes and suspends. */
+export interface Load {
+	readonly sent: readonly Sent[];
+	readonly keys: readonly LoadKey[];
+	readonly accounts: ReadonlyMap<string, number>;
+	readonly closed: readonly Closed[];
+	/** Stops asking; resolves when every answer is in. */
+	stop(): Promise<void>;
+}
+
+export interface LoadOptions {
+	/** Requests under way at once. */
+	users: number;
+	accounts: number;
+}
+
+const RICH = 100_000_000_000;
+/** Enough for some hundred requests: these accounts and keys run dry during the run. */
+const POOR = 12_000_000;
+const CAP = 6_000_000;
+
+export async function startLoad(fleet: Fleet, random: Random, options: LoadOptions): Promise<Load> {
+	const sent: Sent[] = [];
+	const keys: LoadKey[] = [];
+	const accounts = new Map<string, number>();
+	const closed: Closed[] = [];
+	const active: LoadKey[] = [];
+	let stopping = false;
+
+	const addKey = async (account: string, cap?: number) => {
+		const made = await fleet.key(account, cap === undefined ? {} : { capNanoUsd: nanoUsd(cap) });
+		const key: LoadKey = { ...made, account, cap };
+		keys.push(key);
+		active.push(key);
+		return key;
+	};
+	for (let at = 0; at < options.accounts; at++) {
+		const credit = at % 3 === 2 ? POOR : RICH;
+		const account = await fleet.account(credit);
+		accounts.set(account, credit);
+		await addKey(account);
+		await addKey(account, at % 2 === 0 ? CAP : undefined);
+	}
+	/** Suspended in turn; the others are not. */
+	const suspendable = [...accounts.keys()].slice(0, 2);
+
+	async function user(own: Random): Promise<void> {
+		while (!stopping) {
+			const member = own.pick(fleet.members);
+			const leaves = own.fraction();
+			const stream = own.fraction() < 0.7;
+			const answer = await sendChat({ member: member.index, url: member.url }, own.pick(active), {
+				words: Math.floor(own.between(1, 90)),
+				stream,
+				maxTokens: Math.floor(own.between(5, 120)),
+				...(leaves < 0.1 && stream ? { leaveAfterTokens: Math.floor(own.between(1, 30)) } : {}),
+				...(leaves > 0.95 ? { leaveAfterMs: own.between(0, 60) } : {}),
+			});
+			sent.push(answer);
+			if (answer.status !== 200) await Bun.sleep(own.between(5, 60));
+		}
+	}
+
+	/** Until it is carried out: the database may be away. */
+	async function insist<T>(work: () => Promise<T>): Promise<T> {
+		for (;;) {
+			try {
+				return await work();
+			} catch (error) {
+				if (stopping) throw error;
+				await Bun.sleep(50);
+			}
+		}
+	}
+
+	async function close(subject: string, change: () => Promise<{ seq: number }>): Promise<Closed> {
+		const { seq } = await insist(change);
+		const { effective, elapsedMs } = await insist(() => fleet.applied(seq));
+		if (!effective) throw new Error(`a change of ${subject} was not in force everywhere in time`);
+		const entry = { subject, fromMs: nowMs(), untilMs: Number.POSITIVE_INFINITY, tookMs: elapsedMs };
+		closed.push(entry);
+		return entry;
+	}
+
+	async function operator(own: Random): Promise<void> {
+		while (!stopping) {
+			const doomed = await insist(() => addKey(own.pick([...accounts.keys()])));
+			await Bun.sleep(own.between(200, 900));
+			await close(doomed.id, () => revokeKey(fleet.hot, doomed));
+			// Still used for a while: it must be refused.
+			setTimeout(() => active.splice(active.indexOf(doomed), 1), 1_500);
+			if (own.fraction() < 0.5) continue;
+			const account = own.pick(suspendable);
+			const suspension = await close(account, () => suspendAccount(fleet.hot, account));
+			await Bun.sleep(own.between(100, 800));
+			suspension.untilMs = nowMs();
+			await insist(() => unsuspendAccount(fleet.hot, account));
+		}
+	}
+
+	const users = Array.from({ length: options.users }, () => user(random.fork()));
+	const operating = operator(random.fork()).catch((error) => {
+		if (!stopping) throw error;
+	});
+	return {
+		sent,
+		keys,
+		accounts,
+		closed,
+		async stop() {
+			stopping = true;
+			await Promise.all([...users, operating]);
+			for (const account of suspendable) await unsuspendAccount(fleet.hot, account);
+		},
+	};
+}
+
+/** What an account has left, in nano-dollars. */
+export async function balanceOf(fleet: Fleet, account: string) {
+	return await accountBalance(fleet.hot, account);
+}

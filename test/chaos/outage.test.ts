@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { waitFor } from "../support/wait.ts";
+import type { Sent } from "./chat-client.ts";
+import { nowMs, sendChat } from "./chat-client.ts";
+import type { CountingUpstream } from "./counting-upstream.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
+import { LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import type { OwnPostgres } from "./own-postgres.ts";
+import { startOwnPostgres } from "./own-postgres.ts";
+
+/** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */
+const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
+const USERS = 8;
+
+let postgres: OwnPostgres;
+let upstream: CountingUpstream;
+let fleet: Fleet;
+let member: FleetMember;
+
+beforeAll(async () => {
+	postgres = await startOwnPostgres();
+	upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
+	fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 });
+	member = fleet.members[0] as FleetMember;
+}, 60_000);
+afterAll(async () => {
+	await fleet?.stop();
+	await upstream?.stop();
+	await postgres?.destroy();
+}, 30_000);
+
+const ask = (key: { id: string; secret: string }, at = 0, to = member): Promise<Sent> =>
+	sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
+
+/** Asks without a pause until told to stop. */
+function keepAsking(key: { id: string; secret: string }, to = member) {
+	const sent: Sent[] = [];
+	let stopping = false;
+	const users = Array.from({ length: USERS }, async (_, at) => {
+		while (!stopping) {
+			const answer = await ask(key, at, to);
+			sent.push(answer);
+			// Leaves the machine something for the tests beside this one.
+			await Bun.sleep(5);
+		}
+	});
+	return {
+		sent,
+		async stop() {
+			stopping = true;
+			await Promise.all(users);
+			return sent;
+		},
+	};
+}
+
+const readiness = async (to = member) => {
+	const response = await fetch(`${to.url}/readyz`);
+	return { status: response.status, body: (await response.json()) as { reasons: string[] } };
+};
+
+async function rowsOf(account: string): Promise<{ count: number; charged: number }> {
+	const [row] = await fleet.sql`
+		select count(*)::int as count, coalesce(sum(charged_nano_usd), 0)::bigint as charged from usage_event where account_id = ${account}`;
+	return { count: Number(row?.count), charged: Number(row?.charged) };
+}
+
+const chargeOf = (sent: readonly Sent[]) =>
+	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
+
+/** A busy customer for two seconds: by then the instance has a slice that outlasts a lease. */
+async function warmKey(to = member) {
+	const account = await fleet.account();
+	const key = await fleet.key(account);
+	const warming = keepAsking(key, to);
+	const startedMs = nowMs();
+	await waitFor(() => warming.sent.length >= 200 && nowMs() - startedMs > 2_500, "the key to be warm");
+	const before = await warming.stop();
+	expect(before.every((one) => one.complete)).toBe(true);
+	return { account, key, before };
+}
+
+describe("Postgres is away", () => {
+	test("for less than a lease: warm keys do not notice, an unknown key hears 503, all usage arrives afterwards", async () => {
+		const { account, key, before } = await warmKey();
+		const stranger = await fleet.key(account);
+		const unmade = { id: "none", secret: stranger.secret.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
+
+		await postgres.stop();
+		const goneAtMs = nowMs();
+		const asking = keepAsking(key);
+		const [strange, wrong] = await Promise.all([ask(stranger), ask(unmade)]);
+		expect([strange.status, strange.code, strange.retryAfter]).toEqual([503, "service_unavailable", "1"]);
+		// This one's checksum is wrong, so no database is needed to know.
+		expect(wrong.status).toBe(401);
+		await waitFor(() => nowMs() - goneAtMs > SURVIVED_MS - 500, "the outage to last", LEASE_TTL_MS);
+		const during = await asking.stop();
+		await postgres.start();
+
+		const failed = during.filter((one) => !one.complete);
+		console.log(
+			`${during.length} requests on a warm key while Postgres was away for ${SURVIVED_MS - 500} ms, ${failed.length} failed`,
+		);
+		expect(failed).toEqual([]);
+		expect(during.length).toBeGreaterThan(100);
+		expect((await readiness()).status).toBe(200);
+
+		const all = [...before, ...during];
+		await waitFor(async () => (await rowsOf(account)).count === all.length, "all usage to be in Postgres");
+		expect((await rowsOf(account)).charged).toBe(chargeOf(all));
+		await waitFor(async () => (await ask(stranger)).status === 200, "the other key to be known");
+	}, 60_000);
+
+	test("for more than a lease: admission stops, /readyz says why, and it comes back by itself with nothing lost", async () => {
+		const { account, key, before } = await warmKey();
+		await postgres.stop();
+		const goneAtMs = nowMs();
+		const asking = keepAsking(key);
+		await waitFor(() => asking.sent.some((one) => one.status === 503), "the gate to close", 2 * LEASE_TTL_MS);
+		const closedAfterMs = nowMs() - goneAtMs;
+		expect(closedAfterMs).toBeLessThan(LEASE_TTL_MS);
+		const closed = await readiness();
+		expect(closed.status).toBe(503);
+		expect(closed.body.reasons).toEqual(["the lease is over: the database has not answered a heartbeat in time"]);
+		// Nothing but 503 from here on, until Postgres is back.
+		const refused = await Promise.all(Array.from({ length: 5 }, (_, at) => ask(key, at)));
+		expect(refused.map((one) => [one.status, one.code])).toEqual(Array(5).fill([503, "service_unavailable"]));
+		await waitFor(() => nowMs() - goneAtMs > LEASE_TTL_MS * 1.3, "the lease to be over for good", 3 * LEASE_TTL_MS);
+
+		await postgres.start();
+		const backAtMs = nowMs();
+		await waitFor(async () => (await ask(key)).status === 200, "the instance to admit again", 15_000);
+		const openAfterMs = nowMs() - backAtMs;
+		const during = await asking.stop();
+		console.log(
+			`gate closed ${closedAfterMs.toFixed(0)} ms after Postgres went, open ${openAfterMs.toFixed(0)} ms after it came back`,
+		);
+		expect((await readiness()).status).toBe(200);
+		const codes = new Set(during.filter((one) => !one.complete).map((one) => `${one.status} ${one.code}`));
+		expect([...codes]).toEqual(["503 service_unavailable"]);
+		const [{ charged }, paid] = [await rowsOf(account), chargeOf([...before, ...during])];
+		expect(charged).toBeLessThanOrEqual(paid + chargeOf([await ask(key)]) * 50);
+		await waitFor(async () => (await rowsOf(account)).charged >= paid, "all usage to be in Postgres");
+	}, 60_000);
+
+	test("to one instance alone (half-open connections): it stops in time, the other one serves, and it comes back", async () => {
+		const { key } = await warmKey();
+		const other = fleet.members[1] as FleetMember;
+		expect((await ask(key, 0, other)).status).toBe(200);
+		member.proxy.freeze();
+		const goneAtMs = nowMs();
+		await waitFor(async () => (await ask(key)).status === 503, "the gate to close", 2 * LEASE_TTL_MS);
+		expect(nowMs() - goneAtMs).toBeLessThan(LEASE_TTL_MS);
+		expect((await ask(key, 0, other)).status).toBe(200);
+		member.proxy.thaw(false);
+		const backAtMs = nowMs();
+		await waitFor(async () => (await ask(key)).status === 200, "the instance to admit again", 15_000);
+		console.log(`open ${(nowMs() - backAtMs).toFixed(0)} ms after the network came back`);
+	}, 60_000);
+
+	test("on the connections that existed alone: they count as gone and new ones are used before the lease is over", async () => {
+		const { key } = await warmKey();
+		member.proxy.freezeExisting();
+		const asking = keepAsking(key);
+		const frozenAtMs = nowMs();
+		await waitFor(() => nowMs() - frozenAtMs > LEASE_TTL_MS * 1.3, "a lease to pass", 3 * LEASE_TTL_MS);
+		const during = await asking.stop();
+		const failed = during.filter((one) => !one.complete);
+		console.log(`${during.length} requests after all connections went silent, ${failed.length} failed`);
+		expect(failed).toEqual([]);
+	}, 60_000);
+});

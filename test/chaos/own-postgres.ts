@@ -1,0 +1,125 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../src/base/log.ts";
+import type { EmbeddedPostgres } from "../../src/db/embedded.ts";
+import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { quietPort } from "./serve-process.ts";
+
+/** A PostgreSQL server of its own that can be stopped, killed, paused and started again on the same port. */
+export interface OwnPostgres {
+	readonly url: string;
+	readonly port: number;
+	/** Ends all sessions and stops. */
+	stop(): Promise<void>;
+	/** `kill -9` of all its processes. */
+	crash(): Promise<void>;
+	/** SIGSTOP to all its processes: connections stay open and nothing answers. */
+	pause(): void;
+	resume(): void;
+	/** After `stop` or `crash`. */
+	start(): Promise<void>;
+	isUp(): boolean;
+	/** Ends it, whatever state it is in, and removes its files. */
+	destroy(): Promise<void>;
+}
+
+const START_ATTEMPTS_MAX = 40;
+
+/** `settings` are further `-c name=value`; by default durable as in production. */
+export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
+	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-chaos-postgres-"));
+	// The server may run as another user, who must get through.
+	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
+	Bun.spawnSync(["chmod", "755", dataDir]);
+	const port = quietPort();
+	const begin = () =>
+		startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: { ...settings, port: String(port) } });
+	let server: EmbeddedPostgres | undefined = await begin();
+	const { url } = server;
+	let paused = false;
+
+	const pids = (): number[] => {
+		const postmaster = postmasterPid(dataDir);
+		return postmaster === undefined ? [] : [postmaster, ...childrenOf(postmaster)];
+	};
+	const signal = (name: NodeJS.Signals) => {
+		for (const pid of pids()) {
+			try {
+				process.kill(pid, name);
+			} catch {
+				// It ended meanwhile.
+			}
+		}
+	};
+
+	const postgres: OwnPostgres = {
+		url,
+		port,
+		async stop() {
+			await server?.stop();
+			server = undefined;
+		},
+		async crash() {
+			const killed = pids();
+			signal("SIGKILL");
+			server = undefined;
+			while (killed.some(isRunning)) await Bun.sleep(5);
+		},
+		pause() {
+			paused = true;
+			// The postmaster first, so that it makes no new process meanwhile.
+			signal("SIGSTOP");
+		},
+		resume() {
+			paused = false;
+			signal("SIGCONT");
+		},
+		async start() {
+			for (let attempt = 1; server === undefined; attempt++) {
+				try {
+					server = await begin();
+				} catch (error) {
+					if (attempt === START_ATTEMPTS_MAX) throw error;
+					await Bun.sleep(100);
+				}
+			}
+		},
+		isUp: () => server !== undefined && !paused,
+		async destroy() {
+			if (paused) postgres.resume();
+			await postgres.crash();
+			rmSync(dataDir, { recursive: true, force: true });
+		},
+	};
+	return postgres;
+}
+
+function postmasterPid(dataDir: string): number | undefined {
+	try {
+		return Number(readFileSync(join(dataDir, "postgres", "cluster", "postmaster.pid"), "utf8").split("\n")[0]);
+	} catch {
+		return undefined;
+	}
+}
+
+function childrenOf(parent: number): number[] {
+	return readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.map(Number)
+		.filter((pid) => statOf(pid)?.parent === parent);
+}
+
+function isRunning(pid: number): boolean {
+	const state = statOf(pid)?.state;
+	return state !== undefined && state !== "Z";
+}
+
+function statOf(pid: number): { state: string; parent: number } | undefined {
+	try {
+		const [state = "", parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
+		return { state, parent: Number(parent) };
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,52 @@
+/**
+ * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it takes one
+ * and prints it. Exit code 1 if a claim does not hold.
+ */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { ChaosResult } from "./chaos.ts";
+import { runChaos } from "./chaos.ts";
+
+const { values } = parseArgs({
+	args: process.argv.slice(2).filter((argument) => argument !== "--"),
+	options: {
+		minutes: { type: "string", default: "5" },
+		seed: { type: "string" },
+		users: { type: "string", default: "24" },
+	},
+});
+const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
+console.log(`seed ${seed}, ${values.minutes} minutes`);
+const startedMs = performance.now();
+const result = await runChaos({
+	seed,
+	forMs: Number(values.minutes) * 60_000,
+	users: Number(values.users),
+	logFolder: join(tmpdir(), `tollgate-chaos-logs-${seed}`),
+	onFault: (name) => console.log(`${((performance.now() - startedMs) / 1_000).toFixed(1).padStart(7)} s  ${name}`),
+});
+show(result);
+process.exit(result.findings.every((finding) => finding.broken.length === 0) ? 0 : 1);
+
+function show(chaos: ChaosResult): void {
+	const table = (title: string, counts: Readonly<Record<string, number>>) => {
+		console.log(`\n${title}`);
+		for (const [name, count] of Object.entries(counts).sort()) console.log(`${String(count).padStart(8)}  ${name}`);
+	};
+	table("faults", chaos.faults);
+	table("answers", chaos.answers);
+	table("endings", chaos.endings);
+	const sorted = [...chaos.closings].sort((a, b) => a - b);
+	const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]?.toFixed(1) ?? "-";
+	console.log(
+		`\n${chaos.requests} requests, ${chaos.tokens} tokens, charged ${chaos.chargedNanoUsd} and credited ${chaos.creditedNanoUsd} nano-dollars`,
+	);
+	console.log(`${sorted.length} revocations and suspensions: median ${at(0.5)} ms, longest ${at(1)} ms`);
+	console.log(`\nclaims (seed ${chaos.seed})`);
+	for (const { claim, checked, broken } of chaos.findings) {
+		console.log(`${broken.length === 0 ? "   holds" : "  BROKEN"}  ${claim} (${checked})`);
+		for (const example of broken.slice(0, 5)) console.log(`            ${example}`);
+		if (broken.length > 5) console.log(`            and ${broken.length - 5} more`);
+	}
+}

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+import type { Ask, Sent } from "./chat-client.ts";
+import { sendChat } from "./chat-client.ts";
+import type { CountingUpstream } from "./counting-upstream.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { Fleet } from "./fleet.ts";
+import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
+import { createRandom } from "./random.ts";
+import { costOf } from "./verdict.ts";
+
+/** Every request is the same one, so what it reserves and what it costs are known. */
+const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
+/** "echo:" and ten words come back; the prompt is ten words and three marks. */
+const CHARGE = costOf(13, 11);
+
+let database: TestDatabase;
+let upstream: CountingUpstream;
+let fleet: Fleet;
+
+beforeAll(async () => {
+	database = await createTestDatabase();
+	upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
+	fleet = await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url });
+}, 60_000);
+afterAll(async () => {
+	await fleet?.stop();
+	await upstream?.stop();
+	await database?.drop();
+}, 30_000);
+
+const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
+
+/** What one request reserves, as its own refusal says. */
+async function needOf(): Promise<number> {
+	const key = await fleet.key(await fleet.account(1));
+	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { "content-type": "application/json", authorization: `Bearer ${key.secret}` },
+		body: JSON.stringify({
+			model: "test-model",
+			stream: false,
+			max_tokens: ASK.maxTokens,
+			messages: [{ role: "user", content: Array.from({ length: ASK.words }, (_, at) => `word${at}`).join(" ") }],
+		}),
+	});
+	const body = (await response.json()) as { error: { message: string } };
+	expect(response.status).toBe(402);
+	return requiredOf(body.error.message);
+}
+
+function askOf(key: { id: string; secret: string }, member: number): Promise<Sent> {
+	return sendChat({ member, url: fleet.members[member]?.url as string }, key, ASK);
+}
+
+/** One after the other, each to a random instance, until the first refusal. */
+async function spendDown(key: { id: string; secret: string }, seed: number): Promise<{ served: number; last: Sent }> {
+	const random = createRandom(seed);
+	for (let served = 0; ; served++) {
+		const last = await askOf(key, Math.floor(random.between(0, 3)));
+		if (last.status !== 200) return { served, last };
+		if (served > 5_000) throw new Error("credit does not end");
+	}
+}
+
+describe("credit scattered over three instances", () => {
+	test("an account is spent down to the last request that it can pay for", async () => {
+		const need = await needOf();
+		expect(need).toBeGreaterThan(CHARGE);
+		const figures: string[] = [];
+		for (const [seed, credit] of [need, 20 * CHARGE, 97 * CHARGE + 3, 250 * CHARGE].entries()) {
+			const account = await fleet.account(Math.max(need, credit));
+			const key = await fleet.key(account);
+			const { served, last } = await spendDown(key, seed + 1);
+			expect([last.status, last.code]).toEqual([402, "insufficient_quota"]);
+			// Settled requests free what they did not use, so a request fits as long as the rest covers its bound.
+			const affordable = Math.floor((Math.max(need, credit) - need) / CHARGE) + 1;
+			figures.push(`${served}/${affordable}`);
+			expect(served).toBe(affordable);
+			await waitFor(
+				async () => (await accountBalance(fleet.hot, account)).spent === served * CHARGE,
+				"all usage to be known",
+			);
+			const balance = await accountBalance(fleet.hot, account);
+			expect(balance.available).toBeLessThan(need);
+			expect(balance.available + balance.spent).toBe(Math.max(need, credit) as typeof balance.available);
+		}
+		console.log(`requests served of those affordable: ${figures.join(", ")}`);
+	}, 60_000);
+
+	test("so is the cap of a key", async () => {
+		const need = await needOf();
+		const cap = need + 40 * CHARGE;
+		const key = await fleet.key(await fleet.account(), { capNanoUsd: nanoUsd(cap) });
+		const { served, last } = await spendDown(key, 7);
+		expect([last.status, last.code]).toEqual([402, "key_cap_exceeded"]);
+		expect(served).toBe(41);
+		await waitFor(async () => (await keyBalance(fleet.hot, key.id)).spent === served * CHARGE, "all usage to be known");
+	}, 30_000);
+
+	test("nothing is refused while idle slices elsewhere cover it, and asked at once nothing is overspent", async () => {
+		const need = await needOf();
+		const credit = need * 30;
+		const account = await fleet.account(credit);
+		const key = await fleet.key(account);
+		// Each instance has its slice by now.
+		for (let member = 0; member < 3; member++) expect((await askOf(key, member)).status).toBe(200);
+		let served = 3;
+		for (let round = 0; ; round++) {
+			const answers = await Promise.all(Array.from({ length: 9 }, (_, at) => askOf(key, (at + round) % 3)));
+			served += answers.filter((one) => one.status === 200).length;
+			const refused = answers.filter((one) => one.status !== 200);
+			for (const one of refused) expect([one.status, one.code]).toEqual([402, "insufficient_quota"]);
+			// Nine at once may hold more than there is; only a round that fits in any case must be served whole.
+			const left = credit - served * CHARGE;
+			if (left >= need * 18) expect(refused).toEqual([]);
+			if (answers.every((one) => one.status !== 200)) break;
+		}
+		expect(credit - served * CHARGE).toBeLessThan(need);
+		expect(served * CHARGE).toBeLessThanOrEqual(credit);
+		await waitFor(
+			async () => (await accountBalance(fleet.hot, account)).spent === served * CHARGE,
+			"all usage to be known",
+		);
+		expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
+	}, 60_000);
+});
+
+// The figures above rest on these rates.
+expect([NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN]).toEqual([1_000, 2_000]);

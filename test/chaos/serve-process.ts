@@ -1,0 +1,125 @@
+import { createWriteStream } from "node:fs";
+import { MAIN } from "../cli/run-cli.ts";
+
+/** One `serve` as a process of its own. */
+export interface ServeProcess {
+	readonly pid: number;
+	readonly url: string;
+	/** The last lines of its log, parsed; workers write to the same one. */
+	readonly lines: readonly LogLine[];
+	kill(signal: NodeJS.Signals): void;
+	/** The next line, from `from` on, that `matches`. Rejects at the process's end or after the deadline. */
+	logged(matches: (line: LogLine) => boolean, what: string, from?: number): Promise<LogLine>;
+	readonly exited: Promise<number>;
+	hasExited(): boolean;
+}
+
+export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
+
+const LINES_MAX = 5_000;
+const WAIT_MS = 20_000;
+
+/**
+ * Starts `serve` and waits for `ready` (default: it listens). Rejects if it ends before. `logPath`: where all that it
+ * writes is kept.
+ */
+export async function startServe(
+	env: Readonly<Record<string, string>>,
+	options: { logPath?: string; ready?: string } = {},
+): Promise<ServeProcess> {
+	const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+		cwd: import.meta.dir,
+		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ...env },
+		stdio: ["ignore", "ignore", "pipe"],
+	});
+	const lines: LogLine[] = [];
+	const watchers = new Set<() => void>();
+	let url = "";
+	let ended = false;
+	const file = options.logPath === undefined ? undefined : createWriteStream(options.logPath, { flags: "a" });
+	const read = (async () => {
+		let rest = "";
+		const decoder = new TextDecoder();
+		for await (const chunk of child.stderr) {
+			file?.write(chunk);
+			const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+			rest = parts.pop() ?? "";
+			for (const part of parts) note(part);
+		}
+	})();
+	const exited = child.exited.then(async (code) => {
+		await read;
+		file?.end();
+		ended = true;
+		for (const watcher of watchers) watcher();
+		return code;
+	});
+
+	function note(part: string): void {
+		const line: LogLine = part.startsWith("{") ? JSON.parse(part) : { level: "raw", message: part };
+		if (line.message === "listening") url = String(line.url);
+		lines.push(line);
+		if (lines.length > LINES_MAX) lines.splice(0, LINES_MAX / 2);
+		for (const watcher of watchers) watcher();
+	}
+
+	const logged: ServeProcess["logged"] = (matches, what, from = 0) =>
+		new Promise((resolve, reject) => {
+			const stop = () => {
+				clearTimeout(timer);
+				watchers.delete(look);
+			};
+			const fail = (why: string) => {
+				stop();
+				const tail = lines.slice(-8).map((line) => JSON.stringify(line).slice(0, 400));
+				reject(new Error(`${why} before it logged ${what}:\n${tail.join("\n")}`));
+			};
+			const timer = setTimeout(() => fail(`${WAIT_MS} ms passed`), WAIT_MS);
+			const look = () => {
+				const found = lines.slice(from).find(matches);
+				if (found !== undefined) {
+					stop();
+					resolve(found);
+				} else if (ended) fail("the process ended");
+			};
+			watchers.add(look);
+			look();
+		});
+
+	const served: ServeProcess = {
+		pid: child.pid,
+		get url() {
+			return url;
+		},
+		lines,
+		kill: (signal) => {
+			if (!ended) child.kill(signal);
+		},
+		logged,
+		exited,
+		hasExited: () => ended,
+	};
+	const ready = options.ready ?? "listening";
+	try {
+		await logged((line) => line.message === ready, `"${ready}"`);
+	} catch (error) {
+		child.kill("SIGKILL");
+		await exited;
+		throw error;
+	}
+	return served;
+}
+
+/** Below the ports that the system gives to outgoing connections, so that nobody takes it while its owner is away. */
+export function quietPort(): number {
+	for (let attempt = 0; attempt < 100; attempt++) {
+		const port = 15_000 + Math.floor(Math.random() * 15_000);
+		try {
+			Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
+			return port;
+		} catch {
+			// Taken: another one.
+		}
+	}
+	throw new Error("no free port was found");
+}

@@ -1,0 +1,222 @@
+import { keyBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { Sent } from "./chat-client.ts";
+import { uuidOf } from "./chat-client.ts";
+import type { Arrival } from "./counting-upstream.ts";
+import type { Fleet } from "./fleet.ts";
+import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
+import type { Load } from "./load.ts";
+import { balanceOf } from "./load.ts";
+
+/** One claim about the books, how many facts it was checked on, and where it does not hold. */
+export interface Finding {
+	readonly claim: string;
+	readonly checked: number;
+	readonly broken: readonly string[];
+}
+
+interface UsageRow {
+	request_id: string;
+	account_id: string;
+	key_id: string;
+	basis: string;
+	ending: string;
+	charged: number;
+	off: number;
+	reserved: number;
+	credited: number;
+	admitted_ms: number;
+	count: number;
+}
+
+/** The gateway may let so many output tokens out ahead of its journal. */
+const QUANTUM_TOKENS = 64;
+
+export const costOf = (prompt: number, completion: number) =>
+	prompt * NANO_USD_A_PROMPT_TOKEN + completion * NANO_USD_AN_OUTPUT_TOKEN;
+
+/**
+ * Holds four counts against each other, all of them made by different parties: the upstream's, the clients', the
+ * ledger's rows and the balances. All instances have been stopped.
+ */
+export async function judge(fleet: Fleet, load: Load, arrivals: readonly Arrival[]): Promise<Finding[]> {
+	const rows = await usageRows(fleet);
+	const byId = new Map(rows.map((row) => [row.request_id, row]));
+	const served = new Map<string, Arrival[]>();
+	for (const arrival of arrivals) {
+		const uuid = uuidOf(arrival.requestId) ?? "none";
+		served.set(uuid, [...(served.get(uuid) ?? []), arrival]);
+	}
+	return [
+		...ofRequests(load.sent, byId, served),
+		...ofRows(rows, served),
+		ofClosed(rows, load),
+		...(await ofBudgets(fleet, load, rows)),
+		...(await ofBooks(fleet)),
+	];
+}
+
+async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
+	const rows = await fleet.sql<Record<keyof UsageRow, string>[]>`
+		select u.request_id, u.account_id, u.key_id, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
+			u.reserved_nano_usd as reserved, coalesce(l.amount_nano_usd, 0) as credited,
+			extract(epoch from u.admitted_at) * 1000 as admitted_ms, 1 as count
+		from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id`;
+	return rows.map((row) => ({
+		...row,
+		charged: Number(row.charged),
+		off: Number(row.off),
+		reserved: Number(row.reserved),
+		credited: Number(row.credited),
+		admitted_ms: Number(row.admitted_ms),
+		count: 1,
+	}));
+}
+
+function finding<T>(claim: string, facts: readonly T[], problem: (fact: T) => string | undefined): Finding {
+	const broken = facts.map(problem).filter((text) => text !== undefined);
+	return { claim, checked: facts.length, broken };
+}
+
+function ofRequests(
+	sent: readonly Sent[],
+	rows: ReadonlyMap<string, UsageRow>,
+	served: ReadonlyMap<string, Arrival[]>,
+): Finding[] {
+	const whole = sent.filter((one) => one.complete);
+	const touched = sent.filter((one) => one.tokens > 0);
+	return [
+		finding("a complete answer is charged to the nano-dollar what the upstream counted", whole, (one) => {
+			const row = rows.get(one.uuid ?? "");
+			// A request that failed before its first token is sent again: the last one answered.
+			const arrival = served.get(one.uuid ?? "")?.at(-1);
+			if (!row || !arrival) return `${one.uuid}: row ${!!row}, arrival ${!!arrival}`;
+			const cost = costOf(arrival.prompt, arrival.sent);
+			const right = row.charged === cost && row.credited === 0 && row.off === 0 && row.basis === "exact";
+			return right ? undefined : `${one.uuid}: cost ${cost}, row ${JSON.stringify(row)}`;
+		}),
+		finding("the usage that a client was told is what it was charged", whole, (one) => {
+			const charged = rows.get(one.uuid ?? "")?.charged ?? -1;
+			return one.usage && Math.round(one.usage.cost * 1e9) === charged ? undefined : `${one.uuid}: ${charged}`;
+		}),
+		finding("every request that gave its client a token has its usage record", touched, (one) =>
+			rows.has(one.uuid ?? "") ? undefined : `${one.uuid} (${one.tokens} tokens, ${one.code ?? "no code"})`,
+		),
+		finding("what reached a client was charged or written off, not given away", touched, (one) => {
+			const row = rows.get(one.uuid ?? "");
+			const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
+			const least = costOf(prompt, one.tokens);
+			return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
+		}),
+		finding(
+			"a refusal costs nothing",
+			sent.filter((one) => one.status >= 400),
+			(one) => {
+				const row = rows.get(one.uuid ?? "");
+				return row === undefined || row.charged === 0 ? undefined : `${one.uuid}: ${JSON.stringify(row)}`;
+			},
+		),
+	];
+}
+
+function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]>): Finding[] {
+	const ids = new Set(rows.map((row) => row.request_id));
+	const generated = (row: UsageRow) =>
+		Math.max(0, ...(served.get(row.request_id) ?? []).map((arrival) => costOf(arrival.prompt, arrival.sent)));
+	return [
+		finding("every request that reached the upstream has its usage record", [...served.keys()], (uuid) =>
+			ids.has(uuid) ? undefined : uuid,
+		),
+		finding(
+			"an interrupted request is charged no more than the upstream generated",
+			rows.filter((row) => row.basis !== "recovered"),
+			(row) =>
+				row.charged <= generated(row) ? undefined : `${row.charged} > ${generated(row)} ${JSON.stringify(row)}`,
+		),
+		finding(
+			"a recovered request is charged one quantum more at most, and credited the difference",
+			rows.filter((row) => row.basis === "recovered"),
+			(row) => {
+				const most = generated(row);
+				const within = row.charged <= most + costOf(0, QUANTUM_TOKENS) && row.charged - row.credited <= most;
+				return within ? undefined : `${most} generated, ${JSON.stringify(row)}`;
+			},
+		),
+		finding("nothing was written off", rows, (row) => (row.off === 0 ? undefined : JSON.stringify(row))),
+	];
+}
+
+function ofClosed(rows: readonly UsageRow[], load: Load): Finding {
+	return finding("nothing was admitted after a revocation or suspension had returned", load.closed, (one) => {
+		const late = rows.find(
+			(row) =>
+				(row.key_id === one.subject || row.account_id === one.subject) &&
+				// The record has whole milliseconds.
+				row.admitted_ms > one.fromMs + 1 &&
+				row.admitted_ms < one.untilMs - 1,
+		);
+		return late
+			? `${one.subject}: ${(late.admitted_ms - one.fromMs).toFixed(1)} ms later, ${late.request_id}`
+			: undefined;
+	});
+}
+
+async function ofBudgets(fleet: Fleet, load: Load, rows: readonly UsageRow[]): Promise<Finding[]> {
+	const spent = new Map<string, number>();
+	const credited = new Map<string, number>();
+	for (const row of rows) {
+		for (const id of [row.account_id, row.key_id]) spent.set(id, (spent.get(id) ?? 0) + row.charged);
+		credited.set(row.account_id, (credited.get(row.account_id) ?? 0) + row.credited);
+	}
+	const balances = new Map<string, Awaited<ReturnType<typeof balanceOf>>>();
+	for (const account of load.accounts.keys()) balances.set(account, await balanceOf(fleet, account));
+	const held = new Map<string, number>();
+	for (const { id } of load.keys) held.set(id, (await keyBalance(fleet.hot, id)).held);
+	return [
+		finding("no account has spent more than its credit", [...load.accounts], ([account, credit]) => {
+			const total = spent.get(account) ?? 0;
+			return total <= credit + (credited.get(account) ?? 0) ? undefined : `${account}: ${total} of ${credit}`;
+		}),
+		finding(
+			"no key has spent more than its cap",
+			load.keys.filter((key) => key.cap !== undefined),
+			(key) =>
+				(spent.get(key.id) ?? 0) <= (key.cap ?? 0) ? undefined : `${key.id}: ${spent.get(key.id)} of ${key.cap}`,
+		),
+		finding(
+			"at rest nothing is held, and spent and available make up the credit",
+			[...load.accounts],
+			([account, credit]) => {
+				const balance = balances.get(account);
+				const sum = credit + (credited.get(account) ?? 0);
+				const right =
+					balance?.held === 0 &&
+					balance.spent === (spent.get(account) ?? 0) &&
+					balance.spent + balance.available === sum;
+				return right ? undefined : `${account}: ${JSON.stringify(balance)} of ${sum}`;
+			},
+		),
+		finding("at rest nothing of a key's cap is held", [...held], ([id, amount]) => (amount === 0 ? undefined : id)),
+	];
+}
+
+async function ofBooks(fleet: Fleet): Promise<Finding[]> {
+	const { checks } = await reconcile(fleet.hot);
+	const open = await fleet.sql`select budget_id, instance_id, epoch from lease where state = 'open'`;
+	const running = await fleet.sql`
+		select id, epoch, state from instance where state in ('live', 'dead') or (state = 'joining' and lease_until > clock_timestamp())`;
+	const reservations = await fleet.sql`select request_id from reservation`;
+	const left = fleet.members.flatMap((member) => member.journals());
+	const none = (claim: string, list: readonly unknown[]): Finding => ({
+		claim,
+		checked: 1,
+		broken: list.map((one) => JSON.stringify(one)),
+	});
+	return [
+		finding("the books reconcile", checks, (check) => (check.ok ? undefined : `${check.name}: ${check.detail}`)),
+		none("all leases are closed", [...open]),
+		none("no instance is live or waits for its recovery", [...running]),
+		none("no request is shown as running", [...reservations]),
+		none("no journal is left", left),
+	];
+}

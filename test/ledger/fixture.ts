@@ -1,0 +1,94 @@
+import type { Clock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
+import { createJournal } from "../../src/ledger/journal.ts";
+import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
+import type { Outcome } from "../../src/ledger/ledger.ts";
+import { NOTHING_USED } from "../../src/ledger/ledger.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+/** A request as the ledger gets it. */
+export function admitted(account: string, key: string, id = newUuid()): Omit<AdmittedEvent, "reserved"> {
+	return { id, account, key, model: "m", card: "card", endpoint: "chat", streamed: true, at: 1_700_000_000_000 };
+}
+
+export function settledEvent(
+	account: string,
+	key: string,
+	charged: number,
+	more: Partial<SettledEvent> = {},
+): SettledEvent {
+	return {
+		...admitted(account, key),
+		reserved: nanoUsd(Math.max(charged, 1)),
+		charged: nanoUsd(charged),
+		off: nanoUsd(0),
+		basis: "exact",
+		ending: "finished",
+		status: 200,
+		prompt: 1,
+		cached: 0,
+		completion: 1,
+		reasoning: 0,
+		units: 0,
+		replica: "r1",
+		first: 12.5,
+		ms: 30,
+		...more,
+	};
+}
+
+export function outcome(cost: number): Outcome {
+	return {
+		...NOTHING_USED,
+		costNanoUsd: nanoUsd(cost),
+		basis: "exact",
+		ending: "finished",
+		status: 200,
+		replica: "r1",
+		first: 5,
+		ms: 10,
+	};
+}
+
+export const usd = (amount: number): NanoUsd => nanoUsd(amount);
+
+/** An account with credit and one key; a null cap is none. */
+export async function makeAccount(
+	db: TestDatabase,
+	account: string,
+	credit: number,
+	keys: Readonly<Record<string, number | null>>,
+): Promise<void> {
+	await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${account}, 'account', ${account}, 0)`;
+	if (credit > 0) {
+		await db.sql`select ledger_book(${newUuid()}, ${account}, 'adjustment', ${credit}, ${`opening:${account}`}, 'test', '', false)`;
+	}
+	for (const [key, cap] of Object.entries(keys)) {
+		await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${key}, 'key', ${account}, ${cap})`;
+	}
+}
+
+/** Joins and goes live without a member, for tests of the statements themselves. */
+export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Promise<number> {
+	const [row] = await db.sql`select instance_join(${id}, ${ttlMs}) as epoch`;
+	const [clock] = await db.sql`select seq from control_clock where id = 1`;
+	await db.sql`select instance_go_live(${id}, ${row?.epoch}, ${clock?.seq}, ${ttlMs})`;
+	return Number(row?.epoch);
+}
+
+export function openTestJournal(
+	disk: JournalDisk,
+	clock: Clock,
+	options: { syncs?: boolean; segmentBytesMax?: number },
+) {
+	const failures: unknown[] = [];
+	const journal = createJournal(
+		{ disk, clock, log: silentLog, onSyncFailed: (error) => failures.push(error) },
+		{ syncs: options.syncs ?? false, segmentBytesMax: options.segmentBytesMax },
+	);
+	return { journal, failures };
+}

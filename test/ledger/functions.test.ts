@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
+
+let db: TestDatabase;
+beforeAll(async () => {
+	db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+
+const storeOf = (id: string) => createPgLedgerStore({ hot: db.hot, clock: systemClock }, id, 1);
+const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
+	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
+
+test("concurrent repetitions of a grant take its amount once", async () => {
+	await makeAccount(db, "g", 1_000, {});
+	await goLive(db, "g");
+	const request = { op: newUuid(), budget: "g", want: usd(300), min: usd(300), again: true };
+	const replies = await repeat(8, () => storeOf("g").grant([request]));
+	expect(new Set(replies.map(([reply]) => reply?.amount))).toEqual(new Set([usd(300)]));
+	const [row] = await db.sql`select drawn_nano_usd as drawn from budget where id = 'g'`;
+	expect(Number(row?.drawn)).toBe(300);
+});
+
+test("concurrent repetitions of a flush, in any cut, count each settlement once", async () => {
+	await makeAccount(db, "f", 100_000, { "f-key": null });
+	await goLive(db, "f");
+	const store = storeOf("f");
+	const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(40_000), min: usd(40_000), again: false });
+	await store.grant([ask("f"), ask("f-key")]);
+	const events = Array.from({ length: 200 }, (_, n) => JSON.stringify(settledEvent("f", "f-key", n)));
+	await repeat(12, async (n) => {
+		const cut = n % 3 === 0 ? events : n % 3 === 1 ? events.slice(0, 100).reverse() : events.slice(50);
+		await store.flush(`[${cut.join(",")}]`, `[${events.slice(0, 20).join(",")}]`);
+	});
+	const rows = await db.sql`select settled_nano_usd as settled from lease where instance_id = 'f'`;
+	expect(rows.map((row) => Number(row.settled))).toEqual([19_900, 19_900]);
+	expect((await db.sql`select 1 from reservation where instance_id = 'f'`).length).toBe(0);
+});
+
+test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
+	const accounts = Array.from({ length: 6 }, (_, n) => `d${n}`);
+	for (const account of accounts) await makeAccount(db, account, 1_000_000, {});
+	const ids = ["d-1", "d-2", "d-3", "d-4"];
+	for (const id of ids) await goLive(db, id);
+	const shuffled = (n: number) =>
+		[...accounts.slice(n % 6), ...accounts.slice(0, n % 6)].toSorted(() => (n % 2 ? 1 : -1));
+	await repeat(120, async (n) => {
+		const store = storeOf(ids[n % 4] as string);
+		const budgets = shuffled(n);
+		const ops = budgets.map((budget) => ({ op: newUuid(), budget, want: usd(100), min: usd(1), again: false }));
+		await store.grant(ops);
+		const events = budgets.map((account) => JSON.stringify(settledEvent(account, "none", 10)));
+		await Promise.all([
+			store.flush(`[${events.join(",")}]`, "[]"),
+			store.giveBack(budgets.map((budget) => ({ op: newUuid(), budget, amount: usd(5) }))),
+			store.grant(budgets.map((budget) => ({ op: newUuid(), budget, want: usd(50), min: usd(1), again: false }))),
+		]);
+	});
+	const [row] = await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%'`;
+	expect(Number(row?.settled)).toBe(120 * 6 * 10);
+});
+
+test("a close beside late grants, returns and flushes leaves the books in order", async () => {
+	await makeAccount(db, "c", 10_000, { "c-key": 5_000 });
+	for (let round = 0; round < 8; round++) {
+		const id = `c-${round}`;
+		await goLive(db, id);
+		const store = storeOf(id);
+		const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(200), min: usd(1), again: false });
+		await store.grant([ask("c"), ask("c-key")]);
+		const event = JSON.stringify(settledEvent("c", "c-key", 20));
+		const settle = async () => {
+			if ((await store.flush(`[${event}]`, "[]")) === "late") await store.settleLate(event);
+		};
+		await Promise.all([
+			store.close(),
+			store.close(),
+			settle(),
+			settle(),
+			store.giveBack([{ op: newUuid(), budget: "c", amount: usd(30) }]),
+			store.grant([ask("c")]).catch(() => {}),
+		]);
+		await settle();
+	}
+	const [row] = await db.sql`select sum(charged_nano_usd) as charged, count(*) from usage_event where account_id = 'c'`;
+	expect([Number(row?.charged), Number(row?.count)]).toEqual([160, 8]);
+	const [budget] = await db.sql`select drawn_nano_usd as drawn from budget where id = 'c'`;
+	expect(Number(budget?.drawn)).toBe(160);
+});
+
+test("a late settlement takes what is available and writes the rest off", async () => {
+	await makeAccount(db, "l", 100, { "l-key": 60 });
+	await goLive(db, "l");
+	const store = storeOf("l");
+	await store.close();
+	const event = JSON.stringify(settledEvent("l", "l-key", 90));
+	await repeat(4, () => store.settleLate(event));
+	const [usage] =
+		await db.sql`select charged_nano_usd as charged, written_off_nano_usd as off from usage_event where account_id = 'l'`;
+	expect([Number(usage?.charged), Number(usage?.off)]).toEqual([60, 30]);
+	const budgets =
+		await db.sql`select id, drawn_nano_usd as drawn, written_off_nano_usd as off from budget where account_id = 'l' order by id`;
+	expect(budgets.map((row) => [row.id, Number(row.drawn), Number(row.off)])).toEqual([
+		["l", 60, 30],
+		["l-key", 60, 0],
+	]);
+});
+
+test("one reference is booked once, however often and for whomever it is tried at the same moment", async () => {
+	await makeAccount(db, "b1", 0, {});
+	await makeAccount(db, "b2", 0, {});
+	const results = await repeat(10, async (n) => {
+		const [row] = await db.hot<{ seq: string | null }>`
+			select ledger_book(${newUuid()}, ${`b${(n % 2) + 1}`}, 'top_up', 50, 'ref-1', 'test', '', false) as seq`;
+		return row?.seq ?? null;
+	});
+	expect(results.filter((seq) => seq !== null).length).toBe(1);
+	const [row] = await db.sql`select sum(limit_nano_usd) as sum from budget where id in ('b1', 'b2')`;
+	expect(Number(row?.sum)).toBe(50);
+});
+
+test("no statement of this file has put the books out of order", async () => {
+	const { checks } = await reconcile(db.hot);
+	const broken = checks.filter(({ ok, name }) => !ok && !name.includes("top-up") && !name.includes("has its lease"));
+	expect(broken).toEqual([]);
+});

@@ -1,0 +1,22 @@
+/**
+ * Appends records until it is killed. Each id is printed, with a synchronous write, only after its record was
+ * acknowledged by the journal: whatever the parent has read must be found again.
+ */
+import { writeSync } from "node:fs";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
+import { admitted, openTestJournal, settledEvent } from "./fixture.ts";
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error("usage: journal-child FOLDER");
+const disk = openJournalDisk(folder, { create: true });
+const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 64 * 1024 });
+
+for (;;) {
+	const id = newUuid();
+	journal.admit(JSON.stringify({ ...admitted("a", "k", id), reserved: 10 }));
+	writeSync(1, `admit ${id}\n`);
+	journal.settle(JSON.stringify(settledEvent("a", "k", 5, { id })));
+	writeSync(1, `settle ${id}\n`);
+}

@@ -1,0 +1,263 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
+import { DiskFull, openJournalDisk } from "../../src/ledger/journal-disk.ts";
+import { decodeRecords, encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
+import { replayJournal } from "../../src/ledger/recovery.ts";
+import { manualClock } from "../keys/manual-clock.ts";
+import { admitted, openTestJournal, settledEvent } from "./fixture.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const folder = () => join(root, newUuid());
+const admit = (id: string) => JSON.stringify({ ...admitted("a", "k", id), reserved: 100 });
+const settle = (id: string, charged = 5) => JSON.stringify(settledEvent("a", "k", charged, { id }));
+const progress = (id: string, delivered: number, bound: number) =>
+	JSON.stringify({ id, delivered, bound, prompt: 1, completion: 1 });
+
+test("records that were acknowledged survive kill -9 of the process", async () => {
+	const path = folder();
+	const child = Bun.spawn([process.execPath, join(import.meta.dir, "journal-child.ts"), path], {
+		stdout: "pipe",
+		stderr: "inherit",
+	});
+	let output = "";
+	const decoder = new TextDecoder();
+	for await (const chunk of child.stdout) {
+		output += decoder.decode(chunk, { stream: true });
+		if (output.length > 400_000 && !child.killed) child.kill("SIGKILL");
+	}
+	await child.exited;
+	const lines = output.split("\n").slice(0, -1);
+	expect(lines.length).toBeGreaterThan(5_000);
+	const replay = replayJournal(openJournalDisk(path, { create: false }), 0);
+	const settled = new Set(replay.settled.map((json) => (JSON.parse(json) as { id: string }).id));
+	const known = new Set([...settled, ...replay.recovered.map(({ event }) => event.id)]);
+	const missing = lines.filter((line) => {
+		const [kind, id] = line.split(" ") as [string, string];
+		return kind === "settle" ? !settled.has(id) : !known.has(id);
+	});
+	expect(missing).toEqual([]);
+});
+
+/** Three records: a settled request, and one that is open with a progress record. */
+function writeThree(path: string): { name: string; bytes: Uint8Array; ends: number[] } {
+	const disk = openJournalDisk(path, { create: true });
+	const { journal } = openTestJournal(disk, systemClock, {});
+	const ends: number[] = [];
+	const name = "00000001.log";
+	const size = () => ends.push(readFileSync(join(path, name)).length);
+	journal.admit(admit("1"));
+	size();
+	journal.settle(settle("1"));
+	size();
+	journal.admit(admit("2"));
+	size();
+	journal.close();
+	return { name, bytes: readFileSync(join(path, name)), ends };
+}
+
+test("a tail torn at any byte ends the replay at the last whole record", () => {
+	const path = folder();
+	const { name, bytes, ends } = writeThree(path);
+	for (let length = bytes.length; length >= 0; length--) {
+		truncateSync(join(path, name), length);
+		const whole = ends.filter((end) => end <= length).length;
+		const replay = replayJournal(openJournalDisk(path, { create: false }), 0);
+		expect([replay.settled.length, replay.recovered.length]).toEqual(
+			[
+				[0, 0],
+				[0, 1],
+				[1, 0],
+				[1, 1],
+			][whole] as number[],
+		);
+		expect(replay.damagedBytes).toBe(length - (whole === 0 ? 0 : (ends[whole - 1] as number)));
+	}
+});
+
+test("any flipped bit ends the replay there and nothing before it is lost", () => {
+	const path = folder();
+	const { name, bytes, ends } = writeThree(path);
+	for (let bit = 0; bit < bytes.length * 8; bit++) {
+		const damaged = Uint8Array.from(bytes);
+		damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7));
+		const { records, intactBytes } = decodeRecords(damaged);
+		const before = ends.filter((end) => end <= bit >> 3).length;
+		expect(records.length).toBe(before);
+		expect(intactBytes).toBe(before === 0 ? 0 : (ends[before - 1] as number));
+	}
+	writeFileSync(join(path, name), new Uint8Array(bytes.length));
+	expect(replayJournal(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
+});
+
+test("a record longer than the buffer is refused, not cut off", () => {
+	const target = Buffer.alloc(1024);
+	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");
+});
+
+test("segments are removed from the oldest on, only when Postgres has all that they opened", () => {
+	const path = folder();
+	const disk = openJournalDisk(path, { create: true });
+	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
+	const first = journal.admit(admit("1"));
+	const second = journal.admit(admit("2"));
+	const third = journal.admit(admit("3"));
+	expect([first, second, third]).toEqual([1, 2, 3]);
+	// The settlement of the first request stands in the third segment, behind a second one that owes nothing.
+	journal.settle(settle("1"));
+	journal.acknowledge(second);
+	expect(disk.list()).toEqual(["00000001.log", "00000002.log", "00000003.log"]);
+	journal.acknowledge(first);
+	expect(disk.list()).toEqual(["00000003.log"]);
+	journal.acknowledge(third);
+	expect(disk.list()).toEqual(["00000003.log"]);
+	journal.destroy();
+	expect(disk.list()).toEqual([]);
+});
+
+test("a settlement in a later segment outlives that segment's own requests until it is acknowledged", () => {
+	const path = folder();
+	const disk = openJournalDisk(path, { create: true });
+	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
+	journal.admit(admit("long"));
+	const second = journal.admit(admit("short"));
+	journal.progress(progress("long", 10, 20));
+	journal.settle(settle("long", 77));
+	journal.admit(admit("next"));
+	journal.acknowledge(second);
+	const replay = replayJournal(disk, 0);
+	expect(replay.settled.map((json) => (JSON.parse(json) as { charged: number }).charged)).toEqual([77]);
+	journal.close();
+});
+
+/** A disk that can be told to be full, and whose syncs the test finishes itself. */
+function scriptedDisk() {
+	const files = new Map<string, number>();
+	const syncs: { name: string; bytes: number; resolve: () => void; reject: (error: Error) => void }[] = [];
+	const state = { room: Number.POSITIVE_INFINITY, reserve: 1_000, closed: [] as string[] };
+	const disk: JournalDisk = {
+		list: () => [...files.keys()],
+		read: () => new Uint8Array(),
+		create(name): JournalFile {
+			files.set(name, 0);
+			return {
+				append(bytes) {
+					if (bytes.length > state.room) throw new DiskFull("full");
+					state.room -= bytes.length;
+					files.set(name, (files.get(name) ?? 0) + bytes.length);
+				},
+				sync: () =>
+					new Promise((resolve, reject) => syncs.push({ name, bytes: files.get(name) ?? 0, resolve, reject })),
+				close: () => state.closed.push(name),
+			};
+		},
+		remove: (name) => files.delete(name),
+		destroy: () => files.clear(),
+		freeReserve() {
+			if (state.reserve === 0) return false;
+			state.room += state.reserve;
+			state.reserve = 0;
+			return true;
+		},
+		keepReserve() {
+			if (state.room < 1_000) return false;
+			state.room -= 1_000;
+			state.reserve = 1_000;
+			return true;
+		},
+	};
+	return { disk, state, syncs, files };
+}
+
+test("a full disk refuses new requests, still settles running ones, and admits again when there is room", () => {
+	const { disk, state } = scriptedDisk();
+	const clock = manualClock();
+	const { journal } = openTestJournal(disk, clock, {});
+	journal.admit(admit("1"));
+	state.room = 10;
+	expect(() => journal.admit(admit("2"))).toThrow(DiskFull);
+	expect(journal.isFull()).toBe(true);
+	journal.progress(progress("1", 1, 2));
+	journal.settle(settle("1"));
+	clock.advance(2_000);
+	expect(journal.isFull()).toBe(true);
+	expect(() => journal.admit(admit("3"))).toThrow(DiskFull);
+	state.room = 5_000;
+	expect(journal.isFull()).toBe(true);
+	clock.advance(1_000);
+	expect(journal.isFull()).toBe(false);
+	expect(journal.admit(admit("4"))).toBe(1);
+});
+
+test("durable() waits for a sync that began after the append, never for one that was under way", async () => {
+	const { disk, syncs } = scriptedDisk();
+	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
+	const done: string[] = [];
+	journal.admit(admit("1"));
+	void journal.durable().then(() => done.push("1"));
+	journal.admit(admit("2"));
+	void journal.durable().then(() => done.push("2"));
+	journal.admit(admit("3"));
+	void journal.durable().then(() => done.push("3"));
+	expect(syncs.length).toBe(1);
+	const oneRecord = syncs[0]?.bytes;
+	syncs[0]?.resolve();
+	await Bun.sleep(0);
+	expect(done).toEqual(["1"]);
+	expect(syncs.length).toBe(2);
+	expect(syncs[1]?.bytes).toBe(3 * (oneRecord as number));
+	syncs[1]?.resolve();
+	await Bun.sleep(0);
+	expect(done).toEqual(["1", "2", "3"]);
+});
+
+test("durable() covers every segment that was written since the last sync", async () => {
+	const { disk, syncs } = scriptedDisk();
+	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
+	for (const id of ["1", "2", "3", "4"]) journal.admit(admit(id));
+	void journal.durable();
+	expect(syncs.map(({ name }) => name)).toEqual(["00000001.log", "00000002.log", "00000003.log", "00000004.log"]);
+});
+
+test("a segment that is removed during a sync is closed after it", async () => {
+	const { disk, state, syncs } = scriptedDisk();
+	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
+	const first = journal.admit(admit("1"));
+	journal.admit(admit("2"));
+	const durable = journal.durable();
+	journal.acknowledge(first);
+	expect(state.closed).toEqual([]);
+	for (const sync of syncs) sync.resolve();
+	await durable;
+	expect(state.closed).toEqual(["00000001.log"]);
+	expect(failures).toEqual([]);
+});
+
+test("a failed sync is reported and never retried", async () => {
+	const { disk, syncs } = scriptedDisk();
+	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
+	journal.admit(admit("1"));
+	const first = journal.durable();
+	syncs[0]?.reject(new Error("EIO"));
+	await expect(first).rejects.toThrow("EIO");
+	await expect(journal.durable()).rejects.toThrow("EIO");
+	expect(syncs.length).toBe(1);
+	expect(failures.length).toBe(1);
+});
+
+test("on a real disk durable() resolves after fdatasync", async () => {
+	const disk = openJournalDisk(folder(), { create: true });
+	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
+	journal.admit(admit("1"));
+	await Promise.all([journal.durable(), journal.durable()]);
+	journal.settle(settle("1"));
+	await journal.durable();
+	journal.destroy();
+	expect(failures).toEqual([]);
+});

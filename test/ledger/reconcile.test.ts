@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
+
+let db: TestDatabase;
+
+beforeAll(async () => {
+	db = await createTestDatabase();
+	await makeAccount(db, "acc", 10_000, { key: 5_000 });
+	await goLive(db, "i");
+	const store = createPgLedgerStore({ hot: db.hot, clock: systemClock }, "i", 1);
+	const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(1_000), min: usd(1_000), again: false });
+	await store.grant([ask("acc"), ask("key")]);
+	const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
+	await store.flush(JSON.stringify([settledEvent("acc", "key", 100)]), JSON.stringify([open]));
+	await store.giveBack([{ op: newUuid(), budget: "acc", amount: usd(300) }]);
+});
+afterAll(() => db.drop());
+
+const broken = async () => (await reconcile(db.hot)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
+
+test("sound books pass every check", async () => {
+	expect(await broken()).toEqual([]);
+});
+
+/** Each corruption and the check that must name it, among others perhaps. */
+const corruptions: [string, string][] = [
+	[
+		"an account's credit is the sum of its ledger entries",
+		"update budget set limit_nano_usd = limit_nano_usd + 1 where id = 'acc'",
+	],
+	["an account's credit is the sum of its ledger entries", "delete from ledger_entry"],
+	[
+		"a budget's drawn amount is what its leases hold and have spent",
+		"update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = 'key'",
+	],
+	["a budget's drawn amount is what its leases hold and have spent", "delete from lease where budget_id = 'key'"],
+	["no budget is overdrawn", "update budget set limit_nano_usd = 5 where id = 'acc'"],
+	[
+		"granted and returned amounts are the sums of their operations",
+		"update lease_op set amount_nano_usd = amount_nano_usd + 1 where kind = 'return'",
+	],
+	[
+		"granted and returned amounts are the sums of their operations",
+		"update lease set granted_nano_usd = granted_nano_usd + 1",
+	],
+	[
+		"a lease's settled amount is the sum of its charges",
+		"update lease set settled_nano_usd = settled_nano_usd - 1 where budget_id = 'key'",
+	],
+	[
+		"a lease's settled amount is the sum of its charges",
+		"update usage_event set charged_nano_usd = charged_nano_usd - 1",
+	],
+	["every charge has its lease", "update usage_event set epoch = 9"],
+	["no lease is open whose instance has left", "update instance set state = 'left'"],
+	[
+		"no settled request is still shown as running",
+		"update reservation set request_id = (select request_id from usage_event)",
+	],
+	[
+		"every confirmed top-up is booked once, and no other",
+		"insert into top_up (id, account_id, amount_nano_usd, method, reference, state) values ('t', 'acc', 5, 'transfer', 'r', 'confirmed')",
+	],
+	[
+		"every confirmed top-up is booked once, and no other",
+		"insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor) values ('e', 'acc', 'top_up', 5, 'topup:none', 'x')",
+	],
+];
+
+for (const [name, statement] of corruptions) {
+	test(`finds: ${statement}`, async () => {
+		// All in one transaction that is rolled back, so that the next corruption meets sound books.
+		const found: string[] = [];
+		const undo = new Error("undo");
+		await db.sql
+			.begin(async (transaction) => {
+				await transaction.unsafe(statement);
+				const hot = ((strings: TemplateStringsArray, ...values: string[]) => transaction(strings, ...values)) as never;
+				found.push(...(await reconcile(hot)).checks.filter(({ ok }) => !ok).map((check) => check.name));
+				throw undo;
+			})
+			.catch((error) => {
+				if (error !== undo) throw error;
+			});
+		expect(found).toContain(name);
+		expect(await broken()).toEqual([]);
+	});
+}

@@ -1,0 +1,304 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/fault.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import type { Slices } from "../../src/ledger/slices.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import { NotLive } from "../../src/ledger/store.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { goLive, makeAccount, usd } from "./fixture.ts";
+
+let db: TestDatabase;
+beforeAll(async () => {
+	db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+
+const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
+
+async function pgSlices(id: string): Promise<Slices> {
+	const epoch = await goLive(db, id);
+	const store = createPgLedgerStore({ hot: db.hot, clock: systemClock }, id, epoch);
+	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
+}
+
+/** What a request does between its draw and its end: takes the amount from each slice, or asks again. */
+async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
+	for (;;) {
+		const held = budgets.map((budget) => slices.get(budget));
+		if (held.every((slice) => slice !== undefined && slice.free >= amount)) {
+			for (const slice of held) {
+				if (!slice) continue;
+				slice.free = usd(slice.free - amount);
+				slice.held = usd(slice.held + amount);
+			}
+			return true;
+		}
+		if (await slices.draw(budgets, usd(amount))) return false;
+	}
+}
+
+test("400 concurrent requests on credit for 50: exactly 50 are reserved, on one instance", async () => {
+	await makeAccount(db, "one", 500, { "one-key": null });
+	const slices = await pgSlices("one");
+	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["one", "one-key"], 10)));
+	expect(outcomes.filter(Boolean).length).toBe(50);
+	slices.stop();
+});
+
+test("400 concurrent requests on a key capped for 50: exactly 50 are reserved", async () => {
+	await makeAccount(db, "capped", 1_000_000, { "capped-key": 500 });
+	const slices = await pgSlices("capped");
+	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["capped", "capped-key"], 10)));
+	expect(outcomes.filter(Boolean).length).toBe(50);
+	slices.stop();
+});
+
+/** A store in memory that answers when the test lets it. */
+function scriptedStore(available: number) {
+	const calls: { kind: "grant" | "return"; requests: readonly (GrantRequest | ReturnRequest)[] }[] = [];
+	const granted = new Map<string, number>();
+	const state = { available, elsewhere: false, onRecall: async () => {}, beforeReply: async () => {} };
+	const store: LedgerStore = {
+		async grant(requests) {
+			calls.push({ kind: "grant", requests });
+			const replies = requests.map(({ op, want, min }) => {
+				let amount = granted.get(op);
+				if (amount === undefined) {
+					amount = min <= state.available ? Math.min(want, state.available) : 0;
+					state.available -= amount;
+					granted.set(op, amount);
+				}
+				return { op, amount: usd(amount), available: usd(state.available), elsewhere: state.elsewhere, live: 2 };
+			});
+			await state.beforeReply();
+			return replies;
+		},
+		async giveBack(requests) {
+			calls.push({ kind: "return", requests });
+			await state.beforeReply();
+			for (const { amount } of requests) state.available += amount;
+		},
+		flush: async () => "ok",
+		settleLate: async () => {},
+		creditUndelivered: async () => {},
+		close: async () => {},
+		recall: () => state.onRecall(),
+	};
+	return { store, state, calls };
+}
+
+function scripted(available: number) {
+	const { store, state, calls } = scriptedStore(available);
+	const clock = createManualClock();
+	const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
+	return { slices, state, calls, clock };
+}
+
+const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test("a grant whose reply was lost is asked for again with the same op, and counts once", async () => {
+	const { slices, state, calls, clock } = scripted(1_000);
+	let failures = 2;
+	state.beforeReply = async () => {
+		if (failures-- > 0) throw new Error("connection reset");
+	};
+	const drawn = slices.draw(["b"], usd(10));
+	await settleMicrotasks();
+	clock.advance(100);
+	await settleMicrotasks();
+	clock.advance(100);
+	expect(await drawn).toBe(null);
+	const requests = calls.flatMap((call) => call.requests as GrantRequest[]);
+	expect(requests.length).toBe(3);
+	expect(new Set(requests.map(({ op }) => op)).size).toBe(1);
+	expect(requests.map(({ again }) => again)).toEqual([false, true, true]);
+	expect((slices.get("b")?.free ?? 0) + state.available).toBe(1_000);
+});
+
+test("what is returned leaves memory before it is sent, and is not spendable whatever becomes of the reply", async () => {
+	const { slices, state, calls, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	const slice = slices.get("b");
+	const free = slice?.free as number;
+	expect(free).toBeGreaterThan(10);
+	state.beforeReply = () => new Promise(() => {});
+	void slices.surrender("b");
+	expect(slice?.free).toBe(usd(0));
+	expect(slice?.returning).toBe(usd(free));
+	expect(calls.at(-1)).toEqual({
+		kind: "return",
+		requests: [{ op: expect.any(String), budget: "b", amount: usd(free) }],
+	});
+});
+
+test("a return that was not answered is sent again with the same op", async () => {
+	const { slices, state, calls, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	let fail = true;
+	state.beforeReply = async () => {
+		if (fail) throw new Error("timeout");
+	};
+	const done = slices.surrender("b");
+	await settleMicrotasks();
+	fail = false;
+	clock.advance(100);
+	await done;
+	const ops = calls.filter(({ kind }) => kind === "return").map(({ requests }) => requests[0]?.op);
+	expect(ops.length).toBe(2);
+	expect(ops[0]).toBe(ops[1] as string);
+	expect(slices.get("b")?.returning).toBe(usd(0));
+});
+
+test("a surrender waits for a grant that is on its way here", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	let answer = () => {};
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const drawn = slices.draw(["b"], usd(10));
+	await settleMicrotasks();
+	let surrendered = false;
+	const done = slices.surrender("b").then(() => {
+		surrendered = true;
+	});
+	await settleMicrotasks();
+	expect(surrendered).toBe(false);
+	state.beforeReply = async () => {};
+	answer();
+	await drawn;
+	await done;
+	// What the request was told of stays for it; all else has gone back.
+	expect(slices.get("b")?.free).toBe(usd(10));
+	expect(state.available).toBe(990);
+	clock.advance(0);
+	await settleMicrotasks();
+	expect(state.available).toBe(1_000);
+});
+
+test("idle slices elsewhere are recalled before a need is refused", async () => {
+	const { slices, state } = scripted(5);
+	state.elsewhere = true;
+	let recalls = 0;
+	state.onRecall = async () => {
+		recalls += 1;
+		state.available += 100;
+	};
+	expect(await slices.draw(["b"], usd(50))).toBe(null);
+	expect(recalls).toBe(1);
+});
+
+test("a shortage names the budget, the need and what could be reserved at most", async () => {
+	const { slices } = scripted(30);
+	expect(await slices.draw(["b"], usd(31))).toEqual({ budget: "b", needNanoUsd: usd(31), availableNanoUsd: usd(30) });
+});
+
+test("what is on its way back is waited for before a need is refused", async () => {
+	const { slices, state } = scripted(100);
+	await slices.draw(["b"], usd(10));
+	let arrive = () => {};
+	state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
+	void slices.surrender("b");
+	const arriveLater = arrive;
+	state.beforeReply = async () => {};
+	const drawn = slices.draw(["b"], usd(95));
+	await settleMicrotasks();
+	arriveLater();
+	expect(await drawn).toBe(null);
+});
+
+test("a refusal does not extend to a smaller need that came after the question", async () => {
+	const { slices, state } = scripted(20);
+	let answer = () => {};
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const large = slices.draw(["b"], usd(50));
+	await settleMicrotasks();
+	const small = slices.draw(["b"], usd(15));
+	state.beforeReply = async () => {};
+	answer();
+	expect(await large).toMatchObject({ needNanoUsd: usd(50) });
+	expect(await small).toBe(null);
+});
+
+test("waiters are served in their order as far as the credit goes", async () => {
+	const { slices } = scripted(30);
+	const served: number[] = [];
+	const outcomes = await Promise.all(
+		[1, 2, 3, 4, 5].map(async (number) => {
+			const got = await reserve(slices, ["b"], 10);
+			if (got) served.push(number);
+			return got;
+		}),
+	);
+	expect(outcomes).toEqual([true, true, true, false, false]);
+	expect(served).toEqual([1, 2, 3]);
+});
+
+test("a request that waits longer than the deadline hears 503 and is forgotten", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	state.beforeReply = () => new Promise(() => {});
+	const drawn = slices.draw(["b"], usd(10));
+	await settleMicrotasks();
+	clock.advance(5_000);
+	await expect(drawn).rejects.toMatchObject({ name: "Fault", code: "service_unavailable" });
+	expect(slices.get("b")?.waiters).toEqual([]);
+});
+
+test("a fenced instance gets no more credit: waiters hear 503", async () => {
+	const { slices, state } = scripted(1_000);
+	state.beforeReply = async () => {
+		throw new NotLive("fenced");
+	};
+	const failure = await slices.draw(["b"], usd(10)).catch((error: unknown) => error);
+	expect(failure).toBeInstanceOf(Fault);
+	expect((failure as Fault).code).toBe("service_unavailable");
+});
+
+test("a need of nothing makes a slice and asks nobody", async () => {
+	const { slices, calls } = scripted(0);
+	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
+	expect(slices.get("b")?.free).toBe(usd(0));
+	expect(calls).toEqual([]);
+});
+
+test("an idle slice goes back after its time, and is forgotten when nothing of it is left", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	clock.advance(59_000);
+	expect(slices.get("b")?.free).toBeGreaterThan(0);
+	clock.advance(2_000);
+	await settleMicrotasks();
+	expect(state.available).toBe(1_000);
+	clock.advance(1_000);
+	expect(slices.get("b")).toBe(undefined);
+});
+
+test("two instances that lack the same credit share it to the last nano-dollar", async () => {
+	await makeAccount(db, "shared", 1_000, { "shared-key": null });
+	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);
+	// Each answers the other's recalls, as the members of a cluster do.
+	let stopped = false;
+	const following = both.map(async (slices, index) => {
+		for (let seq = 0; !stopped; ) {
+			const [row] = await db.sql`select max(seq) as seq from control_log`;
+			const newest = Number(row?.seq ?? 0);
+			if (newest > seq) await Promise.all(["shared", "shared-key"].map((budget) => slices.surrender(budget)));
+			seq = newest;
+			await db.sql`select instance_heartbeat(${`shared-${index + 1}`}, 1, ${seq}, 60000)`;
+			await Bun.sleep(1);
+		}
+	});
+	await db.sql`update instance set applied_seq = 1000000 where id not like 'shared-%'`;
+	const outcomes = await Promise.all(
+		Array.from({ length: 200 }, (_, n) => reserve(both[n % 2] as Slices, ["shared", "shared-key"], 10)),
+	);
+	expect(outcomes.filter(Boolean).length).toBe(100);
+	stopped = true;
+	await Promise.all(following);
+	for (const slices of both) slices.stop();
+});

@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { GrantReply } from "../../src/ledger/store.ts";
+import { createRandom } from "../sim/random.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { settledEvent, usd } from "./fixture.ts";
+import type { ContractStore } from "./store-contract.ts";
+import { canonical, modelContractStore, postgresContractStore, resultOf } from "./store-contract.ts";
+
+const databases: TestDatabase[] = [];
+afterAll(async () => {
+	await Promise.all(databases.map((db) => db.drop()));
+});
+
+async function freshPostgres(): Promise<ContractStore> {
+	const db = await createTestDatabase();
+	databases.push(db);
+	return postgresContractStore(db);
+}
+
+const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+
+async function live(store: ContractStore, id: string, ttlMs = 60_000): Promise<number> {
+	const epoch = await store.members.join(id, ttlMs);
+	await store.members.goLive(id, epoch, await store.members.seq(), ttlMs);
+	return epoch;
+}
+
+const suites: [string, () => Promise<ContractStore>][] = [
+	["postgres", freshPostgres],
+	["the model", async () => modelContractStore()],
+];
+
+for (const [name, make] of suites) {
+	describe(name, () => {
+		let store: ContractStore;
+		beforeAll(async () => {
+			store = await make();
+			await store.budget("acc", "account", "acc", 0);
+			await store.budget("key", "key", "acc", 500);
+			await store.budget("free", "key", "acc", null);
+			await store.book("acc", "adjustment", 1000, "opening", false);
+		});
+
+		const rows = async (table: string) => (canonical(await store.dump()) as Record<string, string[]>)[table];
+		const ask = (op: number, budget: string, want: number, min: number, again = false) => ({
+			op: uuid(op),
+			budget,
+			want: usd(want),
+			min: usd(min),
+			again,
+		});
+
+		test("a grant is fair, at least its minimum, and never more than is available", async () => {
+			await live(store, "g");
+			const ledger = store.ledger("g", 1);
+			const amounts = async (...requests: ReturnType<typeof ask>[]) =>
+				(await ledger.grant(requests)).map(({ amount, available }: GrantReply) => [amount, available] as unknown);
+			expect(await amounts(ask(1, "acc", 800, 10))).toEqual([[500, 500]]);
+			expect(await amounts(ask(2, "acc", 10, 10))).toEqual([[10, 490]]);
+			expect(await amounts(ask(3, "acc", 800, 480))).toEqual([[480, 10]]);
+			expect(await amounts(ask(4, "acc", 800, 11))).toEqual([[0, 10]]);
+			expect(await amounts(ask(5, "free", 123_456, 1))).toEqual([[123_456, null]]);
+			expect(await amounts(ask(6, "nobody", 5, 1), ask(7, "acc", 10, 1))).toEqual([
+				[5, 5],
+				[0, 0],
+			]);
+		});
+
+		test("a grant that is repeated gives its first amount again and takes nothing", async () => {
+			const before = canonical(await store.dump());
+			const [reply] = await store.ledger("g", 1).grant([ask(1, "acc", 800, 10, true)]);
+			expect(reply?.amount).toBe(usd(500));
+			expect(canonical(await store.dump())).toEqual(before);
+		});
+
+		test("a repeated grant that was refused stays refused, though its first attempt arrives late", async () => {
+			const ledger = store.ledger("g", 1);
+			expect((await ledger.grant([ask(8, "acc", 6, 6, true)]))[0]?.amount).toBe(usd(0));
+			await store.book("acc", "adjustment", 100, "more", false);
+			expect((await ledger.grant([ask(8, "acc", 6, 6)]))[0]?.amount).toBe(usd(0));
+		});
+
+		test("what is returned counts once", async () => {
+			const ledger = store.ledger("g", 1);
+			const request = { op: uuid(20), budget: "acc", amount: usd(200) };
+			await ledger.giveBack([request]);
+			await ledger.giveBack([request]);
+			expect((await ledger.grant([ask(21, "acc", 1, 1)]))[0]?.available).toBe(usd(304));
+		});
+
+		test("more than a lease holds cannot be returned", async () => {
+			expect(
+				await resultOf(() => store.ledger("g", 1).giveBack([{ op: uuid(22), budget: "acc", amount: usd(5000) }])),
+			).toBe("refused");
+		});
+
+		test("a settlement counts once, whatever is repeated, and ends its reservation", async () => {
+			const ledger = store.ledger("g", 1);
+			const a = settledEvent("acc", "free", 30, { id: uuid(30), reserved: usd(40) });
+			const b = settledEvent("acc", "free", 0, { id: uuid(31), reserved: usd(40) });
+			await ledger.flush("[]", JSON.stringify([a, b]));
+			expect(await rows("reservations")).toHaveLength(2);
+			await ledger.flush(JSON.stringify([a]), "[]");
+			await ledger.flush(JSON.stringify([a, b, a]), "[]");
+			await ledger.flush("[]", JSON.stringify([a]));
+			expect(await rows("reservations")).toEqual([]);
+			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open"]);
+		});
+
+		test("charges beyond the lease or the reservation are refused whole", async () => {
+			const before = canonical(await store.dump());
+			const fine = settledEvent("acc", "free", 1, { id: uuid(40) });
+			const tooMuch = settledEvent("acc", "free", 5_000, { id: uuid(41) });
+			const beyond = settledEvent("acc", "free", 5, { id: uuid(42), reserved: usd(4) });
+			for (const bad of [tooMuch, beyond]) {
+				expect(await resultOf(() => store.ledger("g", 1).flush(JSON.stringify([fine, bad]), "[]"))).toBe("refused");
+			}
+			expect(canonical(await store.dump())).toEqual(before);
+		});
+
+		test("closing frees the rest once; what comes later is late and never overdraws", async () => {
+			const ledger = store.ledger("g", 1);
+			await ledger.close();
+			const closed = canonical(await store.dump());
+			await ledger.close();
+			expect(await store.attest("g", 1)).toBe(0);
+			await ledger.giveBack([{ op: uuid(50), budget: "acc", amount: usd(1) }]);
+			expect(canonical(await store.dump())).toEqual(closed);
+			expect(await resultOf(() => ledger.grant([ask(51, "acc", 1, 1)]))).toBe("not live");
+			// 1100 were paid in, 30 spent: of 2000 more, 1070 fit.
+			const late = JSON.stringify(settledEvent("acc", "free", 2_000, { id: uuid(52) }));
+			expect(await ledger.flush(`[${late}]`, "[]")).toBe("late");
+			await ledger.settleLate(late);
+			await ledger.settleLate(late);
+			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
+		});
+
+		test("what an operator gave up for lost is charged if it is heard of after all", async () => {
+			await store.book("acc", "adjustment", 100, "again", false);
+			await live(store, "lost");
+			const ledger = store.ledger("lost", 1);
+			await ledger.grant([ask(60, "acc", 50, 50), ask(61, "key", 50, 50)]);
+			const event = settledEvent("acc", "key", 20, { id: uuid(62), reserved: usd(50) });
+			await ledger.flush("[]", JSON.stringify([event]));
+			expect(await store.attest("lost", 1)).toBe(2);
+			expect((await rows("usage"))?.filter((row) => row.startsWith(uuid(62)))).toEqual([
+				`${uuid(62)} acc key lost 1 50 0 0 recovered crashed`,
+			]);
+			await ledger.settleLate(JSON.stringify(event));
+			await ledger.settleLate(JSON.stringify(event));
+			expect((await rows("usage"))?.filter((row) => row.startsWith(uuid(62)))).toEqual([
+				`${uuid(62)} acc key lost 1 50 20 0 exact finished`,
+			]);
+		});
+
+		test("a booking counts once per reference, and takes only what is available unless it is forced", async () => {
+			expect(await store.book("acc", "top_up", 5, "opening", false)).toBe(null);
+			expect(await store.book("acc", "refund", -10_000, "r", false)).toBe("refused");
+			expect(await store.book("acc", "dispute", -200, "d", true)).toBeNumber();
+			expect(await store.book("acc", "top_up", 400, "t", false)).toBeNumber();
+		});
+
+		test("a recovered request is credited once, with what it was charged beyond its delivery", async () => {
+			await live(store, "r");
+			const ledger = store.ledger("r", 1);
+			await ledger.grant([ask(70, "acc", 50, 50), ask(71, "free", 50, 50)]);
+			const recovered = settledEvent("acc", "free", 20, { id: uuid(72), basis: "recovered", ending: "crashed" });
+			const exact = settledEvent("acc", "free", 20, { id: uuid(73) });
+			await ledger.flush(JSON.stringify([recovered, exact]), "[]");
+			for (const id of [72, 72, 73, 74]) await ledger.creditUndelivered(uuid(id), usd(15));
+			await ledger.creditUndelivered(uuid(72), usd(30));
+			expect((await rows("entries"))?.filter((row) => row.includes("credit_note"))).toEqual([
+				`acc credit_note 5 recovered:${uuid(72)}`,
+			]);
+		});
+
+		test("only a live instance renews; one whose lease is over is fenced off for good", async () => {
+			const { members } = store;
+			const epoch = await live(store, "slow");
+			const seq = await store.append("x");
+			expect(await store.pending(seq, 0)).toContain("slow|1");
+			expect(await members.heartbeat("slow", epoch, seq - 1, -10)).toBe(seq);
+			expect(await store.pending(seq, 60_000)).toContain("slow|1");
+			expect(await store.pending(seq, 0)).not.toContain("slow|1");
+			expect(await members.heartbeat("slow", epoch, seq, 60_000)).toBe(null);
+			expect(await members.goLive("slow", epoch, seq, 60_000)).toBe(null);
+			expect(await members.join("slow", 1000)).toBe(2);
+			expect(await members.goLive("slow", 2, seq - 1, 1000)).toBe(seq);
+			expect((await rows("instances"))?.filter((row) => row.startsWith("slow"))).toEqual(
+				["slow 1 dead 0", "slow 2 joining 0"].map((row) => row.replace("dead 0", `dead ${seq - 1}`)),
+			);
+		});
+	});
+}
+
+/** Random statements, each of which may be repeated, on both stores: replies and tables must agree. */
+async function compare(seed: number, steps: number): Promise<void> {
+	const random = createRandom(seed);
+	const stores = [await freshPostgres(), modelContractStore()];
+	const both = async (call: (store: ContractStore) => Promise<unknown>) => {
+		const [a, b] = await Promise.all(stores.map((store) => resultOf(() => call(store))));
+		expect(b).toEqual(a);
+		return a;
+	};
+	const ids = ["i1", "i2", "i3"];
+	const accounts = ["a1", "a2"];
+	for (const account of accounts) {
+		await both((store) => store.budget(account, "account", account, 0));
+		await both((store) => store.book(account, "adjustment", 500, `opening ${account}`, false));
+		await both((store) => store.budget(`k-${account}`, "key", account, account === "a1" ? 300 : null));
+	}
+	const past: ((store: ContractStore) => Promise<unknown>)[] = [];
+	let nextId = 1;
+	const epochs = new Map(ids.map((id) => [id, 0]));
+	const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
+	for (let step = 0; step < steps; step++) {
+		const id = random.pick(ids);
+		const latest = epochs.get(id) ?? 0;
+		if (latest === 0 || random.chance(0.03)) {
+			epochs.set(id, latest + 1);
+			await both((store) => live(store, id));
+		}
+		const epoch = Math.max(1, (epochs.get(id) ?? 0) - (random.chance(0.1) ? 1 : 0));
+		const account = random.pick(accounts);
+		const budget = random.pick([account, `k-${account}`]);
+		const amount = random.int(1, 60);
+		const request = uuid(random.int(1, 60) + 1000);
+		const op = uuid(nextId++);
+		const again = random.chance(0.3);
+		const seq = (await both((store) => store.members.seq())) as number;
+		const applied = Math.max(0, seq - (random.chance(0.8) ? 0 : 1));
+		const ttlMs = random.chance(0.15) ? -100 : 60_000;
+		const reserved = usd(amount + random.int(-1, 20));
+		const basis = random.chance(0.2) ? ("recovered" as const) : ("exact" as const);
+		const event = JSON.stringify(settledEvent(account, `k-${account}`, amount, { id: request, reserved, basis }));
+		const min = usd(random.int(1, amount));
+		const part = usd(random.int(1, 20));
+		type Call = (store: ContractStore) => Promise<unknown>;
+		const grant: Call = (store) => store.ledger(id, epoch).grant([{ op, budget, want: usd(3 * amount), min, again }]);
+		const giveBack: Call = (store) => store.ledger(id, epoch).giveBack([{ op, budget, amount: part }]);
+		const flush: Call = (store) => store.ledger(id, epoch).flush(`[${event}]`, "[]");
+		const open: Call = (store) => store.ledger(id, epoch).flush("[]", `[${event}]`);
+		const settle: Call = async (store) => {
+			if ((await store.ledger(id, epoch).flush(`[${event}]`, "[]")) === "late") {
+				await store.ledger(id, epoch).settleLate(event);
+			}
+		};
+		const calls: Call[] = [
+			...times(8, grant),
+			...times(4, giveBack),
+			...times(3, flush),
+			...times(3, open),
+			...times(3, settle),
+			(store) => store.members.goLive(id, epoch, applied, ttlMs),
+			...times<Call>(3, (store) => store.members.heartbeat(id, epoch, applied, ttlMs)),
+			(store) => store.members.leave(id, epoch),
+			(store) => store.pending(seq, 0),
+			(store) => store.append(request),
+			...times<Call>(2, (store) => store.ledger(id, epoch).creditUndelivered(request, usd(1))),
+			(store) => store.ledger(id, epoch).close(),
+			(store) => store.attest(id, epoch),
+			...times<Call>(2, (store) =>
+				store.book(account, "adjustment", step % 3 === 0 ? -amount : amount, op, step % 5 === 0),
+			),
+		];
+		const call = random.chance(0.25) && past.length > 0 ? random.pick(past) : random.pick(calls);
+		past.push(call);
+		await both(call);
+		if (step % 20 === 19) expect(canonical(await stores[1]?.dump())).toEqual(canonical(await stores[0]?.dump()));
+	}
+	expect(canonical(await stores[1]?.dump())).toEqual(canonical(await stores[0]?.dump()));
+}
+
+for (const seed of [1, 2, 3, 4, 5, 6]) {
+	test(`random statements leave the model and Postgres alike (seed ${seed})`, () => compare(seed, 300));
+}

@@ -1,0 +1,169 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { appendControl } from "../../src/cluster/control-log.ts";
+import { pendingInstances } from "../../src/cluster/fence.ts";
+import type { MemberStore } from "../../src/cluster/member.ts";
+import { createPgMemberStore } from "../../src/cluster/pg-member-store.ts";
+import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
+import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import { NotLive } from "../../src/ledger/store.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { createModelStore } from "../sim/model-store.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+/** What both stores can be asked, so that one suite holds the model to what Postgres does. */
+export interface ContractStore {
+	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
+	ledger(id: string, epoch: number): Omit<LedgerStore, "recall">;
+	members: MemberStore;
+	attest(id: string, epoch: number): Promise<number>;
+	pending(seq: number, graceMs: number): Promise<string[]>;
+	append(subject: string): Promise<number>;
+	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
+	/** All that the tables say, without times, in a fixed order. */
+	dump(): Promise<unknown>;
+}
+
+export function postgresContractStore(db: TestDatabase): ContractStore {
+	const { hot, sql } = db;
+	return {
+		async budget(id, kind, account, limit) {
+			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
+		},
+		ledger: (id, epoch) => createPgLedgerStore({ hot, clock: systemClock }, id, epoch),
+		members: createPgMemberStore(hot),
+		async attest(id, epoch) {
+			const [row] = await sql`select ledger_close(${id}, ${epoch}, true) as closed`;
+			return Number(row?.closed);
+		},
+		async pending(seq, graceMs) {
+			return (await pendingInstances(hot)(seq, graceMs)).map(({ id, epoch }) => `${id}|${epoch}`).sort();
+		},
+		append: (subject) => appendControl(hot, "catalog", subject, { note: 1 }),
+		async book(account, kind, amount, ref, forced) {
+			try {
+				const [row] = await sql`
+					select ledger_book(${newUuid()}, ${account}, ${kind}, ${amount}, ${ref}, 'test', '', ${forced}) as seq`;
+				return row?.seq === null ? null : Number(row?.seq);
+			} catch (error) {
+				if (sqlState(error) === "TG003") return "refused";
+				throw error;
+			}
+		},
+		dump: () => dumpPostgres(db),
+	};
+}
+
+async function dumpPostgres({ sql }: TestDatabase): Promise<unknown> {
+	const rows = async (query: Promise<readonly Record<string, unknown>[]>) =>
+		(await query).map((row) => Object.values(row).map(String).join(" "));
+	return {
+		budgets: await rows(sql`select id, limit_nano_usd, drawn_nano_usd, written_off_nano_usd from budget order by id`),
+		leases: await rows(sql`
+			select budget_id, instance_id, epoch, granted_nano_usd, returned_nano_usd, settled_nano_usd, state from lease order by 1, 2, 3`),
+		operations: await rows(sql`
+			select budget_id, instance_id, epoch, kind, amount_nano_usd from lease_op order by 1, 2, 3, 4, 5`),
+		usage: await rows(sql`
+			select request_id, account_id, key_id, instance_id, epoch, reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending
+			from usage_event order by 1`),
+		reservations: await rows(sql`
+			select request_id, account_id, key_id, instance_id, epoch, reserved_nano_usd from reservation order by 1`),
+		entries: await rows(
+			sql`select account_id, kind, amount_nano_usd, source_ref from ledger_entry order by source_ref`,
+		),
+		instances: await rows(sql`select id, epoch, state, applied_seq from instance order by 1, 2`),
+		log: await rows(sql`select seq, kind, subject from control_log order by seq`),
+	};
+}
+
+export function modelContractStore(): ContractStore {
+	const model = createModelStore(() => Date.now());
+	const now = async <T>(work: () => T): Promise<T> => work();
+	return {
+		budget: (id, kind, account, limit) =>
+			now(() => void model.budgets.set(id, { id, kind, account, limit, drawn: 0, writtenOff: 0 })),
+		ledger: (id, epoch) => ({
+			grant: (requests: readonly GrantRequest[]) => now(() => model.grant(id, epoch, requests)),
+			giveBack: (requests: readonly ReturnRequest[]) => now(() => model.giveBack(id, epoch, requests)),
+			flush: (settled: string, open: string) => now(() => model.flush(id, epoch, settled, open)),
+			settleLate: (event: string) => now(() => model.settleLate(id, epoch, event)),
+			creditUndelivered: (request: string, delivered: NanoUsd) =>
+				now(() => model.creditUndelivered(request, delivered)),
+			close: () => now(() => void model.close(id, epoch, false)),
+		}),
+		members: {
+			join: (id, ttlMs) => now(() => model.join(id, ttlMs)),
+			seq: () => now(() => model.seq()),
+			goLive: (id, epoch, applied, ttlMs) => now(() => model.goLive(id, epoch, applied, ttlMs)),
+			heartbeat: (id, epoch, applied, ttlMs) => now(() => model.heartbeat(id, epoch, applied, ttlMs)),
+			readAfter: (seq) => now(() => model.log.filter((entry) => entry.seq > seq)),
+			leave: (id, epoch) => now(() => model.leave(id, epoch)),
+		},
+		attest: (id, epoch) => now(() => model.close(id, epoch, true)),
+		pending: (seq, graceMs) =>
+			now(() =>
+				model
+					.pending(seq, graceMs)
+					.map(({ id, epoch }) => `${id}|${epoch}`)
+					.sort(),
+			),
+		append: (subject) => now(() => model.append("catalog", subject, { note: 1 })),
+		book: (...args) => now(() => model.book(...args)),
+		async dump() {
+			const sorted = (lines: Iterable<readonly unknown[]>) =>
+				[...lines].map((line) => line.map(String).join(" ")).sort();
+			return {
+				budgets: sorted([...model.budgets.values()].map((b) => [b.id, b.limit, b.drawn, b.writtenOff])),
+				leases: sorted(
+					[...model.leases.values()].map((l) => [
+						l.budget,
+						l.instance,
+						l.epoch,
+						l.granted,
+						l.returned,
+						l.settled,
+						l.state,
+					]),
+				),
+				operations: sorted(
+					[...model.operations.values()].map((o) => [o.budget, o.instance, o.epoch, o.kind, o.amount]),
+				),
+				usage: sorted(
+					[...model.usage.values()].map((u) => [
+						u.id,
+						u.account,
+						u.key,
+						u.instance,
+						u.epoch,
+						u.reserved,
+						u.charged,
+						u.off,
+						u.basis,
+						u.ending,
+					]),
+				),
+				reservations: sorted(
+					[...model.reservations].map(([id, r]) => [id, r.account, r.key, r.instance, r.epoch, r.reserved]),
+				),
+				entries: sorted(model.entries.map((e) => [e.account, e.kind, e.amount, e.ref])),
+				instances: sorted([...model.instances.values()].map((i) => [i.id, i.epoch, i.state, i.appliedSeq])),
+				log: sorted(model.log.map((e) => [e.seq, e.kind, e.subject])),
+			};
+		},
+	};
+}
+
+/** Sorts the lines of each table, so that both stores' orders of equal rows do not matter. */
+export function canonical(dump: unknown): unknown {
+	const tables = Object.entries(dump as Record<string, string[]>);
+	return Object.fromEntries(tables.map(([name, lines]) => [name, [...lines].sort()]));
+}
+
+/** What a call came to, in a form that both stores share. */
+export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
+	try {
+		return (await call()) ?? "done";
+	} catch (error) {
+		return error instanceof NotLive ? "not live" : "refused";
+	}
+}

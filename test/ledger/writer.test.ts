@@ -1,0 +1,171 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { createWriter } from "../../src/ledger/writer.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function build(options: { batchMax?: number; queueMax?: number } = {}) {
+	const clock = createManualClock();
+	const flushes: { settled: string[]; open: string[] }[] = [];
+	const late: string[] = [];
+	const state = { flush: async (_settled: readonly string[]): Promise<"ok" | "late"> => "ok" };
+	const store: LedgerStore = {
+		grant: async () => [],
+		giveBack: async () => {},
+		async flush(settledJson, openJson) {
+			const settled = JSON.parse(settledJson) as string[];
+			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
+			return state.flush(settled);
+		},
+		async settleLate(json) {
+			late.push(JSON.parse(json) as string);
+		},
+		creditUndelivered: async () => {},
+		close: async () => {},
+		recall: async () => {},
+	};
+	const writer = createWriter(
+		{ store, clock, log: silentLog },
+		{ flushIntervalMs: 100, batchMax: options.batchMax ?? 10, queueMax: options.queueMax ?? 100 },
+	);
+	const acknowledged: string[] = [];
+	const settle = (id: string) => writer.settle({ json: JSON.stringify(id), acknowledge: () => acknowledged.push(id) });
+	const pass = async (ms: number) => {
+		await turn();
+		clock.advance(ms);
+		await turn();
+	};
+	return { clock, writer, state, flushes, late, acknowledged, settle, pass };
+}
+
+test("settlements go out together after the interval and are acknowledged only then", async () => {
+	const { settle, pass, flushes, acknowledged } = build();
+	settle("a");
+	settle("b");
+	await pass(99);
+	expect(flushes).toEqual([]);
+	await pass(1);
+	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"]]);
+	expect(acknowledged).toEqual(["a", "b"]);
+});
+
+test("a refused flush is sent again with the same ids until it is carried out", async () => {
+	const { settle, pass, flushes, acknowledged, state, writer } = build();
+	let failures = 5;
+	state.flush = async () => {
+		if (failures-- > 0) throw new Error("refused");
+		return "ok";
+	};
+	settle("a");
+	for (let round = 0; round < 10; round++) await pass(1_000);
+	expect(flushes.map(({ settled }) => settled)).toEqual(Array.from({ length: 6 }, () => ["a"]));
+	expect(acknowledged).toEqual(["a"]);
+	expect(writer.queued()).toBe(0);
+});
+
+test("one record that is refused for ever does not hold up the others, and is not dropped", async () => {
+	const { settle, pass, acknowledged, state, writer } = build();
+	state.flush = async (settled) => {
+		if (settled.includes("bad")) throw new Error("a check was violated");
+		return "ok";
+	};
+	for (const id of ["a", "bad", "b", "c", "d"]) settle(id);
+	for (let round = 0; round < 40; round++) await pass(1_000);
+	expect([...acknowledged].sort()).toEqual(["a", "b", "c", "d"]);
+	expect(writer.queued()).toBe(1);
+	state.flush = async () => "ok";
+	for (let round = 0; round < 5; round++) await pass(1_000);
+	expect(acknowledged).toContain("bad");
+});
+
+test("a full queue says so, what waits the longest gives its age, and both end with the flush", async () => {
+	const { settle, pass, state, writer } = build({ queueMax: 3 });
+	state.flush = async () => {
+		throw new Error("away");
+	};
+	settle("a");
+	await pass(40);
+	settle("b");
+	expect(writer.isFull()).toBe(false);
+	settle("c");
+	expect(writer.isFull()).toBe(true);
+	await pass(60);
+	expect(writer.oldestAgeMs()).toBe(100);
+	state.flush = async () => "ok";
+	for (let round = 0; round < 8; round++) await pass(1_000);
+	expect(writer.isFull()).toBe(false);
+	expect(writer.oldestAgeMs()).toBe(0);
+});
+
+test("more than a batch goes out in batches without waiting in between", async () => {
+	const { settle, pass, flushes } = build({ batchMax: 2 });
+	for (const id of ["a", "b", "c", "d", "e"]) settle(id);
+	await pass(100);
+	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+});
+
+test("a request is shown as running only if it outlives a flush, and not after it has ended", async () => {
+	const { writer, settle, pass, flushes } = build();
+	let open = true;
+	writer.open({ json: () => '"long"', isOpen: () => open });
+	writer.open({ json: () => '"short"', isOpen: () => false });
+	await pass(100);
+	await pass(100);
+	expect(flushes).toEqual([{ settled: [], open: ["long"] }]);
+	writer.open({ json: () => '"later"', isOpen: () => open });
+	await pass(100);
+	open = false;
+	settle("later");
+	await pass(100);
+	expect(flushes.at(-1)).toEqual({ settled: ["later"], open: [] });
+});
+
+test("a request that must be known at once goes with the flush that is hurried, also behind one under way", async () => {
+	const { writer, settle, pass, flushes, state } = build();
+	let answer = () => {};
+	state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
+	settle("a");
+	writer.hurry();
+	let known = false;
+	writer.open({ json: () => '"r"', isOpen: () => true, acknowledge: () => (known = true) }, true);
+	writer.hurry();
+	answer();
+	await pass(0);
+	expect(flushes.length).toBe(2);
+	expect(flushes[1]?.open).toEqual(["r"]);
+	answer();
+	await pass(0);
+	expect(known).toBe(true);
+});
+
+test("settlements of an epoch whose leases were closed go out one by one as late", async () => {
+	const { settle, pass, late, acknowledged, state } = build();
+	state.flush = async () => "late";
+	settle("a");
+	settle("b");
+	await pass(100);
+	expect(late).toEqual(["a", "b"]);
+	expect(acknowledged).toEqual(["a", "b"]);
+});
+
+test("a drain resolves when all is in Postgres, and rejects if the writer is stopped before", async () => {
+	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
+	for (const id of ["a", "b", "c"]) settle(id);
+	await writer.drain();
+	expect(acknowledged).toEqual(["a", "b", "c"]);
+	state.flush = async () => {
+		throw new Error("away");
+	};
+	settle("d");
+	const drained = writer.drain().then(
+		() => "drained",
+		() => "stopped",
+	);
+	await pass(10);
+	writer.stop();
+	await pass(2_000);
+	expect(await drained).toBe("stopped");
+	expect(acknowledged).not.toContain("d");
+});

@@ -1,0 +1,201 @@
+import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
+import { DiskFull } from "../../src/ledger/journal-disk.ts";
+import type { JournalHome } from "../../src/ledger/journal-home.ts";
+import { decodeRecords, RecordKind } from "../../src/ledger/journal-record.ts";
+import type { Random } from "./random.ts";
+
+interface File {
+	bytes: Buffer;
+	length: number;
+	/** What a loss of power leaves. */
+	synced: number;
+}
+
+interface Folder {
+	readonly id: string;
+	readonly epoch: number;
+	readonly files: Map<string, File>;
+	owner: object | undefined;
+}
+
+/** What a record that was appended says, for the invariants. */
+export interface Appended {
+	readonly kind: RecordKind;
+	readonly id: string;
+	/** PROGRESS: what may be delivered. */
+	readonly bound: number;
+}
+
+/** One machine's disk. It survives its processes; each of them sees it through `homeOf`. */
+export interface SimDisk {
+	/** `process` must be alive to change anything; a dead one's appends are lost. */
+	homeOf(process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome;
+	/** Locks of a dead process are free again. */
+	releaseAll(process: object): void;
+	/** The machine lost power: what was not synced is gone, torn or damaged, as chance will have it. */
+	losePower(random: Random): void;
+	/** Cuts or flips something near the end of one file that nobody has open. */
+	damage(random: Random): void;
+	/** Ids of the requests whose settlement, and whose admission, can be read. */
+	readable(): { settled: Set<string>; admitted: Set<string> };
+	wipe(): void;
+	/** Bytes that may still be written. */
+	room: number;
+	isEmpty(): boolean;
+}
+
+/** Calls back later, on the owning process. */
+export type Delay = (label: string, done: () => void) => void;
+
+const RESERVE_BYTES = 4_000;
+
+export function createSimDisk(): SimDisk {
+	const folders = new Map<string, Folder>();
+	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
+	const disk: SimDisk = {
+		room: Number.POSITIVE_INFINITY,
+		homeOf: (process, onAppend, delay): JournalHome => ({
+			list: () =>
+				[...folders.values()]
+					.map(({ id, epoch }) => ({ id, epoch }))
+					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
+			claim(id, epoch, { create }) {
+				const key = keyOf(id, epoch);
+				let folder = folders.get(key);
+				if (!folder && !create) return undefined;
+				if (!folder) {
+					folder = { id, epoch, files: new Map(), owner: undefined };
+					if (!process.dead) folders.set(key, folder);
+				}
+				if (folder.owner !== undefined || (!create && folder.files.size === 0)) return undefined;
+				const claimed = folder;
+				if (!process.dead) claimed.owner = process;
+				const release = () => {
+					if (claimed.owner === process) claimed.owner = undefined;
+				};
+				return { disk: folderDisk(claimed, process, onAppend, delay), release };
+			},
+		}),
+		releaseAll(process) {
+			for (const folder of folders.values()) if (folder.owner === process) folder.owner = undefined;
+		},
+		losePower(random) {
+			for (const file of allFiles()) {
+				const kept = random.int(file.synced, file.length);
+				if (kept > file.synced && random.chance(0.3)) flip(file, random.int(file.synced, kept - 1), random);
+				file.length = kept;
+			}
+		},
+		damage(random) {
+			const candidates = [...folders.values()].filter((folder) => folder.owner === undefined);
+			const files = candidates.flatMap((folder) => [...folder.files.values()]).filter((file) => file.length > 0);
+			if (files.length === 0) return;
+			const file = random.pick(files);
+			const from = Math.max(0, file.length - 600);
+			if (random.chance(0.5)) file.length = random.int(from, file.length);
+			else flip(file, random.int(from, file.length - 1), random);
+		},
+		readable() {
+			const settled = new Set<string>();
+			const admitted = new Set<string>();
+			for (const file of allFiles()) {
+				for (const { kind, body } of decodeRecords(file.bytes.subarray(0, file.length)).records) {
+					const { id } = JSON.parse(body) as { id: string };
+					if (kind === RecordKind.admit) admitted.add(id);
+					else if (kind === RecordKind.settle) settled.add(id);
+				}
+			}
+			return { settled, admitted };
+		},
+		wipe: () => folders.clear(),
+		isEmpty: () => [...folders.values()].every((folder) => folder.files.size === 0),
+	};
+
+	function* allFiles(): Iterable<File> {
+		for (const folder of folders.values()) yield* folder.files.values();
+	}
+
+	function flip(file: File, at: number, random: Random): void {
+		file.bytes[at] = (file.bytes[at] ?? 0) ^ (1 << random.int(0, 7));
+	}
+
+	function folderDisk(
+		folder: Folder,
+		process: { readonly dead: boolean },
+		onAppend: (record: Appended) => void,
+		delay: Delay,
+	): JournalDisk {
+		let reserve = RESERVE_BYTES;
+		return {
+			list: () => [...folder.files.keys()].sort(),
+			read(name) {
+				const file = folder.files.get(name);
+				if (!file) throw new Error(`no file ${name}`);
+				return Uint8Array.from(file.bytes.subarray(0, file.length));
+			},
+			create: (name) => createFile(folder, name, process, onAppend, delay),
+			remove(name) {
+				if (!process.dead) folder.files.delete(name);
+			},
+			destroy() {
+				if (!process.dead) folders.delete(keyOf(folder.id, folder.epoch));
+			},
+			freeReserve() {
+				if (reserve === 0) return false;
+				disk.room += reserve;
+				reserve = 0;
+				return true;
+			},
+			keepReserve() {
+				if (reserve === 0 && disk.room < RESERVE_BYTES) return false;
+				disk.room -= RESERVE_BYTES - reserve;
+				reserve = RESERVE_BYTES;
+				return true;
+			},
+		};
+	}
+
+	function createFile(
+		folder: Folder,
+		name: string,
+		process: { readonly dead: boolean },
+		onAppend: (record: Appended) => void,
+		delay: Delay,
+	): JournalFile {
+		const file: File = { bytes: Buffer.alloc(8_192), length: 0, synced: 0 };
+		if (disk.room <= 0) throw new DiskFull("no room for a file");
+		if (!process.dead) folder.files.set(name, file);
+		return {
+			append(bytes) {
+				if (process.dead) return;
+				if (bytes.length > disk.room) throw new DiskFull("no room");
+				disk.room -= bytes.length;
+				if (file.length + bytes.length > file.bytes.length) {
+					file.bytes = Buffer.concat([file.bytes, Buffer.alloc(file.bytes.length + bytes.length)]);
+				}
+				file.bytes.set(bytes, file.length);
+				file.length += bytes.length;
+				onAppend(appendedOf(bytes));
+			},
+			sync() {
+				const upTo = file.length;
+				return new Promise((resolve) =>
+					delay("sync", () => {
+						file.synced = Math.max(file.synced, upTo);
+						resolve();
+					}),
+				);
+			},
+			close() {},
+		};
+	}
+
+	return disk;
+}
+
+function appendedOf(bytes: Uint8Array): Appended {
+	const [record] = decodeRecords(bytes).records;
+	if (!record) throw new Error("what is appended is one whole record");
+	const { id, bound } = JSON.parse(record.body) as { id: string; bound?: number };
+	return { kind: record.kind, id, bound: bound ?? 0 };
+}

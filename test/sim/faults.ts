@@ -1,0 +1,243 @@
+import { createSimProcess, type SimProcess } from "./process.ts";
+import { addHost, type Host, type RequestRecord, type World } from "./world.ts";
+
+type CrashKind = "kill" | "power" | "disk";
+
+/** What befalls machines, processes and the database; and the supervisor that starts processes again. */
+export interface Faults {
+	/** One random fault. */
+	strike(): void;
+	startProcess(host: Host): void;
+	crash(process: SimProcess, kind?: CrashKind): void;
+	/** Ends all faults: what is cut off is connected, what is dead will be started, what is lost is attested. */
+	heal(): void;
+}
+
+const RESTART_MS_MAX = 8_000;
+
+export function createFaults(world: World): Faults {
+	const { random, timeline, server } = world;
+	let processes = 0;
+
+	function startProcess(host: Host): void {
+		if (host.lost) return;
+		const process: SimProcess = createSimProcess(world, host, `${host.id}.${++processes}`, (dying) => crash(dying));
+		host.process = process;
+		world.lastFaultMs = timeline.nowMs();
+		const attempt = () => {
+			process.start().then(
+				() => {
+					world.lastFaultMs = timeline.nowMs();
+				},
+				() => {
+					if (!process.dead) process.clock.after(500, attempt);
+				},
+			);
+		};
+		attempt();
+	}
+
+	function restartLater(host: Host, delayMs: number): void {
+		timeline.after(delayMs, `${host.id}: start`, () => {
+			if (!host.process) startProcess(host);
+		});
+	}
+
+	function crash(process: SimProcess, kind: CrashKind = "kill"): void {
+		if (process.dead) return;
+		const { host } = process;
+		process.dead = true;
+		host.disk.releaseAll(process);
+		host.others.delete(process);
+		if (host.process === process) host.process = undefined;
+		if (kind === "power") losePower(host);
+		if (kind === "kill" && random.chance(0.15)) damage(host);
+		if (kind === "disk") loseDisk(host);
+		else restartLater(host, random.next() * RESTART_MS_MAX);
+	}
+
+	function recordsOf(host: Host): RequestRecord[] {
+		return [...world.requests.values()].filter((record) => record.host === host);
+	}
+
+	/** Whatever of this host cannot be read any more and is not in the store either may be forgotten. */
+	function excuse(host: Host, mayForget: (record: RequestRecord) => boolean): void {
+		const { settled, admitted } = host.disk.readable();
+		for (const record of recordsOf(host)) {
+			const row = world.model.usage.get(record.id);
+			if (row?.basis === "recovered" && !world.model.entries.some(({ ref }) => ref === `recovered:${record.id}`)) {
+				// A replay that was cut short can lose what it had still to credit.
+				record.excused = true;
+			}
+			if (row) continue;
+			const forgotten = record.settled || record.settleAppended ? !settled.has(record.id) : !admitted.has(record.id);
+			// Of a running request progress records may be gone.
+			if ((forgotten || !record.settleAppended) && mayForget(record)) record.excused = true;
+		}
+	}
+
+	function losePower(host: Host): void {
+		for (const other of [...host.others]) crashQuietly(other);
+		host.disk.losePower(random);
+		world.mayWriteOff = true;
+		excuse(host, (record) => world.mode !== "host" || !record.acknowledged);
+	}
+
+	function damage(host: Host): void {
+		world.count("fault: damaged journal");
+		host.disk.damage(random);
+		world.mayWriteOff = true;
+		excuse(host, () => true);
+	}
+
+	function loseDisk(host: Host): void {
+		for (const other of [...host.others]) crashQuietly(other);
+		host.disk.wipe();
+		host.lost = true;
+		excuse(host, (record) => world.mode !== "remote" || !record.acknowledged);
+		timeline.after(random.next() * 20_000, `${host.id}: attest`, () => attest(host));
+	}
+
+	function crashQuietly(process: SimProcess): void {
+		process.dead = true;
+		process.host.disk.releaseAll(process);
+		process.host.others.delete(process);
+	}
+
+	/** `tollgate instance recover --journal-lost`: refused while an epoch may be running. */
+	function attest(host: Host): void {
+		const epochs = [...world.model.instances.values()].filter(({ id, state }) => id === host.id && state !== "left");
+		const running = epochs.some(
+			({ state, leaseUntilMs }) => (state === "live" || state === "joining") && leaseUntilMs > timeline.nowMs(),
+		);
+		if (running || !server.up) {
+			timeline.after(1_000, `${host.id}: attest again`, () => attest(host));
+			return;
+		}
+		world.count("attested");
+		for (const { epoch } of epochs) world.model.close(host.id, epoch, true);
+		if (!host.lost) return;
+		host.lost = false;
+		restartLater(host, random.next() * 2_000);
+	}
+
+	function pause(process: SimProcess): void {
+		world.onDelicate("cut off");
+		const forMs = random.chance(0.4) ? random.next() * 500 : random.next() * 15_000;
+		process.pausedUntilMs = timeline.nowMs() + forMs;
+		const { host } = process;
+		if (forMs < 6_000 || !random.chance(0.4)) return;
+		// The supervisor takes it for dead and starts another one beside it; when it wakes up it is ended.
+		world.count("fault: replaced while stopped");
+		host.others.add(process);
+		host.process = undefined;
+		restartLater(host, 1_000);
+		timeline.after(forMs + random.next() * 3_000, `${process.name}: ended`, () => {
+			if (process.dead) return;
+			crashQuietly(process);
+			// Its journal waits for the next start of this identity.
+			if (host.process) crash(host.process);
+			else restartLater(host, 100);
+		});
+	}
+
+	function partition(process: SimProcess): void {
+		world.onDelicate("cut off");
+		const which = random.pick(["both", "requests", "replies"]);
+		if (which !== "replies") process.link.requests = false;
+		if (which !== "requests") process.link.replies = false;
+		timeline.after(random.next() * 12_000, `${process.name}: connected`, () => {
+			process.link.requests = true;
+			process.link.replies = true;
+			world.lastFaultMs = timeline.nowMs();
+			process.hear();
+		});
+	}
+
+	function outage(): void {
+		if (!server.up) return;
+		server.crash();
+		timeline.after(random.next() * 9_000, "server: up", serverUp);
+	}
+
+	function serverUp(): void {
+		server.up = true;
+		world.lastFaultMs = timeline.nowMs();
+		for (const listener of world.listeners) listener();
+	}
+
+	function fillDisk(host: Host): void {
+		host.disk.room = random.int(0, 2_000);
+		timeline.after(random.next() * 8_000, `${host.id}: room`, () => {
+			host.disk.room = Number.POSITIVE_INFINITY;
+		});
+	}
+
+	function stopInOrder(process: SimProcess): void {
+		const { host, tenure } = process;
+		if (!tenure) return;
+		process.leaving = true;
+		host.process = undefined;
+		host.others.add(process);
+		void tenure.stop(random.int(1_000, 20_000)).then(() => {
+			if (!process.dead) crashQuietly(process);
+			restartLater(host, random.next() * 1_000);
+		});
+	}
+
+	function attestWrongly(host: Host): void {
+		if (world.mode === "remote" || host.lost || !random.chance(0.3)) return;
+		world.mayWriteOff = true;
+		attest(host);
+	}
+
+	function strike(): void {
+		const host = random.pick(world.hosts);
+		const { process } = host;
+		const strikes: [string, number, () => void][] = [
+			["pause", 5, () => process && pause(process)],
+			["partition", 5, () => process && partition(process)],
+			["outage", 2, outage],
+			["kill", 5, () => process && crash(process)],
+			["power", 2, () => process && crash(process, "power")],
+			["disk lost", 1, () => process && crash(process, "disk")],
+			["disk full", 2, () => fillDisk(host)],
+			["stop", 2, () => process && stopInOrder(process)],
+			["clock jump", 1, () => process && jump(process)],
+			["join", 1, () => world.hosts.length < 4 && startProcess(addHost(world))],
+			["wrong attestation", 1, () => attestWrongly(host)],
+		];
+		if (world.lonely) strikes.splice(5);
+		let at = random.int(
+			1,
+			strikes.reduce((sum, [, weight]) => sum + weight, 0),
+		);
+		for (const [name, weight, run] of strikes) {
+			at -= weight;
+			if (at > 0) continue;
+			world.fault(`${name} ${process?.name ?? host.id}`.replace(/\d+\.\d+$|\d+$/, ""));
+			run();
+			return;
+		}
+	}
+
+	function jump(process: SimProcess): void {
+		process.clock.wallOffsetMs += random.int(-3_600_000, 3_600_000);
+	}
+
+	function heal(): void {
+		world.stormy = false;
+		if (!server.up) serverUp();
+		for (const host of world.hosts) {
+			host.disk.room = Number.POSITIVE_INFINITY;
+			for (const process of [host.process, ...host.others]) {
+				if (!process) continue;
+				process.link.requests = true;
+				process.link.replies = true;
+				process.hear();
+			}
+		}
+	}
+
+	return { strike, startProcess, crash, heal };
+}

@@ -1,0 +1,182 @@
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Shortage, Slice } from "../../src/ledger/slices.ts";
+import { instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
+import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
+
+/** How long before a draw nothing may have gone wrong, for its refusal to be held against what the others had. */
+const CALM_MS = 12_000;
+
+const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
+
+/** What must hold after every step. What only the store can change is looked at when it has. */
+export function checkStep(world: World): void {
+	if (world.storeChanged) checkBudgets(world);
+	world.storeChanged = false;
+	checkMemory(world);
+	watchDraws(world);
+}
+
+function watchDraws(world: World): void {
+	const now = new Map<string, number>();
+	for (const draw of world.draws) {
+		if (!isCalm(world, draw)) {
+			world.draws.delete(draw);
+			continue;
+		}
+		for (const budget of draw.budgets) {
+			let covered = now.get(budget);
+			if (covered === undefined) {
+				covered = coverage(world, budget);
+				now.set(budget, covered);
+			}
+			if (covered < (draw.least.get(budget) ?? 0)) draw.least.set(budget, covered);
+		}
+	}
+}
+
+const isCalm = (world: World, draw: PendingDraw) => draw.startedMs - CALM_MS >= world.lastFaultMs;
+
+/** No budget is overspent, and every nano-dollar is in one place. */
+function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
+	const drawn = new Map<string, number>();
+	for (const lease of model.leases.values()) {
+		const rest = restOf(lease);
+		if (rest < 0)
+			throw new Broken(`lease ${lease.budget} of ${lease.instance} spent ${-rest} more than it was granted`);
+		const part = lease.state === "open" ? lease.granted - lease.returned : lease.settled;
+		drawn.set(lease.budget, (drawn.get(lease.budget) ?? 0) + part);
+	}
+	for (const budget of model.budgets.values()) {
+		if (budget.drawn !== (drawn.get(budget.id) ?? 0)) {
+			throw new Broken(`budget ${budget.id} has drawn ${budget.drawn}, its leases ${drawn.get(budget.id) ?? 0}`);
+		}
+		const paidIn = () =>
+			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
+		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
+		if (budget.drawn > ceiling) throw new Broken(`budget ${budget.id} has drawn ${budget.drawn} of ${ceiling}`);
+		if (budget.writtenOff > 0 && !mayWriteOff) throw new Broken(`budget ${budget.id} wrote off ${budget.writtenOff}`);
+	}
+}
+
+/** What an instance may spend, runs, and has charged without the store's knowledge is within its lease. */
+function checkMemory(world: World): void {
+	const { model, hosts, pendingCharges } = world;
+	for (const host of hosts) {
+		for (const process of [host.process, ...host.others]) {
+			if (!process || process.dead) continue;
+			for (const ledger of process.ledgers) {
+				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
+					if (ledger !== process.tenure?.present()) process.ledgers.delete(ledger);
+					continue;
+				}
+				for (const slice of ledger.view().slices) {
+					const { budget, free, held, unacknowledged, returning } = slice;
+					if (Math.min(free, held, unacknowledged, returning) < 0) throw new Broken(`a slice of ${budget} is negative`);
+					const key = leaseKey(budget, host.id, ledger.epoch);
+					const lease = model.leases.get(key);
+					const rest = lease ? restOf(lease) : 0;
+					const pending = pendingCharges.get(key) ?? 0;
+					if (free + held + pending > rest) {
+						throw new Broken(
+							`${process.name} has ${free} free, ${held} held and ${pending} charged of ${budget}, its lease says ${rest}`,
+						);
+					}
+				}
+			}
+		}
+	}
+}
+
+/** All that could be reserved of a budget if every live instance gave back what lies idle there. */
+export function coverage({ model, hosts, pendingCharges }: World, id: string): number {
+	const budget = model.budgets.get(id);
+	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
+	let covered = Math.max(0, budget.limit - budget.drawn);
+	for (const { process, id: hostId } of hosts) {
+		const ledger = process?.tenure?.present();
+		if (!process || process.dead || !ledger) continue;
+		const key = leaseKey(id, hostId, ledger.epoch);
+		const lease = model.leases.get(key);
+		if (lease?.state !== "open") continue;
+		const slice = sliceOf(ledger, id);
+		// What a request was just told that it may take counts as taken.
+		const held = slice ? slice.held + Math.min(slice.promised, slice.free) : 0;
+		covered += restOf(lease) - held - (pendingCharges.get(key) ?? 0);
+	}
+	return covered;
+}
+
+function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
+	return ledger.view().slices.find((slice) => slice.budget === budget);
+}
+
+/** A refusal is right only if at some moment of the call there really was not enough. */
+export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
+	if (!isCalm(world, draw)) return;
+	world.count("refusals checked");
+	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget));
+	if (least >= shortage.needNanoUsd) {
+		throw new Broken(
+			`${shortage.needNanoUsd} of ${shortage.budget} were refused since ${draw.startedMs.toFixed(1)}, though ${least} were there all the time`,
+		);
+	}
+}
+
+/** With nothing under way, memory and store agree to the nano-dollar: nothing is stranded. */
+export function checkAtRest(world: World): void {
+	for (const host of world.hosts) {
+		const ledger = host.process?.tenure?.present();
+		if (!ledger) throw new Broken(`${host.id} did not come back`);
+		const slices = new Map(ledger.view().slices.map((slice) => [slice.budget, slice]));
+		for (const lease of world.model.leases.values()) {
+			if (lease.instance !== host.id || lease.epoch !== ledger.epoch || lease.state !== "open") continue;
+			const slice = slices.get(lease.budget);
+			const known = slice ? slice.free + slice.held + slice.unacknowledged + slice.returning : 0;
+			if (known !== restOf(lease)) {
+				throw new Broken(`${host.id} knows of ${known} of ${lease.budget}, its lease says ${restOf(lease)}`);
+			}
+		}
+	}
+}
+
+/** After everything was stopped and replayed. */
+export function checkEnd(world: World): void {
+	const { model } = world;
+	checkBudgets(world);
+	for (const lease of model.leases.values()) {
+		if (lease.state === "open") throw new Broken(`the lease of ${lease.budget} by ${lease.instance} is still open`);
+	}
+	if (model.reservations.size > 0) throw new Broken("requests are still shown as running");
+	for (const host of world.hosts) if (!host.disk.isEmpty()) throw new Broken(`${host.id} still has a journal`);
+	const charged = new Map<string, number>();
+	for (const row of model.usage.values()) {
+		for (const id of [row.account, row.key]) charged.set(id, (charged.get(id) ?? 0) + row.charged);
+	}
+	for (const budget of model.budgets.values()) {
+		const sum = charged.get(budget.id) ?? 0;
+		if (sum !== budget.drawn)
+			throw new Broken(`budget ${budget.id} has drawn ${budget.drawn}, its requests cost ${sum}`);
+	}
+	for (const record of world.requests.values()) checkRequest(world, record);
+}
+
+function checkRequest(world: World, record: RequestRecord): void {
+	const row = world.model.usage.get(record.id);
+	if (record.excused) return;
+	if (record.admitAppended && !row)
+		throw new Broken(`request ${record.id} stands in the journal and was never recorded`);
+	if (!row) return;
+	const cost = row.charged + row.off;
+	if (record.settled) {
+		const { charged, off } = record.settled;
+		if (cost !== charged + off)
+			throw new Broken(`request ${record.id} was settled at ${charged}+${off}, recorded at ${cost}`);
+		if (row.charged !== charged && !world.mayWriteOff) throw new Broken(`request ${record.id} was written off`);
+		return;
+	}
+	const note = world.model.entries.find((entry) => entry.ref === `recovered:${record.id}`)?.amount ?? 0;
+	if (row.charged - note > record.delivered) throw new Broken(`request ${record.id} paid for more than it received`);
+	const due = Math.min(record.delivered, row.reserved);
+	if (cost < due && !world.mayWriteOff)
+		throw new Broken(`request ${record.id} received ${record.delivered}, recorded are ${cost}`);
+}

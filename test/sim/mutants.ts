@@ -1,0 +1,188 @@
+import { sleep } from "../../src/base/clock.ts";
+import type { Gate } from "../../src/cluster/gate.ts";
+import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
+import type { JournalHome } from "../../src/ledger/journal-home.ts";
+import { RecordKind } from "../../src/ledger/journal-record.ts";
+import type { Slice } from "../../src/ledger/slices.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { NotLive } from "../../src/ledger/store.ts";
+import { nanoUsd, ZERO_USD } from "../../src/money/nano-usd.ts";
+import { instanceKey, type ModelStore } from "./model-store.ts";
+import type { SimProcess } from "./process.ts";
+import type { ServerFlaws } from "./server.ts";
+
+/** A defect that the simulation must find, put in from outside. */
+export interface Mutant {
+	readonly name: string;
+	readonly flaws?: ServerFlaws;
+	model?(model: ModelStore): ModelStore;
+	gate?(gate: Gate): Gate;
+	store?(store: LedgerStore, process: SimProcess): LedgerStore;
+	home?(home: JournalHome): JournalHome;
+}
+
+export const mutants: readonly Mutant[] = [
+	{
+		name: "a settlement that is repeated counts again",
+		model: (model) => ({
+			...model,
+			flush(id, epoch, settledJson, openJson) {
+				for (const event of JSON.parse(settledJson) as { id: string }[]) model.usage.delete(event.id);
+				return model.flush(id, epoch, settledJson, openJson);
+			},
+		}),
+	},
+	{
+		name: "a return that is repeated counts again",
+		model: (model) => {
+			let copies = 0;
+			return {
+				...model,
+				giveBack: (id, epoch, requests) =>
+					model.giveBack(
+						id,
+						epoch,
+						requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` })),
+					),
+			};
+		},
+	},
+	{
+		name: "a grant that is repeated is granted again",
+		model: (model) => {
+			let copies = 0;
+			return {
+				...model,
+				grant(id, epoch, requests) {
+					const replies = model.grant(
+						id,
+						epoch,
+						requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` })),
+					);
+					return replies.map((reply) => ({ ...reply, op: reply.op.split(" ")[0] as string }));
+				},
+			};
+		},
+	},
+	{ name: "a return is taken from memory only when it was answered", store: returnsLate },
+	{ name: "leases are reclaimed when an instance's lease runs out", flaws: { reclaimsOnExpiry: true } },
+	{
+		name: "a grant whose reply was lost is taken for granted",
+		store: (store) => ({
+			...store,
+			async grant(requests) {
+				try {
+					return await store.grant(requests);
+				} catch (error) {
+					if (error instanceof NotLive) throw error;
+					return requests.map(({ op, want }) => ({ op, amount: want, available: ZERO_USD, elsewhere: false, live: 1 }));
+				}
+			},
+		}),
+	},
+	{
+		name: "leases are closed again when closing is repeated",
+		model: (model) => ({
+			...model,
+			close(id, epoch, journalLost) {
+				const instance = model.instances.get(instanceKey(id, epoch));
+				if (instance?.state === "left") {
+					for (const lease of model.leases.values()) {
+						const budget = model.budgets.get(lease.budget);
+						if (!budget || lease.instance !== id || lease.epoch !== epoch) continue;
+						budget.drawn -= lease.granted - lease.returned - lease.settled;
+					}
+				}
+				return model.close(id, epoch, journalLost);
+			},
+		}),
+	},
+	{ name: "a revocation reads who is gone instead of fencing them off", flaws: { pendingReadsOnly: true } },
+	{ name: "an instance goes live without holding the control clock", flaws: { goLiveWithoutLock: true } },
+	{
+		name: "the gate does not close by its deadline",
+		gate(gate) {
+			let open = false;
+			let final = false;
+			return {
+				...gate,
+				isOpen: () => open,
+				extend(mark, forMs) {
+					gate.extend(mark, forMs);
+					open = !final;
+				},
+				close(reason, forGood = false) {
+					gate.close(reason, forGood);
+					open = false;
+					final ||= forGood;
+				},
+			};
+		},
+	},
+	{
+		name: "settlements are not journalled",
+		home: (home) =>
+			withFiles(home, (file) => ({
+				...file,
+				append(bytes) {
+					if (bytes[KIND_AT] !== RecordKind.settle) file.append(bytes);
+				},
+			})),
+	},
+	{ name: "settlements are acknowledged before they are flushed", store: acknowledgesEarly },
+	{
+		name: "a sync of the journal does nothing",
+		home: (home) => withFiles(home, (file) => ({ ...file, sync: () => Promise.resolve() })),
+	},
+];
+
+/** Where a record's kind stands, behind length and checksum. */
+const KIND_AT = 8;
+
+function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile): JournalHome {
+	const wrapDisk = (disk: JournalDisk): JournalDisk => ({ ...disk, create: (name) => wrap(disk.create(name)) });
+	return {
+		...home,
+		claim(id, epoch, options) {
+			const claim = home.claim(id, epoch, options);
+			return claim && { ...claim, disk: wrapDisk(claim.disk) };
+		},
+	};
+}
+
+function returnsLate(store: LedgerStore, process: SimProcess): LedgerStore {
+	const sliceOf = (budget: string) =>
+		process.tenure
+			?.present()
+			?.view()
+			.slices.find((slice) => slice.budget === budget) as Slice | undefined;
+	return {
+		...store,
+		async giveBack(requests) {
+			const taken = requests.map(({ budget, amount }) => ({ slice: sliceOf(budget), amount }));
+			for (const { slice, amount } of taken) if (slice) slice.free = nanoUsd(slice.free + amount);
+			await store.giveBack(requests);
+			for (const { slice, amount } of taken) if (slice) slice.free = nanoUsd(Math.max(0, slice.free - amount));
+		},
+	};
+}
+
+function acknowledgesEarly(store: LedgerStore, process: SimProcess): LedgerStore {
+	async function untilFlushed(settledJson: string, openJson: string): Promise<void> {
+		for (;;) {
+			try {
+				await store.flush(settledJson, openJson);
+				return;
+			} catch {
+				await sleep(process.clock, 100);
+			}
+		}
+	}
+	return {
+		...store,
+		async flush(settledJson, openJson) {
+			void untilFlushed(settledJson, openJson);
+			return "ok";
+		},
+	};
+}

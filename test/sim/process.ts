@@ -1,0 +1,373 @@
+import type { Clock } from "../../src/base/clock.ts";
+import type { Log } from "../../src/base/log.ts";
+import { waitApplied } from "../../src/cluster/fence.ts";
+import { createGate } from "../../src/cluster/gate.ts";
+import type { MemberStore } from "../../src/cluster/member.ts";
+import type { KeyFields } from "../../src/keys/key-entry.ts";
+import type { Keyring } from "../../src/keys/keyring.ts";
+import { createKeyring } from "../../src/keys/keyring.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { LeaseExceeded } from "../../src/ledger/store.ts";
+import type { Tenure } from "../../src/ledger/tenure.ts";
+import { holdTenure } from "../../src/ledger/tenure.ts";
+import type { Appended } from "./disk.ts";
+import { CheckViolated } from "./model-store.ts";
+import type { Statement } from "./server.ts";
+import { type Host, LEASE_TTL_MS, type World } from "./world.ts";
+
+/** One process of an instance: its clocks, its connection, and the production code that runs in it. */
+export interface SimProcess {
+	readonly host: Host;
+	readonly name: string;
+	dead: boolean;
+	/** Frozen until then, while time goes on outside. */
+	pausedUntilMs: number;
+	/** Being stopped, or stopped, in good order. */
+	leaving: boolean;
+	readonly link: { requests: boolean; replies: boolean };
+	readonly clock: Clock & { wallOffsetMs: number };
+	readonly keyring: Keyring;
+	tenure: Tenure | undefined;
+	/** Ledgers of its epochs that requests have used. */
+	readonly ledgers: Set<Ledger>;
+	call<T>(label: string, statement: Statement<T>): Promise<T>;
+	start(): Promise<void>;
+	/** The control log may have grown, or the connection is there again. */
+	hear(): void;
+}
+
+/** How long a statement is waited for; then its outcome is unknown. */
+const STATEMENT_DEADLINE_MS = 1_500;
+const RECALL_WAIT_MS = 250;
+
+/** For processes and for the operator, who has a clock and a connection too. */
+export interface Caller {
+	readonly dead: boolean;
+	readonly pausedUntilMs: number;
+	readonly link: { requests: boolean; replies: boolean };
+	readonly clock: Clock;
+}
+
+export function createSimClock(
+	world: World,
+	caller: { dead: boolean; pausedUntilMs: number },
+	name: string,
+	rate: number,
+) {
+	const { timeline } = world;
+	const clock = {
+		wallOffsetMs: 1_700_000_000_000,
+		wallMs: () => Math.floor(timeline.nowMs() + clock.wallOffsetMs),
+		monotonicMs: () => timeline.nowMs() * rate,
+		after(delayMs: number, run: () => void) {
+			let cancelled = false;
+			const arm = (inMs: number): void => {
+				timeline.after(inMs, `${name}: timer`, () => {
+					if (cancelled || caller.dead) return;
+					if (caller.pausedUntilMs > timeline.nowMs()) arm(caller.pausedUntilMs - timeline.nowMs());
+					else run();
+				});
+			};
+			arm(delayMs / rate);
+			return () => {
+				cancelled = true;
+			};
+		},
+	};
+	return clock;
+}
+
+/** Sends a statement through the caller's connection and whatever befalls it there. */
+export function callServer<T>(
+	world: World,
+	caller: Caller,
+	name: string,
+	statement: Statement<T>,
+	onReply: () => void,
+): Promise<T> {
+	const { timeline, random, server } = world;
+	return new Promise((resolve, reject) => {
+		if (caller.dead) return;
+		let answered = false;
+		const answer = (give: () => void) => {
+			if (answered || caller.dead) return;
+			answered = true;
+			cancelDeadline();
+			give();
+		};
+		const cancelDeadline = caller.clock.after(STATEMENT_DEADLINE_MS, () =>
+			answer(() => reject(new Error(`${name}: no answer in time`))),
+		);
+		const deliver = (give: () => void): void => {
+			timeline.after(latencyMs(world), `${name}: reply`, () => {
+				if (caller.dead) return;
+				if (!caller.link.replies) return;
+				if (caller.pausedUntilMs > timeline.nowMs()) {
+					timeline.after(caller.pausedUntilMs - timeline.nowMs(), `${name}: reply after the pause`, () => answer(give));
+					return;
+				}
+				onReply();
+				answer(give);
+			});
+		};
+		const fate = world.stormy ? random.next() : 1;
+		const send = (delayMs: number): void => {
+			timeline.after(delayMs, `${name}: request`, () => {
+				if (!caller.link.requests || fate < 0.02) {
+					if (random.chance(0.5)) deliver(() => reject(new Error(`${name}: connection lost`)));
+					return;
+				}
+				if (!server.up) return deliver(() => reject(new Error(`${name}: refused`)));
+				const lost = (fate >= 0.02 && fate < 0.05) || (fate >= 0.07 && fate < 0.09);
+				statement(
+					(result) => {
+						if (lost) deliver(() => reject(new Error(`${name}: connection reset`)));
+						else deliver(() => resolve(result));
+					},
+					(error) => deliver(() => reject(error)),
+				);
+			});
+		};
+		// A request may lie about in some buffer until long after it was given up. It arrives twice only if the first reply
+		// was lost: a connection that answers does not repeat what it carried.
+		send(fate >= 0.05 && fate < 0.07 ? 500 + random.next() * 6_000 : latencyMs(world));
+		if (fate >= 0.07 && fate < 0.09) send(random.next() * 4_000);
+	});
+}
+
+function latencyMs({ stormy, random }: World): number {
+	return 0.1 + random.next() * (stormy && random.chance(0.05) ? 300 : 2);
+}
+
+export function createSimProcess(
+	world: World,
+	host: Host,
+	name: string,
+	crash: (process: SimProcess) => void,
+): SimProcess {
+	const { random, timeline, model, server } = world;
+	const rate = 1 + (random.next() - 0.5) * 0.02;
+	const state = { dead: false, pausedUntilMs: Number.NEGATIVE_INFINITY };
+	const clock = createSimClock(world, state, name, rate);
+	const link = { requests: true, replies: true };
+	const log = simLog(world, name);
+
+	/** With some chance the process dies right here: after it wrote a record, before it hears a reply. */
+	function dieAt(point: string, chance: number): void {
+		if (!world.stormy || process.dead || !random.chance(chance)) return;
+		world.fault(`kill ${point}`);
+		crash(process);
+	}
+
+	const call = <T>(label: string, statement: Statement<T>) =>
+		callServer(world, process, `${name}: ${label}`, statement, () => dieAt("between commit and reply", 0.0008));
+
+	const keyring = createKeyring({
+		log,
+		load: (digest) =>
+			call(
+				"load key",
+				server.atOnce(() => {
+					const key = world.keys.get(digest);
+					const account = { state: "active", toppedUp: true, signedIn: true } as const;
+					return { seq: model.seq(), key: key ? keyFields(key.id, key.account, key.revoked) : null, account };
+				}),
+			),
+	});
+
+	const process: SimProcess = {
+		host,
+		name,
+		get dead() {
+			return state.dead;
+		},
+		set dead(value) {
+			state.dead = value;
+		},
+		get pausedUntilMs() {
+			return state.pausedUntilMs;
+		},
+		set pausedUntilMs(value) {
+			state.pausedUntilMs = value;
+		},
+		leaving: false,
+		link,
+		clock,
+		keyring,
+		tenure: undefined,
+		ledgers: new Set(),
+		hear: () => {},
+		call,
+		async start() {
+			const gate = createGate({ clock });
+			const storeFor = (id: string, epoch: number) => ledgerStore(world, process, id, epoch);
+			process.tenure = await holdTenure(
+				{
+					clock,
+					log,
+					newUuid: random.uuid,
+					gate: world.mutant?.gate?.(gate) ?? gate,
+					members: memberStore(world, call),
+					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
+					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
+					listen: async (onChange) => {
+						process.hear = () => {
+							// A half-open connection hears nothing, and nobody knows.
+							if (process.dead || !link.replies || (world.stormy && random.chance(0.3))) return;
+							timeline.after(latencyMs(world), `${name}: notify`, () => {
+								if (!process.dead && process.pausedUntilMs <= timeline.nowMs()) onChange();
+							});
+						};
+						world.listeners.add(() => process.hear());
+					},
+					apply: (entry) => keyring.apply(entry),
+					reset: () => keyring.clear(),
+					onDiskFailed: () => {},
+				},
+				{
+					instanceId: host.id,
+					mode: world.mode,
+					leaseTtlMs: LEASE_TTL_MS,
+					flushIntervalMs: 50,
+					segmentBytesMax: 3_000,
+					idleReturnMs: 3_000,
+					fencedDrainMs: 60_000,
+				},
+			);
+		},
+	};
+	return process;
+}
+
+function mutantHome(world: World, process: SimProcess, onAppend: (record: Appended) => void) {
+	const home = process.host.disk.homeOf(process, onAppend, (label, done) => {
+		process.clock.after(world.random.next() * 3, () => {
+			world.timeline.note(label.length);
+			done();
+		});
+	});
+	return world.mutant?.home?.(home) ?? home;
+}
+
+function noteAppended(world: World, record: Appended, dieAt: (point: string, chance: number) => void): void {
+	const request = world.requests.get(record.id);
+	if (!request) return;
+	if (record.kind === 1) request.admitAppended = true;
+	else if (record.kind === 2) request.bound = Math.max(request.bound, record.bound);
+	else request.settleAppended = true;
+	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
+}
+
+export function keyFields(id: string, accountId: string, revoked: boolean): KeyFields {
+	return {
+		id,
+		accountId,
+		name: id,
+		state: revoked ? "revoked" : "active",
+		capNanoUsd: null,
+		models: null,
+		expiresAtMs: null,
+		requestsPerMinute: null,
+		concurrencyMax: null,
+	};
+}
+
+function memberStore({ server, model }: World, call: SimProcess["call"]): MemberStore {
+	return {
+		join: (id, ttlMs) =>
+			call(
+				"join",
+				server.atOnce(() => model.join(id, ttlMs)),
+			),
+		seq: () =>
+			call(
+				"seq",
+				server.atOnce(() => model.seq()),
+			),
+		goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
+		heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
+		readAfter: (seq) =>
+			call(
+				"read log",
+				server.atOnce(() => model.log.slice(seq, seq + 50)),
+			),
+		leave: (id, epoch) =>
+			call(
+				"leave",
+				server.atOnce(() => model.leave(id, epoch)),
+			),
+	};
+}
+
+function ledgerStore(world: World, process: SimProcess, id: string, epoch: number): LedgerStore {
+	const { server, model } = world;
+	const { clock } = process;
+	const call: SimProcess["call"] = (label, statement) =>
+		process.call(label, (done, fail) =>
+			statement(
+				(result) => {
+					world.log?.(`${world.timeline.nowMs().toFixed(1)} ${process.name} ${label} -> ${JSON.stringify(result)}`);
+					done(result);
+				},
+				(error) => fail(asLedgerError(error)),
+			),
+		);
+	return {
+		grant: (requests) =>
+			call(
+				"grant",
+				server.atOnce(() => model.grant(id, epoch, requests)),
+			),
+		giveBack: (requests) =>
+			call(
+				"return",
+				server.atOnce(() => model.giveBack(id, epoch, requests)),
+			),
+		flush: (settled, open) =>
+			call(
+				"flush",
+				server.atOnce(() => model.flush(id, epoch, settled, open)),
+			),
+		settleLate: (event) =>
+			call(
+				"settle late",
+				server.atOnce(() => model.settleLate(id, epoch, event)),
+			),
+		creditUndelivered: (request, delivered) =>
+			call(
+				"credit note",
+				server.appending(() => model.creditUndelivered(request, delivered)),
+			),
+		close: () =>
+			call(
+				"close",
+				server.atOnce(() => void model.close(id, epoch, false)),
+			),
+		async recall(budget) {
+			const seq = await call(
+				"recall",
+				server.appending(() => model.append("recall", budget, { instance: id, epoch })),
+			);
+			const pending = (after: number, graceMs: number) => call("pending", server.pending(after, graceMs));
+			await waitApplied({ pending, clock }, seq, { deadlineMs: RECALL_WAIT_MS, graceMs: 0 });
+		},
+	};
+}
+
+/** As the Postgres store does it. */
+function asLedgerError(error: unknown): unknown {
+	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
+	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
+}
+
+function simLog(world: World, name: string): Log {
+	const at = (level: string) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
+		if (!world.log) return;
+		const text =
+			fields?.error instanceof Error ? `: ${fields.error.message}` : fields ? ` ${JSON.stringify(fields)}` : "";
+		world.log(`${world.timeline.nowMs().toFixed(1)} ${name} ${level} ${message}${text}`);
+	};
+	const log: Log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), with: () => log };
+	return log;
+}

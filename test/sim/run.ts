@@ -1,0 +1,46 @@
+/**
+ * The simulation as a long run:
+ *
+ *   bun test/sim/run.ts --seeds 10000 [--from N]   stops at the first failing seed and prints it
+ *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
+ */
+import { parseArgs } from "node:util";
+import { simulate } from "./simulate.ts";
+
+const { values } = parseArgs({
+	options: {
+		seeds: { type: "string", default: "1000" },
+		from: { type: "string", default: "1" },
+		seed: { type: "string" },
+		log: { type: "boolean", default: false },
+	},
+});
+
+process.exitCode =
+	values.seed === undefined ? runMany(Number(values.from), Number(values.seeds)) : replay(Number(values.seed));
+
+function replay(seed: number): number {
+	const result = simulate(seed, { log: values.log ? console.log : undefined });
+	if (result.failure) for (const line of result.recent.slice(-40)) console.log(line);
+	console.log(
+		`seed ${seed}: ${result.failure ?? "all invariants hold"} (${result.steps} steps, trace ${result.hash.toString(16)})`,
+	);
+	return result.failure ? 1 : 0;
+}
+
+function runMany(from: number, count: number): number {
+	const totals = new Map<string, number>();
+	const startedMs = performance.now();
+	for (let seed = from; seed < from + count; seed++) {
+		const { failure, stats } = simulate(seed);
+		for (const [name, value] of Object.entries(stats)) totals.set(name, (totals.get(name) ?? 0) + value);
+		if (failure) {
+			console.log(`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts --seed ${seed}`);
+			return 1;
+		}
+		if ((seed - from + 1) % 500 === 0) console.log(`${seed - from + 1} seeds`);
+	}
+	for (const [name, value] of [...totals].sort()) console.log(`${String(value).padStart(9)} ${name}`);
+	console.log(`${count} seeds, ${Math.round((performance.now() - startedMs) / count)} ms each: all invariants hold`);
+	return 0;
+}

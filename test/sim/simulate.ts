@@ -1,0 +1,257 @@
+import { drainMicrotasks } from "bun:jsc";
+import { waitApplied } from "../../src/cluster/fence.ts";
+import { createFaults, type Faults } from "./faults.ts";
+import { checkAtRest, checkEnd, checkStep } from "./invariants.ts";
+import type { Mutant } from "./mutants.ts";
+import { type Caller, callServer, createSimClock, keyFields, type SimProcess } from "./process.ts";
+import { runRequest } from "./request.ts";
+import { addHost, Broken, createWorld, GRACE_MS, type SimKey, type World } from "./world.ts";
+
+export interface SimResult {
+	readonly seed: number;
+	/** The invariant that was broken; undefined if all held. */
+	readonly failure: string | undefined;
+	readonly hash: number;
+	readonly steps: number;
+	readonly stats: Readonly<Record<string, number>>;
+	readonly recent: readonly string[];
+}
+
+export interface SimOptions {
+	mutant?: Mutant | undefined;
+	log?: ((line: string) => void) | undefined;
+}
+
+const STEPS_MAX = 400_000;
+const TRAFFIC_MS = 45_000;
+/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
+const REST_MS = 90_000;
+const STOP_MS = 60_000;
+/** When a revoked key is tried again, from the moment of its revocation on. */
+const TRIALS_MS = [0, 1, 3, 10, 50, 200, 500, 800, 1_200, 1_600, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000];
+
+/** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
+export function simulate(seed: number, options: SimOptions = {}): SimResult {
+	const world = createWorld(seed, options.mutant, options.log);
+	const { timeline } = world;
+	let steps = 0;
+	let broken: unknown;
+	const failLater = (error: unknown) => {
+		broken ??= error;
+	};
+
+	function runUntil(untilMs: number, stop?: () => boolean): void {
+		while (timeline.step(untilMs)) {
+			steps += 1;
+			if (broken) throw broken;
+			checkStep(world);
+			if (steps > STEPS_MAX) throw new Broken("the run does not come to rest");
+			if (stop?.()) return;
+		}
+		if (broken) throw broken;
+	}
+
+	const result = (failure: string | undefined): SimResult => {
+		timeline.note(Number([...world.model.budgets.values()].reduce((sum, { drawn }) => sum + drawn, 0)));
+		return { seed, failure, hash: timeline.hash(), steps, stats: world.stats, recent: timeline.recent() };
+	};
+
+	try {
+		const faults = createFaults(world);
+		setUp(world, faults);
+		drainMicrotasks();
+		runUntil(3_000);
+		const calmOnly = world.random.chance(0.2);
+		startTraffic(world, failLater);
+		if (!calmOnly) startStorm(world, faults);
+		runUntil(timeline.nowMs() + TRAFFIC_MS);
+		faults.heal();
+		finish(world, faults, runUntil);
+		return result(undefined);
+	} catch (error) {
+		if (error instanceof Broken) return result(error.message);
+		return result(error instanceof Error ? `${error.name}: ${error.message}\n${error.stack}` : String(error));
+	}
+}
+
+function setUp(world: World, faults: Faults): void {
+	const { model, random } = world;
+	for (const account of ["acc1", "acc2"]) {
+		model.budgets.set(account, { id: account, kind: "account", account, limit: 0, drawn: 0, writtenOff: 0 });
+		book(world, account, world.lonely ? 100_000 : random.int(300, 3_000), `opening ${account}`);
+		for (let number = 1; number <= 5; number++) {
+			const id = `${account}-key${number}`;
+			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
+			model.budgets.set(id, { id, kind: "key", account, limit, drawn: 0, writtenOff: 0 });
+			world.keys.set(id, { id, account, revoked: false });
+			world.ceilings.set(id, limit ?? Number.POSITIVE_INFINITY);
+		}
+	}
+	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
+}
+
+function book(world: World, account: string, amount: number, ref: string): void {
+	world.model.book(account, "top_up", amount, ref, false);
+}
+
+function startTraffic(world: World, failLater: (error: unknown) => void): void {
+	const { random, timeline } = world;
+	const untilMs = timeline.nowMs() + TRAFFIC_MS;
+	const meanMs = random.pick([40, 100, 250]);
+	const operator: Caller = createOperator(world);
+	const arrive = (): void => {
+		if (timeline.nowMs() >= untilMs) return;
+		timeline.after(-Math.log(1 - random.next()) * meanMs, "arrival", arrive);
+		const { process } = random.pick(world.hosts);
+		const key = random.pick([...world.keys.values()]);
+		const burst = random.chance(0.05) ? random.int(2, 25) : 1;
+		for (let count = 0; count < burst; count++) send(process, key);
+	};
+	const send = (process: SimProcess | undefined, key: SimKey): void => {
+		if (!process || process.dead || process.pausedUntilMs > timeline.nowMs()) return;
+		runRequest(world, process, key.id, key.account).catch(failLater);
+	};
+	const sendEverywhere = (key: SimKey): void => {
+		for (const { process } of world.hosts) send(process, key);
+	};
+	arrive();
+	const delicate = random.pick(["renewal", "go live", "cut off"] as const);
+	let revocations = random.int(2, 9);
+	const revokeSoon = (inMs: number): void => {
+		if (revocations === 0 || timeline.nowMs() >= untilMs) return;
+		revocations -= 1;
+		const key = random.pick([...world.keys.values()]);
+		// In use until then, so that it lies in every cache.
+		for (const delayMs of [0, 1, 4]) timeline.after(delayMs, "use", () => sendEverywhere(key));
+		timeline.after(inMs, "operator: revoke", () => {
+			// Whoever lost the key goes on trying it everywhere.
+			for (const delayMs of TRIALS_MS) {
+				timeline.after(delayMs, "trial", () => sendEverywhere(key));
+			}
+			revoke(world, operator, key).catch(failLater);
+		});
+	};
+	// Some at any time, some at the worst: while an instance is going live, or has just been cut off.
+	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
+	for (let count = anyTime; count > 0; count--) revokeSoon(random.next() * TRAFFIC_MS);
+	world.onDelicate = (kind) => {
+		if (kind === delicate && random.chance(0.8)) revokeSoon(5 + random.next() * random.pick([2, 30, 500]));
+	};
+	for (let count = world.lonely ? 0 : random.int(2, 8); count > 0; count--) {
+		timeline.after(random.next() * TRAFFIC_MS, "operator: money", () => moveMoney(world));
+	}
+}
+
+function createOperator(world: World): Caller {
+	const state = { dead: false, pausedUntilMs: Number.NEGATIVE_INFINITY };
+	return { ...state, link: { requests: true, replies: true }, clock: createSimClock(world, state, "operator", 1) };
+}
+
+/** As the console does it: one statement, repeated until it is known to be carried out, then the fence. */
+async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
+	const { server, model } = world;
+	const call = <T>(statement: Parameters<typeof callServer<T>>[3]) =>
+		callServer(world, operator, "operator", statement, () => {});
+	let seq: number | undefined;
+	while (seq === undefined) {
+		seq = await call(
+			server.appending(() => {
+				key.revoked = true;
+				return model.append("key", key.id, keyFields(key.id, key.account, true) as unknown as Record<string, unknown>);
+			}),
+		).catch(() => undefined);
+	}
+	const pending = (after: number, graceMs: number) => call(server.pending(after, graceMs));
+	const fence = () => waitApplied({ pending, clock: operator.clock }, seq, { deadlineMs: 120_000, graceMs: GRACE_MS });
+	let applied = await fence().catch(() => undefined);
+	while (!applied) applied = await fence().catch(() => undefined);
+	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
+	world.revokedForSure.add(key.id);
+	world.count("revoked");
+}
+
+/** Top-ups, refunds and changes of caps, each of which the database does at one moment. */
+function moveMoney(world: World): void {
+	const { model, random, server, timeline } = world;
+	if (!server.up) return;
+	const budget = random.pick([...model.budgets.values()]);
+	server.appending(() => {
+		if (budget.kind === "account") {
+			const amount = random.chance(0.7) ? random.int(100, 1_000) : -random.int(10, 200);
+			const ref = `money ${timeline.nowMs()}`;
+			model.book(budget.id, "adjustment", amount, ref, false);
+			return;
+		}
+		const limit = random.chance(0.2) ? null : random.int(0, 1_500);
+		const lowered = limit !== null && (budget.limit === null || limit < budget.limit);
+		budget.limit = limit;
+		world.ceilings.set(budget.id, Math.max(budget.drawn, limit ?? Number.POSITIVE_INFINITY));
+		model.append("budget", budget.id, { lowered });
+	})(
+		() => world.count("money moved"),
+		() => {},
+	);
+}
+
+function startStorm(world: World, faults: Faults): void {
+	const { random, timeline } = world;
+	const fromMs = timeline.nowMs() + random.next() * 10_000;
+	const untilMs = fromMs + random.int(8_000, TRAFFIC_MS - 10_000);
+	const meanMs = random.pick([500, 2_000, 5_000]);
+	const blow = (): void => {
+		if (timeline.nowMs() >= untilMs) {
+			world.fault("end of the storm");
+			world.stormy = false;
+			return;
+		}
+		faults.strike();
+		timeline.after(-Math.log(1 - random.next()) * meanMs, "strike", blow);
+	};
+	timeline.after(fromMs - timeline.nowMs(), "storm", () => {
+		world.stormy = true;
+		blow();
+	});
+}
+
+/** Lets everything come to rest, stops it in good order, replays what was left, and checks the books. */
+function finish(world: World, faults: Faults, runUntil: (untilMs: number, stop?: () => boolean) => void): void {
+	const { timeline, hosts } = world;
+	runUntil(timeline.nowMs() + REST_MS);
+	checkAtRest(world);
+	for (const record of world.requests.values()) {
+		if (record.admitted && !record.ended && !isGone(world, record.host.id, record.epoch)) {
+			throw new Broken(`request ${record.id} never ended`);
+		}
+	}
+	stopAll(world, runUntil);
+	// Whatever a process could not hand in is replayed by the next one.
+	for (const host of hosts) faults.startProcess(host);
+	runUntil(timeline.nowMs() + 10_000);
+	stopAll(world, runUntil);
+	checkEnd(world);
+}
+
+function isGone({ hosts }: World, hostId: string, epoch: number): boolean {
+	const host = hosts.find(({ id }) => id === hostId);
+	return [host?.process, ...(host?.others ?? [])].every((process) => process?.tenure?.present()?.epoch !== epoch);
+}
+
+function stopAll(world: World, runUntil: (untilMs: number, stop?: () => boolean) => void): void {
+	const { hosts, timeline } = world;
+	const outcomes: boolean[] = [];
+	const stopping = hosts.map((host) => {
+		const { process } = host;
+		if (!process?.tenure) throw new Broken(`${host.id} is not running`);
+		void process.tenure.stop(STOP_MS).then((clean) => outcomes.push(clean));
+		return { host, process };
+	});
+	drainMicrotasks();
+	runUntil(timeline.nowMs() + STOP_MS + 1_000, () => outcomes.length === stopping.length);
+	if (outcomes.length < stopping.length || outcomes.includes(false))
+		throw new Broken("an instance did not stop cleanly");
+	for (const { host, process } of stopping) {
+		process.dead = true;
+		host.disk.releaseAll(process);
+		host.process = undefined;
+	}
+}

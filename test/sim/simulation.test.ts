@@ -1,0 +1,94 @@
+import { expect, test } from "bun:test";
+import { mutants } from "./mutants.ts";
+import type { SimResult } from "./simulate.ts";
+import { simulate } from "./simulate.ts";
+
+const SEEDS = 300;
+const SEEDS_A_TEST = 50;
+const COVERING_SEEDS = 120;
+const MUTANT_SEEDS_MAX = 600;
+const DEADLINE_MS = 120_000;
+
+const results = new Map<number, SimResult>();
+
+/** Each seed is run once, whichever test asks for it. */
+function run(seed: number): SimResult {
+	let result = results.get(seed);
+	if (!result) {
+		result = simulate(seed);
+		results.set(seed, { ...result, recent: [] });
+	}
+	return result;
+}
+
+for (let from = 1; from <= SEEDS; from += SEEDS_A_TEST) {
+	const to = from + SEEDS_A_TEST - 1;
+	test(
+		`every invariant holds after every step (seeds ${from} to ${to})`,
+		() => {
+			for (let seed = from; seed <= to; seed++) {
+				const { failure } = run(seed);
+				if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --seed ${seed}`);
+			}
+		},
+		DEADLINE_MS,
+	);
+}
+
+test("the same seed takes the same steps, another one does not", () => {
+	for (const seed of [7, 8, 9]) {
+		const again = simulate(seed);
+		expect(again.hash).toBe(run(seed).hash);
+		expect(again.steps).toBe(run(seed).steps);
+		expect(again.hash).not.toBe(run(seed + 1).hash);
+	}
+});
+
+test(
+	"the seeds cover what can go wrong",
+	() => {
+		const seen = new Map<string, number>();
+		for (let seed = 1; seed <= COVERING_SEEDS; seed++) {
+			for (const [name, value] of Object.entries(run(seed).stats)) seen.set(name, (seen.get(name) ?? 0) + value);
+		}
+		const faults = [
+			"kill",
+			"power",
+			"disk lost",
+			"pause",
+			"partition",
+			"outage",
+			"disk full",
+			"stop",
+			"clock jump",
+			"join",
+		];
+		const expected = [
+			...faults.map((name) => `fault: ${name} host`),
+			"fault: kill after ADMIT",
+			"fault: kill after PROGRESS",
+			"fault: kill after SETTLE",
+			"fault: kill between commit and reply",
+			"fault: damaged journal",
+			"fault: replaced while stopped",
+			"attested",
+			"refused",
+			"refusals checked",
+			"revoked",
+			"settled",
+		];
+		expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+	},
+	DEADLINE_MS,
+);
+
+for (const mutant of mutants) {
+	test(
+		`it finds a defect: ${mutant.name}`,
+		() => {
+			for (let seed = 1; seed <= MUTANT_SEEDS_MAX; seed++) if (simulate(seed, { mutant }).failure) return;
+			throw new Error(`no seed up to ${MUTANT_SEEDS_MAX} found it`);
+		},
+		DEADLINE_MS,
+	);
+}

@@ -1,0 +1,201 @@
+import type { JournalMode } from "../../src/ledger/ledger.ts";
+import { createSimDisk, type SimDisk } from "./disk.ts";
+import { createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
+import type { Mutant } from "./mutants.ts";
+import type { SimProcess } from "./process.ts";
+import { createRandom, type Random } from "./random.ts";
+import { createSimServer, type SimServer } from "./server.ts";
+import { createTimeline, type Timeline } from "./timeline.ts";
+
+/** Thrown when an invariant is broken: the seed has found something. */
+export class Broken extends Error {
+	override readonly name = "Broken" as const;
+}
+
+/** What the simulation itself knows of a request, apart from everything that is being tested. */
+export interface RequestRecord {
+	readonly id: string;
+	readonly host: Host;
+	readonly account: string;
+	readonly key: string;
+	readonly amount: number;
+	/** What the upstream really generates, in full. */
+	readonly cost: number;
+	epoch: number;
+	admitted: boolean;
+	/** By the upstream's own count. */
+	delivered: number;
+	/** The bound that stands in the journal. */
+	bound: number;
+	settled: { charged: number; off: number } | undefined;
+	/** The client has its last bytes. */
+	acknowledged: boolean;
+	admitAppended: boolean;
+	settleAppended: boolean;
+	/** Its records were damaged by the simulation, or its disk was lost. */
+	excused: boolean;
+	ended: boolean;
+}
+
+/** One machine: a disk and an identity. Its processes come and go. */
+export interface Host {
+	readonly id: string;
+	readonly disk: SimDisk;
+	process: SimProcess | undefined;
+	/** Others that still exist: stopped ones that were replaced, or draining ones. */
+	readonly others: Set<SimProcess>;
+	/** The disk is gone and nobody has attested it yet. */
+	lost: boolean;
+}
+
+export interface SimKey {
+	readonly id: string;
+	readonly account: string;
+	revoked: boolean;
+}
+
+/** Moments at which a revocation is delicate. */
+export type Delicate = "renewal" | "go live" | "cut off";
+
+/** Everything of one run, shared by its parts. */
+export interface World {
+	readonly seed: number;
+	readonly mode: JournalMode;
+	readonly timeline: Timeline;
+	readonly random: Random;
+	readonly model: ModelStore;
+	readonly server: SimServer;
+	readonly hosts: Host[];
+	readonly keys: Map<string, SimKey>;
+	readonly requests: Map<string, RequestRecord>;
+	/** Keys whose revocation has returned: no admission after it. */
+	readonly revokedForSure: Set<string>;
+	/** Charged in memory, not yet in the store, by lease. */
+	readonly pendingCharges: Map<string, number>;
+	/** The most that a budget may ever have drawn. */
+	readonly ceilings: Map<string, number>;
+	/** Draws under way, with the least that could have covered them so far. */
+	readonly draws: Set<PendingDraw>;
+	readonly mutant: Mutant | undefined;
+	readonly listeners: Set<() => void>;
+	/** Ample credit, one host at first, and hardly any fault but its being cut off: the log is quiet then. */
+	readonly lonely: boolean;
+	/** A statement was carried out since the last check. */
+	storeChanged: boolean;
+	/** True while faults are injected. */
+	stormy: boolean;
+	lastFaultMs: number;
+	/** An operator attested what was not so, or a journal was damaged: what comes late may be written off. */
+	mayWriteOff: boolean;
+	/** Called at moments at which a revocation is delicate. */
+	onDelicate: (kind: Delicate) => void;
+	readonly stats: Record<string, number>;
+	count(what: string): void;
+	fault(what: string): void;
+	log: ((line: string) => void) | undefined;
+}
+
+export interface PendingDraw {
+	readonly budgets: readonly string[];
+	readonly startedMs: number;
+	readonly least: Map<string, number>;
+}
+
+export const LEASE_TTL_MS = 5_000;
+export const GRACE_MS = 500;
+
+export function createWorld(
+	seed: number,
+	mutant: Mutant | undefined,
+	log: ((line: string) => void) | undefined,
+): World {
+	const random = createRandom(seed);
+	const timeline = createTimeline();
+	const listeners = new Set<() => void>();
+	const baseModel = createModelStore(() => timeline.nowMs());
+	const model = mutant?.model ? mutant.model(baseModel) : baseModel;
+	let announcedSeq = 0;
+	/** What NOTIFY does: once for each commit that appended to the log. */
+	function announce(): void {
+		world.storeChanged = true;
+		if (model.seq() === announcedSeq) return;
+		announcedSeq = model.seq();
+		for (const listener of listeners) listener();
+	}
+	const server = createSimServer(
+		{ model, timeline, random, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
+		{
+			commitMsMax: (delicate) => (world.stormy && random.chance(delicate ? 0.6 : 0.04) ? 1_500 : 1),
+			flaws: mutant?.flaws ?? {},
+		},
+	);
+	const stats: Record<string, number> = {};
+	const world: World = {
+		seed,
+		mode: random.pick(["process", "process", "host", "remote"] as const),
+		timeline,
+		random,
+		model,
+		server,
+		hosts: [],
+		keys: new Map(),
+		requests: new Map(),
+		revokedForSure: new Set(),
+		pendingCharges: new Map(),
+		ceilings: new Map(),
+		draws: new Set(),
+		mutant,
+		listeners,
+		lonely: random.chance(0.25),
+		storeChanged: true,
+		stormy: false,
+		lastFaultMs: Number.NEGATIVE_INFINITY,
+		mayWriteOff: false,
+		onDelicate: () => {},
+		stats,
+		count(what) {
+			stats[what] = (stats[what] ?? 0) + 1;
+		},
+		fault(what) {
+			world.lastFaultMs = timeline.nowMs();
+			world.count(`fault: ${what}`);
+			log?.(`${timeline.nowMs().toFixed(1)} FAULT ${what}`);
+		},
+		log,
+	};
+	watchUsage(world);
+	return world;
+}
+
+/** Usage that reaches the store is not pending any more. */
+function watchUsage(world: World): void {
+	const { usage } = world.model;
+	const set = usage.set.bind(usage);
+	usage.set = (id, row) => {
+		const record = world.requests.get(id);
+		world.log?.(
+			`${world.timeline.nowMs().toFixed(1)} usage ${id} ${row.basis} ${row.charged}+${row.off} of ${row.instance}|${row.epoch} excused ${record?.excused}`,
+		);
+		if (!usage.has(id) && record?.settled) addPending(world, record, -record.settled.charged);
+		return set(id, row);
+	};
+}
+
+export function addPending(world: World, record: RequestRecord, amount: number): void {
+	for (const budget of [record.account, record.key]) {
+		const key = leaseKey(budget, record.host.id, record.epoch);
+		world.pendingCharges.set(key, (world.pendingCharges.get(key) ?? 0) + amount);
+	}
+}
+
+export function addHost(world: World): Host {
+	const host: Host = {
+		id: `host${world.hosts.length + 1}`,
+		disk: createSimDisk(),
+		process: undefined,
+		others: new Set(),
+		lost: false,
+	};
+	world.hosts.push(host);
+	return host;
+}

@@ -1,0 +1,194 @@
+/** A long load on one process, then its memory, its open files, what still runs in it, and its books. */
+
+import type { UpstreamCount } from "../bench/fast-upstream.ts";
+import { createDice } from "../bench/fixtures.ts";
+import type { Gateway } from "../bench/gateways.ts";
+import { runLoad } from "../bench/load.ts";
+import { openFiles, residentBytes } from "../bench/process-usage.ts";
+import type { BenchDatabase } from "../bench/product.ts";
+import { chargeOf } from "../bench/product.ts";
+import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "../bench/prompts.ts";
+import { chatRequestBytes } from "../bench/raw-connection.ts";
+import { stormOf } from "./abort-storm.ts";
+
+export interface SoakParts {
+	readonly gateway: Gateway;
+	readonly database: BenchDatabase;
+	readonly secrets: readonly string[];
+	upstreamCount(): Promise<UpstreamCount> | UpstreamCount;
+}
+
+export interface SoakPlan {
+	readonly requests: number;
+	readonly aborts: number;
+	/** Share of both that runs before the first reading. */
+	readonly warmUpShare: number;
+	readonly connections: number;
+	/** How much more memory it may hold behind the load than before it. */
+	readonly growthBytesMax: number;
+	readonly seed: number;
+}
+
+/** What a process holds. */
+export interface Reading {
+	readonly residentBytes: number;
+	readonly heapBytes: number;
+	readonly files: number;
+	readonly running: number;
+	readonly queued: number;
+	readonly streams: number;
+	/** Streams open at the upstream. */
+	readonly upstreamOpen: number;
+}
+
+export interface SoakReport {
+	readonly before: Reading;
+	readonly after: Reading;
+	readonly seconds: number;
+	readonly answered: number;
+	readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
+}
+
+/** One in eight connections streams. */
+const STREAM_EVERY = 8;
+const QUIET_DEADLINE_MS = 20_000;
+/** Idle time before a reading, for the collector. */
+const SETTLE_MS = 1_000;
+/** Connections to upstream and database that are kept for the next request. */
+const KEPT_FILES_MAX = 96;
+const LOAD_DEADLINE_MS = 3_600_000;
+
+export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: string) => void): Promise<SoakReport> {
+	const { gateway } = parts;
+	const bytesOf = (body: string) => parts.secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+	const [plain, burst, stream] = [
+		bytesOf(chatBody("plain", SMALL_PROMPT_BYTES)),
+		bytesOf(streamBody("burst")),
+		bytesOf(streamBody("stream")),
+	];
+	const dice = createDice(plan.seed);
+	let failures = 0;
+	let firstFailure: string | undefined;
+	let answered = 0;
+	let hungUp = 0;
+
+	async function load(requests: number, aborts: number): Promise<void> {
+		say(`${requests} requests`);
+		const result = await runLoad({
+			port: gateway.port,
+			connections: plan.connections,
+			request(connection) {
+				const kind = connection % STREAM_EVERY === 0 ? burst : plain;
+				return kind[connection % kind.length] as Uint8Array;
+			},
+			durationMs: LOAD_DEADLINE_MS,
+			requestsMax: requests,
+		});
+		answered += result.requests;
+		failures += result.failures;
+		firstFailure ??= result.firstFailure;
+		say(`${aborts} aborts`);
+		const storm = { port: gateway.port, connections: plan.connections, requests: stream, aborts };
+		hungUp += await stormOf(storm, dice);
+	}
+
+	const startedMs = performance.now();
+	await load(Math.round(plan.requests * plan.warmUpShare), Math.round(plan.aborts * plan.warmUpShare));
+	const before = await readQuiet(parts);
+	await load(plan.requests, plan.aborts);
+	const after = await readQuiet(parts);
+	const seconds = (performance.now() - startedMs) / 1000;
+	const books = await booksChecks(parts, answered, hungUp);
+	const still = after.running + after.queued + after.streams + after.upstreamOpen;
+	const growth = after.residentBytes - before.residentBytes;
+	return {
+		before,
+		after,
+		seconds,
+		answered,
+		checks: [
+			{
+				name: "every request that was not aborted is answered with 200",
+				ok: failures === 0 && answered === plan.requests + Math.round(plan.requests * plan.warmUpShare),
+				detail: `${answered} answers, ${failures} failures${firstFailure === undefined ? "" : `, first: ${firstFailure}`}`,
+			},
+			{ name: "nothing is still running, queued or open", ok: still === 0, detail: JSON.stringify(after) },
+			{
+				name: "memory is where it was after the warm-up",
+				ok: growth <= plan.growthBytesMax,
+				detail: `${megabytes(before.residentBytes)} before, ${megabytes(after.residentBytes)} after`,
+			},
+			{
+				name: "no file is left open",
+				ok: after.files <= before.files + KEPT_FILES_MAX,
+				detail: `${before.files} before, ${after.files} after`,
+			},
+			...books,
+		],
+	};
+}
+
+export function megabytes(bytes: number): string {
+	return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+}
+
+/** Waits until nothing runs any more, and reads; after the deadline it reads what still does. */
+export async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
+	const giveUpAt = performance.now() + QUIET_DEADLINE_MS;
+	for (;;) {
+		const reading = await read(parts);
+		const still = reading.running + reading.queued + reading.streams + reading.upstreamOpen;
+		if (still > 0 && performance.now() < giveUpAt) {
+			await Bun.sleep(50);
+			continue;
+		}
+		await Bun.sleep(SETTLE_MS);
+		return read(parts);
+	}
+}
+
+async function read({ gateway, upstreamCount }: Omit<SoakParts, "secrets">): Promise<Reading> {
+	const answer = await fetch(`http://127.0.0.1:${gateway.port}/metrics`);
+	const text = await answer.text();
+	const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
+	const [pid = 0] = gateway.pids();
+	return {
+		residentBytes: residentBytes([pid]),
+		heapBytes: value("process_heap_bytes"),
+		files: openFiles(pid),
+		running: value("tollgate_requests_running"),
+		queued: value("tollgate_settlements_queued"),
+		streams: value("tollgate_streams_open"),
+		upstreamOpen: (await upstreamCount()).open,
+	};
+}
+
+async function booksChecks(parts: SoakParts, answered: number, hungUp: number) {
+	const { database } = parts;
+	const books = await database.books();
+	const served = await parts.upstreamCount();
+	const rows = await database.sql<{ ending: string; requests: string; charged: string }[]>`
+		select ending, count(*) as requests, sum(charged_nano_usd) as charged from usage_event group by ending`;
+	const of = (ending: string) => rows.find((row) => row.ending === ending);
+	const finished = of("finished");
+	const left = of("client_left");
+	const others = rows.filter((row) => row !== finished && row !== left);
+	return [
+		{
+			name: "every answer is one settled request in Postgres",
+			ok: Number(finished?.requests) === answered,
+			detail: `${finished?.requests} of ${answered}`,
+		},
+		{
+			name: "their charges are the upstream's own count at the model's rates",
+			ok: Number(finished?.charged) === chargeOf(served) && served.requests === answered,
+			detail: `${finished?.charged} nano-dollars, ${chargeOf(served)} by count`,
+		},
+		{
+			name: "every other request is one whose client hung up",
+			ok: others.length === 0 && Number(left?.requests ?? 0) <= hungUp,
+			detail: `${left?.requests ?? 0} of ${hungUp} were admitted before the client left; others: ${JSON.stringify(others)}`,
+		},
+		{ name: "the books reconcile", ok: books.reconciled, detail: books.broken.join("; ") || "all checks hold" },
+	];
+}

@@ -85,6 +85,16 @@ function countsOneChoice(model: Model): boolean {
 	return model.upstreams.some(({ dialect }) => !DIALECTS[dialect].unaryUsageCoversChoices);
 }
 
+const PREFIX_CHARS = 1_024;
+
+/** Requests that begin alike share a replica's prefix cache. */
+function affinityOf(model: Model, { fields }: CompletionRequest): string | undefined {
+	if (model.upstreams.length < 2) return undefined;
+	const { prompt } = fields;
+	const start = typeof prompt === "string" ? prompt : JSON.stringify(Array.isArray(prompt) ? prompt.slice(0, 256) : "");
+	return Bun.hash(start.slice(0, PREFIX_CHARS)).toString(36);
+}
+
 type Sent = Promise<{ reply: CompletionReply; replica: string | undefined }>;
 
 function whole({ upstreams }: ChatDeps, { model, ask, requestId }: CompletionExchange, signal: AbortSignal): Sent {
@@ -92,7 +102,7 @@ function whole({ upstreams }: ChatDeps, { model, ask, requestId }: CompletionExc
 	return upstreams.call<CompletionReply>(model, {
 		signal,
 		requestId,
-		affinity: undefined,
+		affinity: affinityOf(model, ask),
 		run: (send, replica) =>
 			send({
 				path: COMPLETION_PATH,
@@ -112,7 +122,7 @@ function openCompletion({ upstreams }: ChatDeps, { model, ask, requestId }: Comp
 	return upstreams.open(model, {
 		signal,
 		requestId,
-		affinity: undefined,
+		affinity: affinityOf(model, ask),
 		wire: completionWire(ask.shape),
 		body: (replica) => completionRequestText(replica, request),
 	});

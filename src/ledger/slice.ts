@@ -19,6 +19,8 @@ export interface Slice {
 	returning: NanoUsd;
 	/** The statements that carry `returning`; they never reject. */
 	readonly returns: Set<Promise<void>>;
+	/** How many there have been. */
+	returnsEver: number;
 	/** The grant under way; it never rejects. */
 	asking: Promise<void> | undefined;
 	/** Charged per second, smoothed. */
@@ -64,6 +66,7 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		unacknowledged: ZERO_USD,
 		returning: ZERO_USD,
 		returns: new Set(),
+		returnsEver: 0,
 		asking: undefined,
 		burnPerSecond: 0,
 		burntSinceTick: 0,

@@ -132,14 +132,21 @@ export function createSlices(
 				const { want, min } = wishFor(slice, left);
 				const need = addUsd(min, left);
 				const upTo = slice.waitersEver;
+				// What is still on its way back then may reach Postgres only behind the question.
+				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min);
 				left = asked.left;
-				if (asked.reply.amount > 0) continue;
+				if (asked.reply.amount > 0) {
+					// What the others had is known no longer.
+					searchedFor = 0;
+					continue;
+				}
 				// Those who came meanwhile, and those who need less, were not part of the question.
 				const refused = (waiter: Waiter) => waiter.number <= upTo && waiter.need >= need && waiter.need > slice.free;
 				const newest = slice.waitersEver;
 				const isNew = slice.waiters.some((waiter) => refused(waiter) && waiter.number > searchedFor);
-				if (await search(slice, isNew && asked.reply.elsewhere)) {
+				const returned = slice.returnsEver > returnsBefore;
+				if ((await search(slice, isNew && asked.reply.elsewhere)) || returned) {
 					if (isNew) searchedFor = newest;
 				} else {
 					slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
@@ -166,11 +173,10 @@ export function createSlices(
 		return { want: maxUsd(min, nanoUsd(Math.min(Number.MAX_SAFE_INTEGER, sum + ahead) - left)), min };
 	}
 
-	/** Before a refusal: brings in what is on its way back and what lies idle elsewhere. False if there is neither. */
+	/** Before a refusal: brings in what is on its way back, and what lies idle elsewhere. True if others were asked. */
 	async function search(slice: Slice, elsewhere: boolean): Promise<boolean> {
-		const own = slice.returns.size > 0;
 		await Promise.all(slice.returns);
-		if (!elsewhere) return own;
+		if (!elsewhere) return false;
 		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
 		if (waitMs > 0) await sleep(clock, waitMs);
 		slice.recalledMs = clock.monotonicMs();
@@ -219,6 +225,7 @@ export function createSlices(
 			if (arrived) slice.returning = subUsd(slice.returning, amount);
 		});
 		slice.returns.add(sent);
+		slice.returnsEver += 1;
 	}
 
 	/** False if it was given up: then the amount is free again when the leases are closed. */

@@ -68,7 +68,7 @@ export async function callUnary<Reply>(deps: CallDeps, ticket: Ticket, options: 
 		await assertAnswered(response, replica);
 		const text = await readText(response, bytesMax);
 		const parsed = parseJson(text);
-		if (parsed === undefined) throw nonsense(`an answer that is not JSON: ${text}`);
+		if (parsed === undefined) throw nonsense("an answer that is not JSON");
 		const object = asObject(parsed);
 		if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);
 		return read(parsed, response.headers);

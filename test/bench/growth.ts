@@ -90,7 +90,7 @@ async function withCustomers(world: World, figures: Figures): Promise<void> {
 		const all = { port: one.gateway.port, connections: CONNECTIONS, request: next, durationMs: 3_600_000 };
 		await world.charged(one.gateway, () => runLoad({ ...all, requestsMax: inMemory.length }));
 		const perKey = (residentBytes(one.gateway.pids()) - before) / inMemory.length;
-		const row = `${population.toLocaleString("en-US")} keys in Postgres, ${inMemory.length.toLocaleString("en-US")} in use`;
+		const row = `${population.toLocaleString("en-US")} key${population === 1 ? "" : "s"} in Postgres, ${inMemory.length.toLocaleString("en-US")} in use`;
 		await measure(world, figures, one.gateway, row, next);
 		if (population > 1) figures.add("growth", "memory per key in use", "bytes", row, perKey);
 		await one.stop();

@@ -17,7 +17,7 @@ interface Point extends Spread {
 }
 
 const PANELS: readonly Panel[] = [
-	{ title: "keys in Postgres", rows: /^([\d,]+) keys in Postgres/, logarithmic: false },
+	{ title: "keys in Postgres", rows: /^([\d,]+) keys? in Postgres/, logarithmic: false },
 	{ title: "bytes of prompt", rows: /^prompt of ([\d,]+) bytes/, logarithmic: true },
 	{ title: "streams open beside", rows: /^([\d,]+) open streams/, logarithmic: false },
 	{ title: "instances on one database", rows: /^([\d,]+) instances? on/, logarithmic: false },

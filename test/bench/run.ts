@@ -7,7 +7,8 @@
  *     bun run bench -- plain --source              the source instead of the compiled binary
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *
- * A run over all scenarios writes `results/<date>.{md,json}` and `results/latest.md`; any other one prints only.
+ * A run over all scenarios writes `results/<date>.{md,json}`, `results/latest.md` and `results/growth.svg` (a quick one
+ * `results/<date>-quick.{md,json}` alone); any other one prints only.
  * nginx and Portkey appear where they are installed. Exit code 1 if a check of the run's own results does not hold.
  */
 import { mkdirSync } from "node:fs";
@@ -93,7 +94,8 @@ const run = {
 };
 const text = markdownOf(run);
 process.stdout.write(`${text}\n`);
-if (positionals.length === 0 && !mode.fromSource) {
+const asDocumented = flags.rounds === undefined && flags.window === undefined && !mode.fromSource;
+if (positionals.length === 0 && asDocumented) {
 	const folder = join(import.meta.dir, "results");
 	mkdirSync(folder, { recursive: true });
 	const name = `${at.slice(0, 10)}${mode.quick ? "-quick" : ""}`;

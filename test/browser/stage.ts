@@ -7,6 +7,7 @@ import type { TestService } from "../support/service.ts";
 import { chatModel, startService } from "../support/service.ts";
 import type { UpstreamServer } from "../support/upstream-server.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 
 /** A service with two models, one of them not connected, an operator, and customers with much, little and nothing. */
 export interface Stage {
@@ -24,6 +25,7 @@ export interface Stage {
 export const MODEL = "llama-3.3-70b-instruct";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
+const DAY_MS = 86_400_000;
 
 export async function setStage(): Promise<Stage> {
 	const upstream = startUpstream({ dialect: "vllm" });
@@ -70,6 +72,11 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
+	// Sums by the hour are made behind the rows.
+	await waitFor(async () => {
+		const usage = await rich.get(`/api/console/usage?from=${Date.now() - 31 * DAY_MS}&to=${Date.now()}&bucket=day`);
+		return usage.body.total.requests > USAGE_ROWS;
+	}, "the usage to be summed", 60_000);
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	return { key: main.key.id as string, request: body.items[0].id as string };
 }
@@ -82,7 +89,7 @@ async function writeHistory(service: TestService, accountId: string, keyIds: rea
 			admitted_at, first_token_ms, duration_ms, settled_at)
 		select gen_random_uuid(), ${accountId}, (string_to_array(${keyIds.join(",")}, ','))[1 + n % 2], 'none', 0,
 			(array[${MODEL}, ${MODEL}, 'qwen/qwen3-32b', 'mistral-small-3.2'])[1 + n % 4], 'none@1', 'chat', n % 2 = 0,
-			2000000, case when n % 97 = 0 then 0 else 300 * (n % 7) * (n % 7) * (1 + n % 13) + 812 end, case when n % 53 = 0 then 'estimated' else 'exact' end,
+			40000000, case when n % 97 = 0 then 0 else 42000 * (n % 7) * (n % 7) * (1 + n % 13) + 81200 end, case when n % 53 = 0 then 'estimated' else 'exact' end,
 			case when n % 97 = 0 then 'upstream_failed' when n % 53 = 0 then 'client_left' else 'finished' end,
 			case when n % 97 = 0 then 502 else 200 end, 100 + 37 * (n % 50), n % 20, 50 + 11 * (n % 100), 0,
 			at, case when n % 97 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'

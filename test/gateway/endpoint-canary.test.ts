@@ -132,7 +132,7 @@ test("no prompt, no key of either side and no cookie is in the log", async () =>
 	for (const [path, make] of REQUESTS) await (await send(path, make(), secret)).text();
 	const log = JSON.stringify(service.logged);
 	expect(service.logged.length).toBeGreaterThan(10);
-	expect(log).not.toContain(KEY);
+	for (const canary of [KEY, PROMPT, ANSWER]) expect(log).not.toContain(canary);
 	expect(log).not.toContain("canary-cookie");
 	expect(log).not.toContain(secret);
 });

@@ -83,7 +83,7 @@ export default function PlaygroundPage() {
 			{models.error && <Problem error={models.error} retry={() => void models.reload()} />}
 			{keys.error && <Problem error={keys.error} retry={() => void keys.reload()} />}
 			<div className="playground">
-				<Conversation key={key?.id} apiKey={key} model={model} settings={settings} />
+				<Conversation apiKey={key} model={model} settings={settings} />
 				<Panel title="Request">
 					<div className="form">
 						<Select

@@ -1,0 +1,15 @@
+/** Words that the schemas of answers are made of. */
+import type { TProperties } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+
+/** An object that has these fields and no others. */
+export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
+export const oneOf = (...values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
+export const orNull = <T extends TProperties[string]>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Count = Type.Integer({ minimum: 0 });
+export const Cost = Type.Number({
+	minimum: 0,
+	description: "US dollars, as charged. GET /v1/usage/{id} has the exact amount.",
+});
+export const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "US dollars as a decimal string." });
+export const Seconds = Type.Integer({ description: "Unix time." });

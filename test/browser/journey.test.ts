@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import OpenAI from "openai";
+import type { Browser } from "playwright-core";
+import type { Person } from "../console/person.ts";
+import { operator, PASSWORD, PERSON_ENV } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import { picture } from "./stage.ts";
+
+const MODEL = "llama-3.3-70b-instruct";
+
+setDefaultTimeout(60_000);
+
+describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a browser", () => {
+	let service: TestService;
+	let upstream: UpstreamServer;
+	let browser: Browser;
+	let boss: Person;
+	let customer: Tab;
+	let secret = "";
+
+	beforeAll(async () => {
+		upstream = startUpstream({ dialect: "vllm" });
+		upstream.always(() => reply().text("Hello from the model."));
+		service = await startService({ models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+		boss = await operator(service);
+		browser = await launch();
+		customer = await openTab(browser, service.url);
+	}, 60_000);
+
+	afterAll(async () => {
+		await browser?.close();
+		await service?.stop();
+		await upstream?.stop();
+	}, 30_000);
+
+	test("somebody signs up, opens the link of the mail and is at the overview", async () => {
+		const { page } = customer;
+		await page.goto("/sign-up");
+		await page.getByLabel("Name").fill("Ada Example");
+		await page.getByLabel("Email").fill("ada@example.com");
+		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await page.getByRole("button", { name: "Sign up" }).click();
+		await page.getByRole("heading", { name: "Check your mail" }).waitFor();
+		await picture(page, "journey-1-mail");
+		await page.getByRole("link", { name: "Open the link of the mail" }).click();
+		await page.waitForURL("**/overview");
+		await page.getByText("Top-up confirmed").waitFor();
+		await picture(page, "journey-2-first-steps");
+		expect(await page.locator(".checklist .done").count()).toBe(1);
+	});
+
+	test("a transfer is announced and waits; the operator confirms it; the credit appears without a reload", async () => {
+		const { page } = customer;
+		await page.locator(".checklist").getByRole("link", { name: "Top up" }).click();
+		await page.getByRole("button", { name: "$250" }).click();
+		await page.getByRole("button", { name: "Get the reference" }).click();
+		await page.getByText("Recorded as pending").waitFor();
+		await page.getByText("Pending verification").waitFor();
+		const reference = (await page.locator(".facts .id code").first().textContent()) ?? "";
+		expect(reference).toMatch(/^TU-/);
+		await picture(page, "journey-3-pending");
+
+		const office = await openTab(browser, service.url, { person: boss });
+		await office.page.goto("/operator");
+		await office.page.getByText(reference).waitFor();
+		await office.page.getByRole("button", { name: "Confirm" }).click();
+		await office.page.getByLabel("The bank's transaction reference").fill("BANK-2026-0001");
+		await picture(office.page, "journey-4-confirm");
+		await office.page.getByRole("button", { name: "Confirm $250.00" }).click();
+		await office.page.getByText("No top-up waits.").waitFor();
+		expect(office.complaints).toEqual([]);
+		await office.close();
+
+		await page.locator(".stat", { hasText: "for new requests" }).getByText("$250.00").waitFor();
+		await page.getByText("Confirmed", { exact: true }).waitFor();
+	});
+
+	test("a key is made; its secret is shown once, in a dialog that only the answer closes", async () => {
+		const { page } = customer;
+		await page.goto("/overview");
+		await page.getByRole("link", { name: "Create a key" }).click();
+		const dialog = page.getByRole("dialog");
+		await dialog.getByLabel("Name").fill("journey");
+		await dialog.getByLabel("Lifetime cap in USD").fill("5");
+		await dialog.getByRole("button", { name: "Create" }).click();
+		await page.getByTestId("secret").waitFor();
+		secret = (await page.getByTestId("secret").textContent()) ?? "";
+		expect(secret).toMatch(/^sk_service_/);
+		await picture(page, "journey-5-secret");
+		await page.keyboard.press("Escape");
+		await page.mouse.click(5, 5);
+		expect(await page.getByTestId("secret").isVisible()).toBe(true);
+		expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("link", { name: "journey" }).waitFor();
+		expect(await page.content()).not.toContain(secret);
+	});
+
+	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
+		const { page } = customer;
+		await page.goto("/overview");
+		await page.getByText("First request seen").waitFor();
+		await page.getByRole("tab", { name: "Python" }).waitFor();
+		await picture(page, "journey-6-snippet");
+		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret });
+		const { data, request_id: requestId } = await client.chat.completions
+			.create({ model: MODEL, messages: [{ role: "user", content: "Hello!" }], max_tokens: 64 })
+			.withResponse();
+		expect(data.choices[0]?.message.content).toBe("Hello from the model.");
+		await page.getByText("All set").waitFor();
+		await page.keyboard.press("g");
+		await page.keyboard.press("r");
+		await page.waitForURL("**/requests");
+		await page.locator("table a").first().click();
+		await page.getByText("Cost, line by line").waitFor();
+		expect(page.url()).toEndWith(`/requests/${requestId}`);
+		await picture(page, "journey-7-request");
+	});
+
+	test("the playground streams an answer and says what it cost", async () => {
+		const { page } = customer;
+		await page.goto("/playground");
+		await page.getByLabel("Your message").fill("Say hello");
+		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
+		await page.keyboard.press("Enter");
+		await page.getByText("Hello from the model.").waitFor();
+		await page.getByText(/tokens.*USD 0\.0/).waitFor();
+		await page.getByRole("button", { name: "Show as code" }).click();
+		await page.getByRole("tab", { name: "TypeScript" }).click();
+		await page.getByText('import OpenAI from "openai"').waitFor();
+		await picture(page, "journey-8-playground");
+	});
+
+	test("revoking asks for the key's name and says since when it holds; the next call is refused with 401", async () => {
+		const { page } = customer;
+		await page.goto("/keys");
+		await page.getByRole("link", { name: "journey" }).click();
+		await page.getByRole("button", { name: "Revoke" }).click();
+		const dialog = page.getByRole("dialog");
+		const revoke = dialog.getByRole("button", { name: "Revoke" });
+		expect(await revoke.isDisabled()).toBe(true);
+		await dialog.getByLabel(/Type the key's name/).fill("journey");
+		await revoke.click();
+		await page.getByText(/No instance accepts this key since/).waitFor();
+		await picture(page, "journey-9-revoked");
+		const refused = await service.post("/v1/chat/completions", secret, { model: MODEL, messages: [] });
+		expect(refused.status).toBe(401);
+		expect((await refused.json()).error.code).toBe("api_key_revoked");
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByText("Revoked").first().waitFor();
+	});
+
+	test("signing out leaves nothing behind; the pages ask to sign in again and lead back", async () => {
+		const { page } = customer;
+		await page.goto("/credit");
+		await page.getByRole("button", { name: /^You:/ }).click();
+		await page.getByRole("menuitem", { name: "Sign out" }).click();
+		await page.waitForURL("**/sign-in");
+		await page.goto("/credit");
+		await page.waitForURL("**/sign-in?next=*");
+		await page.getByLabel("Email").fill("ada@example.com");
+		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await page.getByRole("button", { name: "Sign in" }).click();
+		await page.waitForURL("**/credit");
+		await page.getByRole("heading", { name: "Ledger" }).waitFor();
+		expect(customer.complaints).toEqual([]);
+	});
+});

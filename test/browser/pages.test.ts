@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import type { Stage } from "./stage.ts";
+import { MODEL, picture, setStage } from "./stage.ts";
+
+setDefaultTimeout(120_000);
+
+/** Run in the page by the debugger's protocol, which no policy of the page forbids. */
+const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
+const WIDTHS = [360, 1440] as const;
+const SCHEMES = ["light", "dark"] as const;
+
+type Who = "visitor" | "rich" | "fresh" | "operator";
+
+/** Every page, as each kind of viewer sees it. */
+const PAGES: readonly (readonly [name: string, who: Who, path: (stage: Stage) => string])[] = [
+	["landing", "visitor", () => "/"],
+	["sign-in", "visitor", () => "/sign-in"],
+	["sign-up", "visitor", () => "/sign-up"],
+	["verify", "visitor", () => "/verify"],
+	["verify-failed", "visitor", () => "/verify?error=TOKEN_EXPIRED"],
+	["reset", "visitor", () => "/reset"],
+	["reset-new", "visitor", () => "/reset?token=nothing"],
+	["models", "visitor", () => "/models"],
+	["model", "visitor", () => `/models/${MODEL}`],
+	["model-slash-id", "visitor", () => "/models/qwen/qwen3-32b"],
+	["docs", "visitor", () => "/docs"],
+	["docs-moving", "visitor", () => "/docs/moving"],
+	["docs-errors", "visitor", () => "/docs/errors"],
+	["docs-limits", "visitor", () => "/docs/limits"],
+	["docs-api", "visitor", () => "/docs/api"],
+	["not-found", "visitor", () => "/nowhere"],
+	["overview-empty", "fresh", () => "/overview"],
+	["keys-empty", "fresh", () => "/keys"],
+	["credit-empty", "fresh", () => "/credit"],
+	["usage-empty", "fresh", () => "/usage"],
+	["requests-empty", "fresh", () => "/requests"],
+	["playground-empty", "fresh", () => "/playground"],
+	["invite", "fresh", () => "/invite?token=nothing"],
+	["overview", "rich", () => "/overview"],
+	["keys", "rich", () => "/keys"],
+	["key", "rich", ({ ids }) => `/keys/${ids.key}`],
+	["key-create", "rich", () => "/keys?create=1"],
+	["credit", "rich", () => "/credit#held"],
+	["usage", "rich", () => "/usage?range=30d"],
+	["usage-tokens", "rich", () => "/usage?range=30d&show=tokens&group=key"],
+	["requests", "rich", () => "/requests"],
+	["request", "rich", ({ ids }) => `/requests/${ids.request}`],
+	["request-missing", "rich", () => "/requests/req_0"],
+	["playground", "rich", () => "/playground"],
+	["settings", "rich", () => "/settings"],
+	["operator", "operator", () => "/operator"],
+	["operator-top-ups", "operator", () => "/operator/top-ups"],
+	["operator-accounts", "operator", () => "/operator/accounts"],
+	["operator-account", "operator", ({ rich }) => `/operator/accounts/${rich.accountId}`],
+	["operator-deployments", "operator", () => "/operator/deployments"],
+	["operator-instances", "operator", () => "/operator/instances"],
+	["operator-reconciliation", "operator", () => "/operator/reconciliation"],
+	["operator-audit", "operator", () => "/operator/audit"],
+	["operator-no-account", "operator", () => "/status-unknown"],
+];
+
+interface Violation {
+	readonly id: string;
+	readonly help: string;
+	readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
+	let stage: Stage;
+	let browser: Browser;
+
+	beforeAll(async () => {
+		stage = await setStage();
+		browser = await launch();
+	});
+
+	afterAll(async () => {
+		await browser?.close();
+		await stage?.stop();
+	});
+
+	function tabOf(who: Who, width: number, scheme: "light" | "dark"): Promise<Tab> {
+		const person = who === "visitor" ? {} : { person: stage[who] };
+		return openTab(browser, stage.service.url, { width, height: width === 360 ? 740 : 900, scheme, ...person });
+	}
+
+	for (const width of WIDTHS) {
+		for (const scheme of SCHEMES) {
+			test(`axe finds nothing, nothing scrolls sideways and the policy is kept, at ${width} px, ${scheme}`, async () => {
+				const found: string[] = [];
+				const tabs = new Map<Who, Tab>();
+				for (const [name, who, path] of PAGES) {
+					const tab = tabs.get(who) ?? (await tabOf(who, width, scheme));
+					tabs.set(who, tab);
+					await tab.page.goto(path(stage));
+					await settled(tab.page);
+					await picture(tab.page, `${name}-${width}-${scheme}`);
+					for (const problem of await problemsOf(tab.page)) found.push(`${name}: ${problem}`);
+					for (const complaint of tab.complaints.splice(0)) found.push(`${name}: ${complaint}`);
+				}
+				for (const tab of tabs.values()) await tab.close();
+				expect(found).toEqual([]);
+			});
+		}
+	}
+
+	test("a page that cannot read its figures says so, with the id of the request and a way to try again", async () => {
+		const tab = await tabOf("rich", 1440, "light");
+		await tab.page.route("**/api/console/keys*", (route) =>
+			route.fulfill({
+				status: 503,
+				headers: { "x-request-id": "req_test", "content-type": "application/json" },
+				body: JSON.stringify({ error: { message: "The database is away.", type: "server_error", code: "service_unavailable" } }),
+			}),
+		);
+		await tab.page.goto("/keys");
+		await tab.page.getByText("The database is away.").waitFor();
+		await tab.page.getByText("req_test").waitFor();
+		await picture(tab.page, "keys-failing-1440-light");
+		expect(await problemsOf(tab.page)).toEqual([]);
+		await tab.page.unroute("**/api/console/keys*");
+		await tab.page.getByRole("button", { name: "Try again" }).click();
+		await tab.page.getByRole("link", { name: "search-api production" }).waitFor();
+		await tab.close();
+	});
+
+	test("dialogs pass axe and keep the focus inside", async () => {
+		const tab = await tabOf("rich", 1440, "light");
+		await tab.page.goto(`/keys/${stage.ids.key}`);
+		for (const name of ["Edit", "Rotate", "Revoke"]) {
+			await tab.page.getByRole("button", { name, exact: true }).first().click();
+			await tab.page.getByRole("dialog").waitFor();
+			await settled(tab.page);
+			await picture(tab.page, `dialog-${name.toLowerCase()}-1440-light`);
+			expect(await problemsOf(tab.page)).toEqual([]);
+			for (let press = 0; press < 12; press += 1) await tab.page.keyboard.press("Tab");
+			expect(await tab.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true);
+			await tab.page.keyboard.press("Escape");
+			await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+		}
+		expect(tab.complaints).toEqual([]);
+		await tab.close();
+	});
+
+	test("a customer who asks for an operator's page is told that there is none", async () => {
+		const tab = await tabOf("rich", 1440, "light");
+		await tab.page.goto("/operator/accounts");
+		await tab.page.getByText("There is nothing at this address.").waitFor();
+		await tab.close();
+	});
+
+	test("the first page's script is below 300 KB packed, and the page is drawn within a second of being asked for", async () => {
+		const tab = await tabOf("visitor", 1440, "light");
+		await tab.page.goto("/sign-in");
+		await settled(tab.page);
+		const [bytes, paintMs] = await tab.page.evaluate(() => {
+			const resources = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+			const scripts = resources.filter(({ name }) => name.endsWith(".js"));
+			return [
+				scripts.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+				performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY,
+			] as const;
+		});
+		console.log(`script of the first page: ${Math.round(bytes / 1024)} KB packed; first contentful paint after ${Math.round(paintMs)} ms`);
+		expect(bytes).toBeLessThan(300 * 1024);
+		expect(paintMs).toBeLessThan(1_000);
+		await tab.close();
+	});
+});
+
+/** Everything is read and drawn. */
+async function settled(page: Page): Promise<void> {
+	await page.waitForFunction(
+		() => document.querySelector("h1") !== null && document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null,
+	);
+	// Transitions of dialogs; the drawing of charts.
+	await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))));
+}
+
+async function problemsOf(page: Page): Promise<string[]> {
+	const problems: string[] = [];
+	const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+	if (wide > 0) problems.push(`scrolls sideways by ${wide} px`);
+	await page.evaluate(AXE);
+	const violations = (await page.evaluate(
+		"axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)",
+	)) as Violation[];
+	for (const { id, help, nodes } of violations) {
+		problems.push(`${id}: ${help}: ${nodes.slice(0, 2).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary?.slice(0, 200) ?? ""}`).join(" | ")}`);
+	}
+	return problems;
+}

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { appendControl } from "../../src/cluster/control-log.ts";
+import type { MemberStore } from "../../src/cluster/member.ts";
+import { createPgMemberStore } from "../../src/cluster/pg-member-store.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+import { joinTestMember } from "./fixture.ts";
+
+let db: TestDatabase;
+beforeAll(async () => {
+	db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+
+/** The real store behind a switch. */
+function cuttable() {
+	const state = { away: false };
+	const real = createPgMemberStore(db.hot);
+	const store = new Proxy(real, {
+		get:
+			(target, name: keyof MemberStore) =>
+			async (...args: never[]) => {
+				if (state.away) throw new Error("the database is away");
+				return (target[name] as (...values: never[]) => Promise<unknown>)(...args);
+			},
+	});
+	return { store, state };
+}
+
+test("each start of an identity takes the next epoch", async () => {
+	const store = createPgMemberStore(db.hot);
+	expect(await Promise.all([1, 2, 3, 4].map(() => store.join("again", 1_000))).then((epochs) => epochs.sort())).toEqual(
+		[1, 2, 3, 4],
+	);
+});
+
+test("entries are applied in order, each once, and acknowledged only when they are applied", async () => {
+	let release = () => {};
+	const { member, applied } = await joinTestMember(createPgMemberStore(db.hot), "order", {
+		apply: (entry) => (entry.subject === "slow" ? new Promise<void>((resolve) => (release = resolve)) : undefined),
+	});
+	await member.goLive();
+	const first = await appendControl(db.hot, "key", "quick", {});
+	const second = await appendControl(db.hot, "recall", "slow", {});
+	void member.sync();
+	await waitFor(() => applied.length === 2, "both entries");
+	const acknowledged = async () =>
+		Number((await db.sql`select applied_seq from instance where id = 'order'`)[0]?.applied_seq);
+	expect(member.appliedSeq()).toBe(first);
+	expect(await acknowledged()).toBeLessThan(second);
+	release();
+	await waitFor(async () => (await acknowledged()) === second, "the acknowledgement");
+	expect(applied.map(({ seq }) => seq)).toEqual([first, second]);
+	member.stop();
+});
+
+test("through an outage the member keeps trying: the gate closes when its lease is over and opens again by itself", async () => {
+	const { store, state } = cuttable();
+	const { member, gate } = await joinTestMember(store, "outage", { ttlMs: 600, marginMs: 100, heartbeatMs: 50 });
+	await member.goLive();
+	expect(gate.isOpen()).toBe(true);
+	state.away = true;
+	const cutMs = performance.now();
+	await Bun.sleep(200);
+	expect(gate.isOpen()).toBe(true);
+	await waitFor(() => !gate.isOpen(), "the gate to close");
+	const closedAfterMs = performance.now() - cutMs;
+	expect(closedAfterMs).toBeLessThan(560);
+	state.away = false;
+	await waitFor(() => gate.isOpen(), "the gate to open again");
+	member.stop();
+});
+
+test("what was missed in an outage is applied before the gate opens again", async () => {
+	const { store, state } = cuttable();
+	const seen: boolean[] = [];
+	const joined = await joinTestMember(store, "missed", {
+		ttlMs: 300,
+		marginMs: 50,
+		heartbeatMs: 30,
+		apply: () => void seen.push(joined.gate.isOpen()),
+	});
+	await joined.member.goLive();
+	state.away = true;
+	await waitFor(() => !joined.gate.isOpen(), "the gate to close");
+	await appendControl(db.hot, "key", "revoked meanwhile", {});
+	state.away = false;
+	await waitFor(() => joined.gate.isOpen(), "the gate to open again");
+	expect(seen).toEqual([false]);
+	joined.member.stop();
+});
+
+test("a member that was fenced off closes its gate and says that a new epoch is needed", async () => {
+	const { member, gate, fenced } = await joinTestMember(createPgMemberStore(db.hot), "fenced");
+	await member.goLive();
+	await db.sql`update instance set state = 'dead' where id = 'fenced'`;
+	await fenced;
+	expect(gate.isOpen()).toBe(false);
+});
+
+test("a member that stops says so, so that no revocation waits for it", async () => {
+	const { member, gate } = await joinTestMember(createPgMemberStore(db.hot), "leaving");
+	await member.goLive();
+	member.stop();
+	expect(gate.isOpen()).toBe(false);
+	await waitFor(
+		async () => (await db.sql`select state from instance where id = 'leaving'`)[0]?.state === "dead",
+		"its state",
+	);
+});

@@ -1,0 +1,235 @@
+import { expect, test } from "bun:test";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Journal } from "../../src/ledger/journal.ts";
+import type { JournalMode } from "../../src/ledger/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { createWriter } from "../../src/ledger/writer.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { admitted, outcome, usd } from "./fixture.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+async function build(mode: JournalMode, free = 1_000) {
+	const clock = createManualClock();
+	const written: string[] = [];
+	const syncs: (() => void)[] = [];
+	const state = { full: false, settleFails: false, away: false };
+	const journal: Journal = {
+		admit: (body) => written.push(`admit ${JSON.parse(body).id}`),
+		progress: (body) => void written.push(`progress ${JSON.parse(body).bound}`),
+		settle(body) {
+			if (state.settleFails) throw new Error("EIO");
+			written.push(`settle ${JSON.parse(body).charged}`);
+		},
+		acknowledge: () => {},
+		durable: () => new Promise((resolve) => syncs.push(resolve)),
+		isFull: () => state.full,
+		close: () => void written.push("close"),
+		destroy: () => void written.push("destroy"),
+	};
+	const store: LedgerStore = {
+		grant: async (requests) =>
+			requests.map(({ op, min }) => ({
+				op,
+				amount: usd(Math.max(min, free)),
+				available: usd(0),
+				elsewhere: false,
+				live: 1,
+			})),
+		giveBack: async () => {},
+		async flush() {
+			if (state.away) throw new Error("away");
+			return "ok";
+		},
+		settleLate: async () => {},
+		creditUndelivered: async () => {},
+		close: async () => void written.push("leases closed"),
+		recall: async () => {},
+	};
+	const slices = createSlices(
+		{ store, clock, log: silentLog, newUuid },
+		{ horizonMs: 1, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
+	);
+	const writer = createWriter({ store, clock, log: silentLog }, { flushIntervalMs: 100, batchMax: 10, queueMax: 3 });
+	const ledger = createLedger(
+		{ slices, journal, writer, close: () => store.close(), clock, log: silentLog },
+		{ epoch: 1, mode },
+	);
+	expect(await ledger.draw("a", "k", usd(free))).toBe(null);
+	const sum = (budget: string) => {
+		const slice = slices.get(budget);
+		if (!slice) throw new Error("no slice");
+		return { free: slice.free, held: slice.held, unacknowledged: slice.unacknowledged };
+	};
+	return { clock, ledger, written, syncs, state, sum, slices };
+}
+
+const request = () => admitted("a", "k");
+
+test("a reservation takes from both budgets or from neither, and is journalled first", async () => {
+	const { ledger, sum, slices, written, state } = await build("process");
+	const key = slices.get("k");
+	if (key) key.free = usd(99);
+	expect(ledger.reserve(request(), usd(100))).toBe(undefined);
+	expect(sum("a")).toMatchObject({ free: usd(1_000), held: usd(0) });
+	expect(written).toEqual([]);
+	state.full = true;
+	expect(() => ledger.reserve(request(), usd(50))).toThrow("cannot record usage");
+	expect(sum("a")).toMatchObject({ free: usd(1_000), held: usd(0) });
+	state.full = false;
+	ledger.reserve(request(), usd(50));
+	expect(sum("a")).toMatchObject({ free: usd(950), held: usd(50) });
+	expect(sum("k")).toMatchObject({ free: usd(49), held: usd(50) });
+	expect(written.length).toBe(1);
+});
+
+test("a settlement frees the rest at once and counts as unacknowledged until Postgres has it", async () => {
+	const { ledger, sum, clock } = await build("process");
+	const hold = ledger.reserve(request(), usd(100));
+	if (!hold) throw new Error("refused");
+	ledger.settle(hold, outcome(30));
+	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(30) });
+	expect(() => ledger.settle(hold, outcome(30))).toThrow("settled once");
+	clock.advance(100);
+	await turn();
+	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(0) });
+});
+
+test("a cost beyond the bound is taken from what is free in both budgets, the rest is the operator's", async () => {
+	const { ledger, sum, slices } = await build("process");
+	const hold = ledger.reserve(request(), usd(100));
+	if (!hold) throw new Error("refused");
+	const key = slices.get("k");
+	if (key) key.free = usd(20);
+	const event = ledger.settle(hold, outcome(150));
+	expect([event.charged, event.off, event.reserved]).toEqual([usd(120), usd(30), usd(120)]);
+	expect(sum("k")).toEqual({ free: usd(0), held: usd(0), unacknowledged: usd(120) });
+	expect(sum("a")).toEqual({ free: usd(880), held: usd(0), unacknowledged: usd(120) });
+});
+
+test("the journal's bound only grows, and each growth is written before it counts", async () => {
+	const { ledger, written } = await build("process");
+	const hold = ledger.reserve(request(), usd(100));
+	if (!hold) throw new Error("refused");
+	for (const [delivered, bound] of [
+		[0, 10],
+		[5, 10],
+		[10, 20],
+		[11, 15],
+	] as const) {
+		ledger.progress(hold, { delivered: usd(delivered), bound: usd(bound), prompt: 1, completion: 1 });
+	}
+	expect(written.slice(1)).toEqual(["progress 10", "progress 20"]);
+	expect(hold.bound).toBe(usd(20));
+});
+
+test("mode process waits for nothing; host for the disk, at the start and at the end; remote for Postgres", async () => {
+	const process_ = await build("process");
+	const free = process_.ledger.reserve(request(), usd(10));
+	if (!free) throw new Error("refused");
+	expect(process_.ledger.durable(free)).toBe(undefined);
+
+	const host = await build("host");
+	const hold = host.ledger.reserve(request(), usd(10));
+	if (!hold) throw new Error("refused");
+	let known = 0;
+	void host.ledger.durable(hold)?.then(() => known++);
+	await turn();
+	expect(known).toBe(0);
+	host.syncs[0]?.();
+	await turn();
+	expect(known).toBe(1);
+	host.ledger.settle(hold, outcome(1));
+	expect(host.ledger.settledDurable(hold)).toBeInstanceOf(Promise);
+	expect(host.syncs.length).toBe(2);
+
+	const remote = await build("remote");
+	remote.state.away = true;
+	const far = remote.ledger.reserve(request(), usd(10));
+	if (!far) throw new Error("refused");
+	let steps = 0;
+	void remote.ledger.durable(far)?.then(() => steps++);
+	await turn();
+	expect(steps).toBe(0);
+	remote.state.away = false;
+	for (let round = 0; round < 5; round++) {
+		remote.clock.advance(1_000);
+		await turn();
+	}
+	expect(steps).toBe(1);
+	remote.ledger.settle(far, outcome(1));
+	void remote.ledger.settledDurable(far)?.then(() => steps++);
+	await turn();
+	await turn();
+	expect(steps).toBe(2);
+});
+
+test("a full queue refuses new requests with 503 and settles those that run", async () => {
+	const { ledger, state } = await build("process");
+	state.away = true;
+	for (let n = 0; n < 4; n++) {
+		if (n === 3) {
+			expect(() => ledger.reserve(request(), usd(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+			break;
+		}
+		const hold = ledger.reserve(request(), usd(1));
+		if (hold) ledger.settle(hold, outcome(1));
+	}
+});
+
+test("a settlement that cannot be journalled still goes to Postgres", async () => {
+	const { ledger, state, sum, clock } = await build("process");
+	const hold = ledger.reserve(request(), usd(10));
+	if (!hold) throw new Error("refused");
+	state.settleFails = true;
+	ledger.settle(hold, outcome(4));
+	clock.advance(100);
+	await turn();
+	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });
+});
+
+test("a retired ledger reserves nothing, waits for what runs, and closes its leases only behind the last settlement", async () => {
+	const { ledger, written, clock, state } = await build("process");
+	const hold = ledger.reserve(request(), usd(10));
+	if (!hold) throw new Error("refused");
+	const retired = ledger.retire(10_000);
+	expect(() => ledger.reserve(request(), usd(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+	state.away = true;
+	ledger.settle(hold, outcome(4));
+	for (let round = 0; round < 5; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(written).not.toContain("leases closed");
+	state.away = false;
+	for (let round = 0; round < 3; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(await retired).toBe(true);
+	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
+});
+
+test("a ledger that runs out of time keeps its journal and closes no lease, now or later", async () => {
+	const { ledger, written, clock, state } = await build("process");
+	const hold = ledger.reserve(request(), usd(10));
+	if (!hold) throw new Error("refused");
+	state.away = true;
+	ledger.settle(hold, outcome(4));
+	const retired = ledger.retire(3_000);
+	for (let round = 0; round < 5; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(await retired).toBe(false);
+	state.away = false;
+	for (let round = 0; round < 5; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(written).not.toContain("leases closed");
+	expect(written.at(-1)).toBe("close");
+});

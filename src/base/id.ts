@@ -13,11 +13,15 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
+/** 32 hex digits as a UUID with dashes. */
+export function uuidOfHex(hex: string): string {
+	assert(hex.length === 32, "a UUID has 32 hex digits");
+	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
 /** The 32 hex digits inside any of our ids (`req_…`, `chatcmpl-…`), as a UUID; undefined if there are none. */
 export function uuidOfId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;
-	const uuid = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-	assert(uuid.length === 36, "a UUID has 36 characters");
-	return uuid;
+	return uuidOfHex(hex);
 }

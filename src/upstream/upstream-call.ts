@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { uuidOfId } from "../base/id.ts";
+import { uuidOfHex } from "../base/id.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import type { CallGuard } from "./call-guard.ts";
 import { atServerRoot } from "./health-url.ts";
@@ -48,7 +48,7 @@ export function postUpstream(
 		"accept-encoding": "identity",
 		"user-agent": "tollgate",
 		// Some servers refuse a request id that is no UUID (llama-cpp-python's does).
-		"x-request-id": uuidOfId(post.requestId) ?? post.requestId,
+		"x-request-id": upstreamRequestId(post.requestId),
 	};
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
 	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
@@ -62,6 +62,11 @@ export function postUpstream(
 		timeout: false,
 		proxy: false,
 	});
+}
+
+/** Our ids are `req_` and 32 hex digits; the regular expression of a general reader would cost more than the rest. */
+function upstreamRequestId(requestId: string): string {
+	return requestId.length === 36 && requestId.startsWith("req_") ? uuidOfHex(requestId.slice(4)) : requestId;
 }
 
 /** Whether the replica's address takes a TCP connection within the connect deadline. */

@@ -19,7 +19,7 @@ export interface ChaosOptions {
 	/** How long faults are made; the start and the verdict come on top. */
 	forMs: number;
 	users?: number;
-	/** Where the logs of the instances go if a claim does not hold. */
+	/** Where the logs of the instances go if a claim does not hold or the run fails. */
 	logFolder?: string;
 	/** Told of each fault as it begins. */
 	onFault?: (name: string) => void;
@@ -51,6 +51,7 @@ const QUIESCE_MS = 30_000;
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	const random = createRandom(options.seed);
 	const ends: (() => Promise<unknown>)[] = [];
+	let isFine = false;
 	try {
 		const postgres = await startOwnPostgres();
 		ends.push(() => postgres.destroy());
@@ -58,6 +59,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		ends.push(() => upstream.stop());
 		const fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url });
 		ends.push(() => fleet.stop());
+		ends.push(async () => {
+			if (isFine || options.logFolder === undefined) return;
+			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
+		});
 		const load = await startLoad(fleet, random.fork(), { users: options.users ?? 24, accounts: 9 });
 
 		const made: Record<string, number> = {};
@@ -98,12 +103,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			...(await judge(fleet, load, arrivals)),
 		];
-		if (options.logFolder !== undefined && findings.some((finding) => finding.broken.length > 0))
-			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
 		const [sums] = await fleet.sql`
 			select coalesce(sum(charged_nano_usd), 0)::text as charged, coalesce((select sum(amount_nano_usd) from ledger_entry where kind = 'credit_note'), 0)::text as credited from usage_event`;
 		const endings =
 			await fleet.sql`select ending || ' ' || basis as what, count(*)::int from usage_event group by 1 order by 1`;
+		isFine = findings.every((finding) => finding.broken.length === 0);
 		return {
 			seed: options.seed,
 			findings,

@@ -26,12 +26,12 @@ export function Shell({ children }: { children: ReactNode }) {
 					<Side />
 				</div>
 			</div>
-			<div className="top">
+			<header className="top">
 				<ActionIcon variant="subtle" color="gray" aria-label="Open the menu" onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>
 				<Brand to="/overview" />
-			</div>
+			</header>
 			<Drawer
 				opened={open}
 				onClose={drawer.close}

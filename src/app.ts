@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAdmission } from "./admission/admission.ts";
 import type { Clock } from "./base/clock.ts";
-import { systemClock } from "./base/clock.ts";
+import { systemClock, withDeadline } from "./base/clock.ts";
 import { Fault } from "./base/fault.ts";
 import type { Log } from "./base/log.ts";
 import type { Catalog, FixedCatalog } from "./catalog/catalog.ts";
@@ -59,6 +59,8 @@ export interface App {
 
 /** After the drain: for settlements to reach Postgres. */
 const FORCED_STOP_MS = 2_000;
+/** One part that waits for a silent connection must not keep the others from their end. */
+const END_DEADLINE_MS = 5_000;
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
 const UNFLUSHED_WARNING_MS = 5_000;
 
@@ -265,7 +267,8 @@ function ledgerTotals(tenure: Tenure) {
 async function runEnds(ends: (() => Promise<unknown> | unknown)[], log: Log): Promise<void> {
 	for (const end of ends.splice(0).reverse()) {
 		try {
-			await end();
+			const late = () => new Error(`it took longer than ${END_DEADLINE_MS} ms`);
+			await withDeadline(systemClock, Promise.resolve(end()), END_DEADLINE_MS, late);
 		} catch (error) {
 			log.warn("a part did not stop cleanly", { error });
 		}

@@ -76,7 +76,10 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
 	return Math.min(estimate, promptTokensMax(measure, model));
 }
 
-/** A likely count of generated tokens. */
-export function outputTokensEstimate(outputBytes: number): number {
-	return Math.ceil(outputBytes / BYTES_PER_TOKEN);
+/**
+ * A likely count of generated tokens. `outputChunks` are the events of a stream that carried some of them: a server
+ * sends a token as soon as it has one, so that each holds one or, where it gathers them, more.
+ */
+export function outputTokensEstimate(outputBytes: number, outputChunks = 0): number {
+	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));
 }

@@ -24,7 +24,7 @@ export async function withDatabaseUrl<Result>(
 ): Promise<Result> {
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
-	const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir });
+	const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
 	try {
 		return await work(embedded.url);
 	} finally {

@@ -18,10 +18,22 @@ export interface Bill {
 	readonly units?: number;
 }
 
+/** How much was generated, as far as it can be seen without a count of tokens. */
+export interface OutputSize {
+	readonly bytes: number;
+	/** Events of a stream that carried output; 0 for an answer that came whole. */
+	readonly chunks: number;
+}
+
 export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 
 /** Nothing reached the client and nothing is charged. */
 export const FREE_BILL: Bill = { usage: NO_USAGE, cost: ZERO_USD, basis: "exact" };
+
+/** Of an answer that came whole. */
+export function sizeOf(reply: { readonly outputBytes: number }): OutputSize {
+	return { bytes: reply.outputBytes, chunks: 0 };
+}
 
 /**
  * The upstream's own count where there is one; else an estimate by size, marked as such, and never above what was
@@ -31,13 +43,13 @@ export function billOf(
 	model: Model,
 	measure: PromptMeasure,
 	usage: TokenUsage | undefined,
-	outputBytes: number,
+	output: OutputSize,
 	outputTokensMax: number,
 ): Bill {
 	const counted = usage ?? {
 		...NO_USAGE,
 		promptTokens: promptTokensEstimate(measure, model),
-		completionTokens: Math.min(outputTokensEstimate(outputBytes), outputTokensMax),
+		completionTokens: Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax),
 	};
 	return { usage: counted, cost: costOf(model, counted), basis: usage ? "exact" : "estimated" };
 }

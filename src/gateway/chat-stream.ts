@@ -6,7 +6,7 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { minUsd } from "../money/nano-usd.ts";
 import type { ChatChunk, ChatStream, TokenUsage } from "../upstream/reply.ts";
 import { UpstreamFailure } from "../upstream/reply.ts";
-import type { Bill } from "./chat-bill.ts";
+import type { Bill, OutputSize } from "./chat-bill.ts";
 import { billOf, costOf, FREE_BILL, outcomeOf } from "./chat-bill.ts";
 import { callOf } from "./chat-call.ts";
 import type { ChatEvents } from "./chat-events.ts";
@@ -33,7 +33,7 @@ export interface Relay<Chunk> {
 	/** The last events of one that did not: the error, then what was charged. */
 	fail(fault: Fault, bill: Bill): string;
 	/** The bill for what was delivered so far; `finished` if that is all. */
-	bill(usage: TokenUsage | undefined, outputBytes: number, finished: boolean): Bill;
+	bill(usage: TokenUsage | undefined, output: OutputSize, finished: boolean): Bill;
 	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */
 	costAt(now: Bill, output: number): NanoUsd;
 }
@@ -64,7 +64,7 @@ export function tokenRelay<Chunk>(
 		chunks: events.chunks,
 		end: (bill) => events.end(usageRecord(bill.usage, bill.cost)),
 		fail: (fault, bill) => events.fail(fault, usageRecord(bill.usage, bill.cost)),
-		bill: (usage, outputBytes) => billOf(model, measure, usage, outputBytes, completion),
+		bill: (usage, output) => billOf(model, measure, usage, output, completion),
 		// Every token stands for at least one byte, so bytes bound what nobody counts.
 		costAt: (now, output) => costOf(model, { ...now.usage, completionTokens: output }),
 	};
@@ -88,7 +88,7 @@ export async function streamAnswer<Chunk extends { readonly outputBytes: number 
 	const left = new AbortController();
 	let stream: ChatStream<Chunk> | undefined;
 	let bill: Bill | undefined;
-	let outputBytes = 0;
+	const size = { bytes: 0, chunks: 0 };
 	let delivered = false;
 	let firstMs: number | null = null;
 	let lastWriteMs = exchange.startedMs;
@@ -106,7 +106,7 @@ export async function streamAnswer<Chunk extends { readonly outputBytes: number 
 	function settle(ending: Ending, status: number): Bill {
 		if (bill) return bill;
 		const finished = ending === "finished";
-		bill = delivered || finished ? relay.bill(stream?.usage(), outputBytes, finished) : FREE_BILL;
+		bill = delivered || finished ? relay.bill(stream?.usage(), size, finished) : FREE_BILL;
 		admission.settle(
 			admitted,
 			outcomeOf(bill, { ending, status, replica: stream?.replica(), firstMs, totalMs: sinceStart() }),
@@ -147,11 +147,11 @@ export async function streamAnswer<Chunk extends { readonly outputBytes: number 
 	/** Write-ahead: the journal bounds the cost of these chunks before the client gets them. */
 	function recordProgress(): void {
 		const usage = stream?.usage();
-		const output = usage === undefined ? outputBytes : usage.completionTokens;
+		const output = usage === undefined ? size.bytes : usage.completionTokens;
 		if (output <= recordAt && usage?.promptTokens === recordedPrompt) return;
 		recordAt = output + (usage === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
 		recordedPrompt = usage?.promptTokens;
-		const now = relay.bill(usage, outputBytes, false);
+		const now = relay.bill(usage, size, false);
 		const { promptTokens, completionTokens } = now.usage;
 		const most = minUsd(hold.reserved, relay.costAt(now, recordAt));
 		ledger.progress(hold, {
@@ -164,7 +164,10 @@ export async function streamAnswer<Chunk extends { readonly outputBytes: number 
 
 	/** The text of what arrived, once its cost is on record; empty if nothing is to be written yet. */
 	function take(chunks: readonly Chunk[]): string {
-		for (const chunk of chunks) outputBytes += chunk.outputBytes;
+		for (const { outputBytes } of chunks) {
+			size.bytes += outputBytes;
+			if (outputBytes > 0) size.chunks += 1;
+		}
 		recordProgress();
 		if (!delivered) firstMs = sinceStart();
 		delivered = true;

@@ -4,7 +4,7 @@ import { measureChat, promptTokensMax } from "../admission/prompt-bound.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { readJsonObject } from "./body.ts";
-import { billOf, FREE_BILL, outcomeOf } from "./chat-bill.ts";
+import { billOf, FREE_BILL, outcomeOf, sizeOf } from "./chat-bill.ts";
 import { callOf } from "./chat-call.ts";
 import { modelOf, readChatRequest } from "./chat-request.ts";
 import { endingOf, streamChat } from "./chat-stream.ts";
@@ -85,7 +85,7 @@ async function answerChat(deps: ExchangeDeps, exchange: Exchange): Promise<Respo
 		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
 		connection.setIdleTimeout(0);
 		const { reply, replica } = await deps.upstreams.chat(model, callOf(exchange, connection.request.signal));
-		const bill = billOf(model, measure, reply.usage, reply.outputBytes, admitted.request.most.completion);
+		const bill = billOf(model, measure, reply.usage, sizeOf(reply), admitted.request.most.completion);
 		deps.admission.settle(admitted, outcomeOf(bill, facts("finished", 200, replica)));
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;

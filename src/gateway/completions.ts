@@ -8,7 +8,7 @@ import { DIALECTS } from "../upstream/dialects.ts";
 import { answering } from "./answering.ts";
 import { readJsonObject } from "./body.ts";
 import type { ChatDeps } from "./chat.ts";
-import { billOf } from "./chat-bill.ts";
+import { billOf, sizeOf } from "./chat-bill.ts";
 import { createChatEvents } from "./chat-events.ts";
 import { modelOf } from "./chat-request.ts";
 import type { StreamedExchange } from "./chat-stream.ts";
@@ -66,7 +66,7 @@ async function answerCompletion(deps: ChatDeps, exchange: CompletionExchange): P
 		deps,
 		exchange,
 		(signal) => send(deps, exchange, signal),
-		({ usage, outputBytes }) => billOf(model, ask.measure, usage, outputBytes, admitted.request.most.completion),
+		(reply) => billOf(model, ask.measure, reply.usage, sizeOf(reply), admitted.request.most.completion),
 	);
 	const answer = {
 		id: exchange.answerId,

@@ -116,10 +116,10 @@ function streamTranscription(deps: ChatDeps, exchange: TranscriptionExchange): P
 		end: (bill) => eventOf({ type: "transcript.text.done", text, usage: audioUsage(model, bill) }) + DONE,
 		fail: (fault: Fault, bill) =>
 			eventOf(errorBody(fault)) + eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) + DONE,
-		bill: (tokens, outputBytes, finished) =>
+		bill: (tokens, { bytes }, finished) =>
 			finished
-				? billOfAudio(model, duration, { seconds, tokens }, outputBytes, most)
-				: billOfPartialAudio(model, duration, tokens, outputBytes, most),
+				? billOfAudio(model, duration, { seconds, tokens }, bytes, most)
+				: billOfPartialAudio(model, duration, tokens, bytes, most),
 		// Sound is taken in ahead of its words, so a crash may charge all of it until its journal is settled.
 		costAt: (now, output) => {
 			const tokens = { ...now.usage, completionTokens: output };

@@ -168,7 +168,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		draw: (accountBudget, keyBudget, amount) => slices.draw([accountBudget, keyBudget], amount),
+		// The key first: a request that its cap refuses shall not claim, for a moment, what others of the account need.
+		draw: (accountBudget, keyBudget, amount) => slices.draw([keyBudget, accountBudget], amount),
 
 		progress(hold, progress) {
 			assert(hold.state === "held", "only a running request delivers");

@@ -28,8 +28,8 @@ export interface Slices {
 	/** All slices, for reconciliation and metrics. */
 	all(): Iterable<Slice>;
 	/**
-	 * Waits until `need` was free in each of the budgets, or says which one lacks it. What was got stays here until the
-	 * caller had its turn to reserve. A Fault if the database does not answer in time.
+	 * Waits until `need` was free in each of the budgets, one after the other, or says which one lacks it. What was got
+	 * stays here until the caller had its turn to reserve. A Fault if the database does not answer in time.
 	 */
 	draw(budgets: readonly string[], need: NanoUsd): Promise<Shortage | null>;
 	/** After a reservation: asks for more before the slice runs out. */
@@ -146,9 +146,8 @@ export function createSlices(
 				const newest = slice.waitersEver;
 				const isNew = slice.waiters.some((waiter) => refused(waiter) && waiter.number > searchedFor);
 				const returned = slice.returnsEver > returnsBefore;
-				if ((await search(slice, isNew && asked.reply.elsewhere)) || returned) {
-					if (isNew) searchedFor = newest;
-				} else {
+				if (await search(slice, isNew && asked.reply.elsewhere)) searchedFor = newest;
+				else if (!returned) {
 					slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 					refuse(slice, refused, asked.reply.available ?? ZERO_USD);
 				}
@@ -299,18 +298,23 @@ export function createSlices(
 		all: () => slices.values(),
 		async draw(budgets, need) {
 			assert(need >= 0, "a need is not negative");
-			const drawn = budgets.map(obtain);
-			const outcomes = await Promise.allSettled(drawn.map((slice) => drawOne(slice, need)));
-			const isGot = (at: number) => outcomes[at]?.status === "fulfilled" && outcomes[at].value === null;
-			const got = drawn.filter((_, at) => isGot(at));
-			clock.after(0, () => {
-				for (const slice of got) {
-					slice.promised = subUsd(slice.promised, need);
-					giveBackIfIdle(slice);
+			const got: Slice[] = [];
+			try {
+				for (const budget of budgets) {
+					const slice = obtain(budget);
+					const shortage = await drawOne(slice, need);
+					if (shortage) return shortage;
+					got.push(slice);
 				}
-			});
-			for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-			return outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : null)).find(Boolean) ?? null;
+				return null;
+			} finally {
+				clock.after(0, () => {
+					for (const slice of got) {
+						slice.promised = subUsd(slice.promised, need);
+						giveBackIfIdle(slice);
+					}
+				});
+			}
 		},
 		topUp(slice, nowMs) {
 			slice.lastUsedMs = nowMs;

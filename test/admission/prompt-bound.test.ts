@@ -99,5 +99,7 @@ describe("an estimate", () => {
 		expect(outputTokensEstimate(0)).toBe(0);
 		expect(outputTokensEstimate(1)).toBe(1);
 		expect(outputTokensEstimate(400)).toBe(100);
+		expect(outputTokensEstimate(12, 12)).toBe(12);
+		expect(outputTokensEstimate(400, 12)).toBe(100);
 	});
 });

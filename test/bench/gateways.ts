@@ -106,11 +106,15 @@ http {
 `;
 }
 
-/** Undefined unless its package is installed beside this project. It is no dependency: a figure to compare with. */
+/**
+ * Undefined unless its package is installed, in this project or in the folder PORTKEY_HOME. It is no dependency: a figure
+ * to compare with.
+ */
 export async function startPortkey(upstreamPort: number): Promise<Gateway | undefined> {
 	let entry: string;
 	try {
-		entry = createRequire(import.meta.url).resolve("@portkey-ai/gateway/build/start-server.js");
+		const from = process.env.PORTKEY_HOME ?? import.meta.dir;
+		entry = createRequire(join(from, "x.js")).resolve("@portkey-ai/gateway/build/start-server.js");
 	} catch {
 		return undefined;
 	}

@@ -214,7 +214,7 @@ async function ledgerSteps(folder: string): Promise<Step[]> {
 	steps.push({
 		name: "ledger: price of an answer",
 		per: 1,
-		run: () => billOf(fixtures.model, measured, bill, 300, 128),
+		run: () => billOf(fixtures.model, measured, bill, { bytes: 300, chunks: 0 }, 128),
 	});
 	return steps;
 }

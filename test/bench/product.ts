@@ -180,7 +180,8 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			PORT: String(port),
 			JOURNAL: "process",
 			WORKERS: String(options.workers ?? 1),
-			DRAIN_S: "5",
+			// A queue that the last window left behind is settled before the books are read.
+			DRAIN_S: "60",
 			...options.env,
 		},
 		stdout: Bun.file(logPath),

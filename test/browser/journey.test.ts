@@ -26,7 +26,10 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 	beforeAll(async () => {
 		upstream = startUpstream({ dialect: "vllm" });
 		upstream.always(() => reply().text("Hello from the model."));
-		service = await startService({ models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+		service = await startService({
+			models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
+			env: PERSON_ENV,
+		});
 		boss = await operator(service);
 		browser = await launch();
 		customer = await openTab(browser, service.url);

@@ -15,7 +15,12 @@ const WITH_PICTURES = Bun.env.PICTURES === "1";
 const VIEWS: readonly (readonly [360 | 1440, "light" | "dark"])[] = [
 	[1440, "light"],
 	[360, "dark"],
-	...(WITH_PICTURES ? ([[1440, "dark"], [360, "light"]] as const) : []),
+	...(WITH_PICTURES
+		? ([
+				[1440, "dark"],
+				[360, "light"],
+			] as const)
+		: []),
 ];
 
 type Who = "visitor" | "rich" | "fresh" | "operator";
@@ -119,7 +124,9 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			route.fulfill({
 				status: 503,
 				headers: { "x-request-id": "req_test", "content-type": "application/json" },
-				body: JSON.stringify({ error: { message: "The database is away.", type: "server_error", code: "service_unavailable" } }),
+				body: JSON.stringify({
+					error: { message: "The database is away.", type: "server_error", code: "service_unavailable" },
+				}),
 			}),
 		);
 		await tab.page.goto("/keys");
@@ -170,7 +177,9 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 				performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY,
 			] as const;
 		});
-		console.log(`script of the first page: ${Math.round(bytes / 1024)} KB packed; first contentful paint after ${Math.round(paintMs)} ms`);
+		console.log(
+			`script of the first page: ${Math.round(bytes / 1024)} KB packed; first contentful paint after ${Math.round(paintMs)} ms`,
+		);
 		expect(bytes).toBeLessThan(300 * 1024);
 		expect(paintMs).toBeLessThan(1_000);
 		await tab.close();
@@ -188,10 +197,14 @@ async function walk(page: Page, path: string): Promise<void> {
 /** Everything is read and drawn. */
 async function settled(page: Page): Promise<void> {
 	await page.waitForFunction(
-		() => document.querySelector("h1") !== null && document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null,
+		() =>
+			document.querySelector("h1") !== null &&
+			document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null,
 	);
 	// Transitions of dialogs; the drawing of charts.
-	await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))));
+	await page.evaluate(() =>
+		Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))),
+	);
 }
 
 async function problemsOf(page: Page): Promise<string[]> {
@@ -203,7 +216,12 @@ async function problemsOf(page: Page): Promise<string[]> {
 		"axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)",
 	)) as Violation[];
 	for (const { id, help, nodes } of violations) {
-		problems.push(`${id}: ${help}: ${nodes.slice(0, 2).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary?.slice(0, 200) ?? ""}`).join(" | ")}`);
+		problems.push(
+			`${id}: ${help}: ${nodes
+				.slice(0, 2)
+				.map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary?.slice(0, 200) ?? ""}`)
+				.join(" | ")}`,
+		);
 	}
 	return problems;
 }

@@ -34,7 +34,10 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	Bun.spawnSync(["chmod", "755", dataDir]);
 	const port = quietPort();
 	const begin = () =>
-		startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: { ...settings, port: String(port) } });
+		startEmbeddedPostgres(
+			{ log: silentLog },
+			{ dataDir, settings: { ...settings, port: String(port) }, watched: false },
+		);
 	let server: EmbeddedPostgres | undefined = await begin();
 	const { url } = server;
 	let paused = false;

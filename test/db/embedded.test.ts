@@ -155,6 +155,36 @@ test("a server that was killed itself is started again with what was committed",
 	await second.stop();
 }, 60_000);
 
+test("a server that is killed under its users runs again by itself, at the address that they have", async () => {
+	const folder = newFolder();
+	const [own, other] = await Promise.all([start(folder), hold(folder)]);
+	await query(own.url, "create table t (a int); insert into t values (7)");
+	const killed = findPostmaster(clusterOf(folder))?.pid as number;
+	process.kill(killed, "SIGKILL");
+	await waitFor(
+		() => runningEmbeddedUrl(folder) !== undefined && findPostmaster(clusterOf(folder))?.pid !== killed,
+		"a new server",
+	);
+	expect(runningEmbeddedUrl(folder)).toBe(own.url);
+	expect(await query<{ a: number }>(other.url, "select a from t")).toEqual([{ a: 7 }]);
+	other.process.kill("SIGTERM");
+	expect(await other.process.exited).toBe(0);
+	expect(await query(own.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	await own.stop();
+	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+}, 60_000);
+
+test("who comes while the server is dead starts it at the address that its users have", async () => {
+	const folder = newFolder();
+	const first = await start(folder);
+	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
+	await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
+	const second = await start(folder);
+	expect(second.url).toBe(first.url);
+	await Promise.all([first.stop(), second.stop()]);
+	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+}, 60_000);
+
 test("a pid file that names a stranger is not believed", async () => {
 	const folder = newFolder();
 	const first = await start(folder);

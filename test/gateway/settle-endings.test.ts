@@ -109,6 +109,30 @@ describe("finished", () => {
 		expect(usageOf(events).completion_tokens).toBe(3);
 	});
 
+	test("an estimate is not below the number of events that carried output, however short they were", async () => {
+		const { accountId, events } = await stream(
+			reply()
+				.text([..."abcdefghijkl"])
+				.usage(null),
+			{ model: "openai-model" },
+			openai,
+		);
+		const row = await onlyUsage(service, accountId);
+		expect(row).toMatchObject({ basis: "estimated", completion_tokens: 12 });
+		expect(usageOf(events).completion_tokens).toBe(12);
+	});
+
+	test("an estimate by events does not pass the limit either", async () => {
+		const { accountId } = await stream(
+			reply()
+				.text([..."abcdefghijkl"])
+				.usage(null),
+			{ model: "openai-model", max_tokens: 5 },
+			openai,
+		);
+		expect(await onlyUsage(service, accountId)).toMatchObject({ basis: "estimated", completion_tokens: 5 });
+	});
+
 	test("an estimate never passes what was reserved, however long the tokens were", async () => {
 		const { accountId } = await stream(
 			reply()

@@ -125,6 +125,9 @@ export function createFaults(world: World): Faults {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.next() * 500 : random.next() * 15_000;
 		process.pausedUntilMs = timeline.nowMs() + forMs;
+		timeline.after(forMs, `${process.name}: awake`, () => {
+			world.lastFaultMs = timeline.nowMs();
+		});
 		const { host } = process;
 		if (forMs < 6_000 || !random.chance(0.4)) return;
 		// The supervisor takes it for dead and starts another one beside it; when it wakes up it is ended.

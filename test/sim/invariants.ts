@@ -34,7 +34,7 @@ function watchDraws(world: World): void {
 	}
 }
 
-const isCalm = (world: World, draw: PendingDraw) => draw.startedMs - CALM_MS >= world.lastFaultMs;
+const isCalm = (world: World, draw: PendingDraw) => !world.stormy && draw.startedMs - CALM_MS >= world.lastFaultMs;
 
 /** No budget is overspent, and every nano-dollar is in one place. */
 function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
@@ -95,15 +95,22 @@ export function coverage({ model, hosts, pendingCharges }: World, id: string): n
 	for (const { process, id: hostId } of hosts) {
 		const ledger = process?.tenure?.present();
 		if (!process || process.dead || !ledger) continue;
+		if (model.instances.get(instanceKey(hostId, ledger.epoch))?.state !== "live") continue;
 		const key = leaseKey(id, hostId, ledger.epoch);
 		const lease = model.leases.get(key);
 		if (lease?.state !== "open") continue;
 		const slice = sliceOf(ledger, id);
-		// What a request was just told that it may take counts as taken.
-		const held = slice ? slice.held + Math.min(slice.promised, slice.free) : 0;
-		covered += restOf(lease) - held - (pendingCharges.get(key) ?? 0);
+		covered += restOf(lease) - (pendingCharges.get(key) ?? 0) - (slice ? takenOf(slice, restOf(lease)) : 0);
 	}
 	return covered;
+}
+
+/** Held, promised to a request in this moment, or granted for those who wait for it and on its way to them. */
+function takenOf(slice: Readonly<Slice>, rest: number): number {
+	const { free, held, unacknowledged, returning, promised, waiters } = slice;
+	const onItsWay = Math.max(0, rest - free - held - unacknowledged - returning);
+	const waitedFor = waiters.reduce((sum, { need }) => sum + need, 0);
+	return held + Math.min(promised, free) + Math.min(onItsWay, waitedFor);
 }
 
 function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {

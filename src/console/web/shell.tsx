@@ -22,16 +22,16 @@ export function Shell({ children }: { children: ReactNode }) {
 				Skip to the page
 			</a>
 			<div className="side">
-				<div className="side-inner">
+				<nav className="side-inner" aria-label="Main">
 					<Side />
-				</div>
+				</nav>
 			</div>
-			<header className="top">
+			<section className="top" aria-label="Site">
 				<ActionIcon variant="subtle" color="gray" aria-label="Open the menu" onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>
 				<Brand to="/overview" />
-			</header>
+			</section>
 			<Drawer
 				opened={open}
 				onClose={drawer.close}
@@ -39,7 +39,9 @@ export function Shell({ children }: { children: ReactNode }) {
 				title="Menu"
 				closeButtonProps={{ "aria-label": "Close the menu" }}
 			>
-				<Side />
+				<nav aria-label="Main">
+					<Side />
+				</nav>
 			</Drawer>
 			<main className="main" id="main" tabIndex={-1}>
 				{children}
@@ -77,7 +79,7 @@ function Side() {
 				<Brand to="/overview" />
 				<AccountMenu />
 			</div>
-			<nav className="nav" aria-label="Main">
+			<div className="nav">
 				<Destinations items={DESTINATIONS} />
 				{me?.user.operator && (
 					<>
@@ -85,7 +87,7 @@ function Side() {
 						<Destinations items={OPERATOR_DESTINATIONS} />
 					</>
 				)}
-			</nav>
+			</div>
 			<div className="side-foot">
 				<SchemeSwitch />
 				<UserMenu />

@@ -18,6 +18,9 @@ declare
   v_epoch integer;
 begin
   perform pg_advisory_xact_lock(hashtextextended('instance ' || p_id, 0));
+  -- An epoch that died while it joined has no leases and no journal to replay.
+  update instance set state = 'left', ended_at = clock_timestamp()
+    where id = p_id and state = 'joining' and lease_until < clock_timestamp();
   select coalesce(max(epoch), 0) + 1 into v_epoch from instance where id = p_id;
   insert into instance (id, epoch, state, lease_until)
     values (p_id, v_epoch, 'joining', clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0));

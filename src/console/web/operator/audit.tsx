@@ -1,5 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { formatUsd } from "../format.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -87,8 +88,10 @@ function Filter(props: {
 }
 
 function detailText({ detail, ip }: AuditRow): string {
-	const parts = Object.entries((detail ?? {}) as Record<string, unknown>).map(
-		([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
+	const parts = Object.entries((detail ?? {}) as Record<string, unknown>).map(([name, value]) =>
+		name.endsWith("NanoUsd") && typeof value === "number"
+			? `${name.slice(0, -"NanoUsd".length)}: ${formatUsd(value)}`
+			: `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
 	);
 	if (ip !== null) parts.push(`from ${ip}`);
 	return parts.join(", ");

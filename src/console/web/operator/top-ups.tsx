@@ -1,4 +1,3 @@
-import { SegmentedControl } from "@mantine/core";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { useList } from "../resource.ts";
@@ -14,14 +13,18 @@ export function TopUpsPage() {
 	const list = useList(`operator-top-ups ${state}`, (after) => operatorApi.topUps(state, after));
 	return (
 		<Page title="Top-ups" lead="Credit is given only for money that was seen.">
-			<div className="scroll-x">
-				<SegmentedControl
-					size="xs"
-					aria-label="State"
-					data={STATES.map((value) => ({ value, label: value[0]?.toUpperCase() + value.slice(1) }))}
-					value={state}
-					onChange={(value) => change({ state: value === "pending" ? null : value })}
-				/>
+			{/* biome-ignore lint/a11y/useSemanticElements: these choose what is listed, nothing is sent */}
+			<div className="tabs" role="group" aria-label="State">
+				{STATES.map((value) => (
+					<button
+						key={value}
+						type="button"
+						aria-pressed={value === state}
+						onClick={() => change({ state: value === "pending" ? null : value })}
+					>
+						{value[0]?.toUpperCase() + value.slice(1)}
+					</button>
+				))}
 			</div>
 			<Panel flush>
 				<WaitingTable

@@ -65,9 +65,7 @@ export function WaitingTable(props: {
 										Reject
 									</Button>
 								</span>
-							) : (
-								<span className="dim">–</span>
-							),
+							) : null,
 					},
 				]}
 			/>

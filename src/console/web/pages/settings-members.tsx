@@ -50,9 +50,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 								<button type="button" className="link" onClick={() => void remove.run(member.userId)}>
 									Remove
 								</button>
-							) : (
-								<span className="dim">–</span>
-							),
+							) : null,
 					},
 				]}
 			/>

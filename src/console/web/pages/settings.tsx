@@ -209,9 +209,7 @@ function SessionsPanel() {
 						label: "Action",
 						right: true,
 						render: (session) =>
-							session.current ? (
-								<span className="dim">–</span>
-							) : (
+							session.current ? null : (
 								<button type="button" className="link" onClick={() => void end.run(session.id)}>
 									End
 								</button>

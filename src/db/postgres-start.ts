@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { commandAs, type PostgresBinaries, type ServerOwner } from "./postgres-binaries.ts";
+import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
+
+/** Where the parts of an embedded server lie. */
+export interface PostgresHome {
+	readonly dataDir: string;
+	/** Belongs to the server's user. */
+	readonly folder: string;
+	readonly cluster: string;
+	readonly owner: ServerOwner | undefined;
+	readonly binaries: PostgresBinaries;
+	readonly settings: Readonly<Record<string, string>>;
+}
+
+export const POSTGRES_USER = "tollgate";
+export const START_DEADLINE_MS = 60_000;
+const POLL_MS = 25;
+/** A server that ended at once: its port was taken meanwhile, or its forerunner's memory is not freed yet. */
+const RESTART_WAIT_MS = 500;
+const STARTS_MAX = 20;
+const LOG_BYTES_MAX = 16 * 1024 * 1024;
+
+/** In a folder of its own until it is whole: a crash in the middle must not leave half a cluster. */
+export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
+	for (const name of fs.readdirSync(home.folder)) {
+		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
+	}
+	const unfinished = join(home.folder, `initdb-${process.pid}`);
+	const passwordFile = join(home.folder, `initdb-${process.pid}.password`);
+	fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+	if (home.owner) fs.chownSync(passwordFile, home.owner.uid, home.owner.gid);
+	const { argv, ids } = commandAs(home.owner, home.binaries.initdb, home.folder);
+	const flags = [
+		`--pgdata=${unfinished}`,
+		`--username=${POSTGRES_USER}`,
+		`--pwfile=${passwordFile}`,
+		"--auth=scram-sha-256",
+		"--encoding=UTF8",
+		"--no-locale",
+		"--no-instructions",
+	];
+	try {
+		const [program, ...args] = argv;
+		const child = spawn(program, [...args, ...flags], { ...ids, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+		const { code, output } = await exitOf(child);
+		if (code !== 0)
+			throw new Fault("service_unavailable", "The embedded PostgreSQL could not be initialised.", { private: output });
+		fs.renameSync(unfinished, home.cluster);
+	} finally {
+		fs.rmSync(passwordFile, { force: true });
+		fs.rmSync(unfinished, { recursive: true, force: true });
+	}
+}
+
+function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
+	return new Promise((resolve, reject) => {
+		let output = "";
+		child.stderr?.on("data", (chunk) => {
+			output += String(chunk);
+		});
+		child.on("error", reject);
+		child.on("close", (code) => resolve({ code, output }));
+	});
+}
+
+/**
+ * Waits until a server is ready; one that is stopping is waited for, one that ends at once is started again. Only for
+ * who holds the start lock. With `port` it is started there or not at all; `isGivenUp` is asked whenever no server that
+ * was started here is on its way unseen.
+ */
+export async function startUnlessRunning(
+	log: Log,
+	home: PostgresHome,
+	{ port, isGivenUp = () => false }: { port: number | undefined; isGivenUp?: () => boolean },
+): Promise<Postmaster> {
+	const giveUpAt = performance.now() + START_DEADLINE_MS;
+	let attempt: { readonly over: boolean } | undefined;
+	let starts = 0;
+	let startAgainAt = 0;
+	while (performance.now() < giveUpAt) {
+		const postmaster = findPostmaster(home.cluster);
+		if (postmaster?.ready) return postmaster;
+		const isOnItsWay = postmaster === undefined && attempt?.over === false;
+		if (!isOnItsWay && isGivenUp()) break;
+		if (!isOnItsWay && postmaster === undefined && performance.now() >= startAgainAt) {
+			if (starts === STARTS_MAX) break;
+			removeForeignPidFile(home.cluster);
+			attempt = spawnServer(log, home, port ?? freePort());
+			starts += 1;
+			startAgainAt = performance.now() + RESTART_WAIT_MS;
+		}
+		await Bun.sleep(POLL_MS);
+	}
+	throw new Fault(
+		"service_unavailable",
+		`The embedded PostgreSQL did not become ready: see ${join(home.dataDir, "postgres.log")}.`,
+	);
+}
+
+/** `over` turns true when the process has ended or never came to be. */
+function spawnServer(log: Log, home: PostgresHome, port: number): { readonly over: boolean } {
+	const settings = {
+		listen_addresses: "127.0.0.1",
+		unix_socket_directories: "",
+		max_connections: "200",
+		...home.settings,
+	};
+	const { argv, ids } = commandAs(home.owner, home.binaries.postgres, home.folder);
+	const [program, ...args] = argv;
+	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+	const logFd = openLog(join(home.dataDir, "postgres.log"));
+	// Detached: a Ctrl-C in the terminal must reach us first, so that we drain before the database stops.
+	const child = spawn(program, [...args, "-D", home.cluster, "-p", String(port), ...flags], {
+		...ids,
+		cwd: "/",
+		detached: true,
+		stdio: ["ignore", logFd, logFd],
+	});
+	fs.closeSync(logFd);
+	const attempt = { over: false };
+	child.on("exit", () => {
+		attempt.over = true;
+	});
+	child.on("error", (error) => {
+		attempt.over = true;
+		log.error("the embedded PostgreSQL could not be started", { error });
+	});
+	child.unref();
+	return attempt;
+}
+
+/** Begins a new file once the old one is large, and keeps one old file. */
+function openLog(path: string): number {
+	if (fs.existsSync(path) && fs.statSync(path).size > LOG_BYTES_MAX) fs.renameSync(path, `${path}.1`);
+	return fs.openSync(path, "a", 0o600);
+}
+
+function freePort(): number {
+	const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+	const { port } = probe;
+	probe.stop(true);
+	return port;
+}

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type App, createApp } from "../../src/app.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { loadConfig } from "../../src/config.ts";
+import { findPostmaster } from "../../src/db/postmaster.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { ask, priceOf } from "../support/chat.ts";
+import { chatModel } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** The whole service on the PostgreSQL that it brings along. */
+
+const CREDIT = 100_000_000_000;
+let dataDir: string;
+let upstream: UpstreamServer;
+let app: App;
+
+beforeAll(async () => {
+	dataDir = mkdtempSync(join(tmpdir(), "tollgate-postmaster-"));
+	upstream = startUpstream({ dialect: "vllm" });
+	const path = join(dataDir, "tollgate.yaml");
+	writeFileSync(path, `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+	const env = { PORT: "0", DATA_DIR: join(dataDir, "data"), CONFIG: path };
+	app = await createApp(loadConfig(env, dataDir), { log: silentLog });
+}, 60_000);
+afterAll(async () => {
+	await app.stop();
+	await upstream.stop();
+	expect(postmaster()).toBeUndefined();
+	rmSync(dataDir, { recursive: true, force: true });
+}, 60_000);
+
+const postmaster = () => findPostmaster(join(dataDir, "data", "postgres", "cluster"));
+
+async function customer(): Promise<{ accountId: string; secret: string }> {
+	const { hot } = app.db;
+	const { id } = await createAccount(hot, { email: "warm@example.com", vouched: true });
+	const topUp = { accountId: id, amountNanoUsd: nanoUsd(CREDIT), method: "transfer", reference: "one" } as const;
+	await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
+	const maker = { hot, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
+	const { secret } = await createKey(maker, id, { name: "warm" });
+	return { accountId: id, secret };
+}
+
+test("while the embedded server is dead a warm key is served, it comes back by itself, and every charge arrives once", async () => {
+	const { accountId, secret } = await customer();
+	let served = 0;
+	const chat = async () => {
+		upstream.next(reply().text("a b"));
+		const response = await fetch(`${app.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+			body: JSON.stringify(ask()),
+		});
+		expect([response.status, (await response.json()).choices?.[0]?.message.content]).toEqual([200, "a b"]);
+		served += 1;
+	};
+	await chat();
+	const killed = postmaster();
+	process.kill(killed?.pid as number, "SIGKILL");
+	await waitFor(() => postmaster() === undefined, "the server to die");
+	let servedDead = 0;
+	await waitFor(
+		async () => {
+			const dead = postmaster()?.ready !== true;
+			await chat();
+			if (dead) servedDead += 1;
+			return !dead;
+		},
+		"a new server",
+		30_000,
+	);
+	expect(servedDead).toBeGreaterThan(0);
+	expect(postmaster()).toMatchObject({ port: killed?.port as number });
+	expect(postmaster()?.pid).not.toBe(killed?.pid as number);
+	for (let more = 0; more < 5; more++) await chat();
+
+	await waitFor(
+		() => {
+			const view = app.tenure.present()?.view();
+			return view !== undefined && view.running === 0 && view.queued === 0;
+		},
+		"all settlements to reach the new server",
+		30_000,
+	);
+	const { spent, held } = await accountBalance(app.db.hot, accountId);
+	expect([Number(spent), Number(held)]).toEqual([served * priceOf(6, 2), 0]);
+	const [rows] = await app.db.hot`select count(*)::int as rows from usage_event where account_id = ${accountId}`;
+	expect(rows).toEqual({ rows: served });
+	expect((await reconcile(app.db.hot)).checks.filter(({ ok }) => !ok)).toEqual([]);
+}, 90_000);

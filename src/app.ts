@@ -14,6 +14,7 @@ import { createPages } from "./console/pages.ts";
 import type { Database } from "./db/database.ts";
 import { createDatabase } from "./db/database.ts";
 import { startEmbeddedPostgres } from "./db/embedded.ts";
+import { createHot } from "./db/hot.ts";
 import { migrate } from "./db/migrate.ts";
 import { createAuthenticate } from "./gateway/authenticate.ts";
 import { createChatAs } from "./gateway/chat-as.ts";
@@ -61,6 +62,7 @@ export interface App {
 const FORCED_STOP_MS = 2_000;
 /** One part that waits for a silent connection must not keep the others from their end. */
 const END_DEADLINE_MS = 5_000;
+const BOOKS_DEADLINE_MS = 10 * 60_000;
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
 const UNFLUSHED_WARNING_MS = 5_000;
 
@@ -142,7 +144,18 @@ async function build(
 		{ keyring, digest, failedAttempts, clock },
 		{ serviceName: config.serviceName },
 	);
-	const reconciler = createReconciler({ check: () => reconcile(db.hot), clock, log });
+	// The checks read every usage row: on a connection of their own, with time.
+	const books = createHot(
+		{ clock, log },
+		{
+			url: databaseUrl,
+			connectionsMax: 1,
+			statementDeadlineMs: BOOKS_DEADLINE_MS,
+			applicationName: `tollgate ${secrets.instanceId} books`,
+		},
+	);
+	ends.push(() => books.end());
+	const reconciler = createReconciler({ check: () => reconcile(books), clock, log });
 	ends.push(() => reconciler.stop());
 	const health = createHealth({
 		ready: [

@@ -40,8 +40,8 @@ export function reconnectDelayS(failuresInRow: number): number {
 	return mostS * (0.5 + Math.random() / 2);
 }
 
-/** How long the server itself lets a statement run; longer than the client's deadline, to end what nobody waits for. */
-const SERVER_STATEMENT_TIMEOUT_MS = 30_000;
+/** The server itself lets a statement run so long at least: it ends what nobody waits for any more. */
+const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
 
 export function createHot(deps: { clock: Clock; log: Log }, options: HotOptions): Hot {
 	let client = connect(options);
@@ -97,6 +97,9 @@ function connect(options: HotOptions): postgres.Sql {
 		// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
 		fetch_types: false,
 		onnotice: () => {},
-		connection: { application_name: options.applicationName, statement_timeout: SERVER_STATEMENT_TIMEOUT_MS },
+		connection: {
+			application_name: options.applicationName,
+			statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
+		},
 	});
 }

@@ -1,4 +1,5 @@
 -- The write-behind protocol of credit. Each function is called as one autocommit statement and may be repeated.
+-- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
 -- Locks are taken in one order everywhere: instance, then budgets by id, then leases by budget id.
 
 -- Grants slices of budgets to a live instance. p_requests: [{op, budget, want, min}], at most one a budget.
@@ -8,7 +9,7 @@
 -- `again`: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
 create or replace function ledger_grant(p_instance text, p_epoch integer, p_requests json)
 returns table (op uuid, amount bigint, available bigint, elsewhere boolean, live integer)
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
   r record;
   b record;
@@ -62,7 +63,7 @@ end $$;
 
 -- Gives slices back. p_requests: [{op, budget, amount}]. The instance has taken the amounts from its memory before.
 create or replace function ledger_return(p_instance text, p_epoch integer, p_requests json) returns void
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
   r record;
 begin
@@ -88,7 +89,7 @@ end $$;
 -- Records settled requests and those still open. Only new settlements count. Returns 'late', and records nothing,
 -- if the instance's leases were closed: then each settlement goes through ledger_settle_late.
 create or replace function ledger_flush(p_instance text, p_epoch integer, p_settled json, p_open json) returns text
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 begin
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
   -- what the first one settled and does not show it as running.
@@ -132,7 +133,7 @@ end $$;
 -- Records one settlement of an instance whose leases were closed. It draws on what is available now; what does not
 -- fit is the operator's write-off, so no budget passes its limit and no usage is rejected.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
   x record;
   v_fit bigint;
@@ -175,7 +176,7 @@ end $$;
 -- as crashed, at no charge and without a rate card, by which a late settlement knows them. Returns the number of
 -- leases closed now.
 create or replace function ledger_close(p_instance text, p_epoch integer, p_journal_lost boolean) returns integer
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
   v_closed integer := 0;
   r record;

@@ -31,7 +31,8 @@ function commandLine(directory: string): string[] {
 		"--target=browser",
 		"--minify",
 		"--splitting",
-		"--define=process.env.NODE_ENV='production'",
+		// The production build of React.
+		`--define=${["process", "env", "NODE_ENV"].join(".")}='production'`,
 		"--public-path=/assets/",
 		"--entry-naming=[name]-[hash].[ext]",
 		`--outdir=${directory}`,

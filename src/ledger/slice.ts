@@ -80,3 +80,8 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		pumping: false,
 	};
 }
+
+/** Others lack this budget too: nothing is kept here that no request needs now. */
+export function isContested(slice: Slice, nowMs: number): boolean {
+	return slice.contestedUntilMs > nowMs;
+}

@@ -5,11 +5,11 @@ import type { FaultDetail } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, maxUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
-import { createGrants } from "./grants.ts";
+import { addUsd, subUsd } from "../money/nano-usd.ts";
 import type { Shortage, Slice, Waiter } from "./slice.ts";
-import { createSlice } from "./slice.ts";
-import type { GrantReply, LedgerStore, ReturnRequest } from "./store.ts";
+import { createSlice, isContested } from "./slice.ts";
+import { createSlicePump } from "./slice-pump.ts";
+import type { LedgerStore, ReturnRequest } from "./store.ts";
 import { NotLive } from "./store.ts";
 
 export type { Shortage, Slice } from "./slice.ts";
@@ -49,20 +49,17 @@ export interface Slices {
 	stop(): void;
 }
 
-/** A first slice is this many times what the request needs, if credit is plentiful. */
-const GRANT_NEEDS = 32;
 const CONTESTED_MS = 5_000;
-const DRY_MS = 1_000;
 const RETRY_MS = 100;
-/** Each refusal asks the other instances first, but not more often than this: what comes meanwhile waits and is asked for together. */
-const RECALL_INTERVAL_MS = 100;
+const RETURNS_A_STATEMENT = 1_000;
 const WAITERS_MAX = 10_000;
-/** What is asked for ahead, in targets. */
-const ASK_AHEAD = 1.5;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-/** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
-const TARGET_MAX = 2 ** 40;
+
+interface OutgoingReturn {
+	readonly request: ReturnRequest;
+	resolve(arrived: boolean): void;
+}
 
 export function createSlices(
 	deps: { store: LedgerStore; clock: Clock; log: Log; newUuid: () => string },
@@ -70,8 +67,9 @@ export function createSlices(
 ): Slices {
 	const { store, clock, log, newUuid } = deps;
 	const slices = new Map<string, Slice>();
-	const grants = createGrants(deps);
+	const pump = createSlicePump({ ...deps, onServed: giveBackIfIdle }, options);
 	let stopped = false;
+	let outbox: OutgoingReturn[] = [];
 	let cancelTick = clock.after(options.tickMs, tick);
 
 	function obtain(budget: string): Slice {
@@ -83,134 +81,8 @@ export function createSlices(
 		return slice;
 	}
 
-	const isContested = (slice: Slice) => slice.contestedUntilMs > clock.monotonicMs();
-
-	/** What a slice should hold free: its burn over the horizon and room for as many requests as ran at once. */
-	function target(slice: Slice): number {
-		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
-	}
-
-	/** In the moment in which a grant arrives the waiters have it, before anyone can ask to give it back. */
-	async function ask(slice: Slice, want: NanoUsd, min: NanoUsd): Promise<{ reply: GrantReply; left: NanoUsd }> {
-		const answer = grants.ask(slice.budget, want, min).then((reply) => {
-			slice.free = addUsd(slice.free, reply.amount);
-			return { reply, left: wake(slice) };
-		});
-		const asking = answer.then(
-			() => {},
-			() => {},
-		);
-		slice.asking = asking;
-		try {
-			return await answer;
-		} finally {
-			if (slice.asking === asking) slice.asking = undefined;
-		}
-	}
-
-	/** Wakes waiters in their order as far as what is free covers them; gives what is left then. */
-	function wake(slice: Slice): NanoUsd {
-		let left = slice.free;
-		slice.waiters = slice.waiters.filter((waiter) => {
-			if (waiter.need > left) return true;
-			left = subUsd(left, waiter.need);
-			waiter.resolve(null);
-			return false;
-		});
-		return left;
-	}
-
-	/** One pump a slice at a time: it serves the waiters, asking Postgres for what they need together. */
-	async function pump(slice: Slice): Promise<void> {
-		slice.pumping = true;
-		let searchedFor = 0;
-		try {
-			let left = wake(slice);
-			while (slice.waiters.length > 0) {
-				// Some of it may have been reserved in the meantime.
-				left = minUsd(left, slice.free);
-				const { want, min } = wishFor(slice, left);
-				const need = addUsd(min, left);
-				const upTo = slice.waitersEver;
-				// What is still on its way back then may reach Postgres only behind the question.
-				const returnsBefore = slice.returnsEver - slice.returns.size;
-				const asked = await ask(slice, want, min);
-				left = asked.left;
-				if (asked.reply.amount > 0) {
-					// What the others had is known no longer.
-					searchedFor = 0;
-					continue;
-				}
-				// Those who came meanwhile, and those who need less, were not part of the question.
-				const refused = (waiter: Waiter) => waiter.number <= upTo && waiter.need >= need && waiter.need > slice.free;
-				const newest = slice.waitersEver;
-				const isNew = slice.waiters.some((waiter) => refused(waiter) && waiter.number > searchedFor);
-				const returned = slice.returnsEver > returnsBefore;
-				if (await search(slice, isNew && asked.reply.elsewhere)) searchedFor = newest;
-				else if (!returned) {
-					slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
-					refuse(slice, refused, asked.reply.available ?? ZERO_USD);
-				}
-				left = wake(slice);
-			}
-		} catch (error) {
-			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
-		} finally {
-			slice.pumping = false;
-			// A recall that came while waiters were served is honoured now.
-			giveBackIfIdle(slice);
-		}
-	}
-
-	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
-		const needs = slice.waiters.map((waiter) => waiter.need);
-		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
-		// While others lack this budget, more than the next request needs would only lie about here.
-		if (isContested(slice)) return { want: min, min };
-		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
-		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
-		return { want: maxUsd(min, nanoUsd(Math.min(Number.MAX_SAFE_INTEGER, sum + ahead) - left)), min };
-	}
-
-	/** Before a refusal: brings in what is on its way back, and what lies idle elsewhere. True if others were asked. */
-	async function search(slice: Slice, elsewhere: boolean): Promise<boolean> {
-		await Promise.all(slice.returns);
-		if (!elsewhere) return false;
-		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
-		if (waitMs > 0) await sleep(clock, waitMs);
-		slice.recalledMs = clock.monotonicMs();
-		await store.recall(slice.budget);
-		return true;
-	}
-
-	function refuse(slice: Slice, refused: (waiter: Waiter) => boolean, available: NanoUsd): void {
-		const out = slice.waiters.filter(refused);
-		slice.waiters = slice.waiters.filter((waiter) => !refused(waiter));
-		for (const waiter of out) {
-			waiter.resolve({
-				budget: slice.budget,
-				needNanoUsd: waiter.need,
-				availableNanoUsd: addUsd(available, slice.free),
-			});
-		}
-	}
-
-	async function askAhead(slice: Slice, want: NanoUsd): Promise<void> {
-		slice.pumping = true;
-		try {
-			const { reply } = await ask(slice, want, nanoUsd(1));
-			if (reply.amount < want) slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
-		} catch (error) {
-			log.debug("asking ahead failed", { budget: slice.budget, error });
-		} finally {
-			slice.pumping = false;
-			if (slice.waiters.length > 0) void pump(slice);
-			else giveBackIfIdle(slice);
-		}
-	}
-
 	function giveBackIfIdle(slice: Slice): void {
-		if (isContested(slice) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
+		if (isContested(slice, clock.monotonicMs()) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
 	/** Takes what is free from memory first: from here on it cannot be spent, whatever the reply's fate. */
@@ -227,18 +99,34 @@ export function createSlices(
 		slice.returnsEver += 1;
 	}
 
-	/** False if it was given up: then the amount is free again when the leases are closed. */
-	async function sendBack(request: ReturnRequest): Promise<boolean> {
-		while (!stopped) {
+	/** Returns of the same turn go together. False if it was given up: then it is free again when the leases are closed. */
+	function sendBack(request: ReturnRequest): Promise<boolean> {
+		return new Promise((resolve) => {
+			if (outbox.length === 0) queueMicrotask(emptyOutbox);
+			outbox.push({ request, resolve });
+		});
+	}
+
+	function emptyOutbox(): void {
+		const sent = outbox;
+		outbox = [];
+		for (let at = 0; at < sent.length; at += RETURNS_A_STATEMENT)
+			void deliver(sent.slice(at, at + RETURNS_A_STATEMENT));
+	}
+
+	async function deliver(batch: readonly OutgoingReturn[]): Promise<void> {
+		const requests = batch.map(({ request }) => request);
+		let arrived = false;
+		while (!arrived && !stopped) {
 			try {
-				await store.giveBack([request]);
-				return true;
+				await store.giveBack(requests);
+				arrived = true;
 			} catch (error) {
-				log.warn("a return was not answered; sending it again", { budget: request.budget, error });
+				log.warn("returns were not answered; sending them again", { returns: requests.length, error });
 				await sleep(clock, RETRY_MS);
 			}
 		}
-		return false;
+		for (const { resolve } of batch) resolve(arrived);
 	}
 
 	function tick(): void {
@@ -289,7 +177,7 @@ export function createSlices(
 				},
 			};
 			slice.waiters.push(waiter);
-			if (!slice.pumping) void pump(slice);
+			if (!slice.pumping) void pump.serve(slice);
 		});
 	}
 
@@ -319,11 +207,7 @@ export function createSlices(
 		topUp(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
-			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || slice.contestedUntilMs > nowMs) return;
-			const wanted = target(slice);
-			if (slice.free >= wanted) return;
-			// More than the target, so that not every request asks again.
-			void askAhead(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
+			pump.askAhead(slice, nowMs);
 		},
 		settled(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
@@ -354,7 +238,7 @@ export function createSlices(
 		},
 		stop() {
 			stopped = true;
-			grants.stop();
+			pump.stop();
 			cancelTick();
 			for (const slice of slices.values()) {
 				for (const waiter of slice.waiters.splice(0)) waiter.reject(new NotLive("the ledger is stopping"));

@@ -10,6 +10,8 @@ export interface Gateway {
 	readonly port: number;
 	/** Header lines that it needs beside the usual ones, each with its line break. */
 	readonly headers: string;
+	/** False for one that does not pass streams of this upstream on. */
+	readonly streams: boolean;
 	/** Its processes, workers included. */
 	pids(): number[];
 	stop(): Promise<void>;
@@ -40,6 +42,7 @@ export function processGateway(name: string, port: number, child: Bun.Subprocess
 		name,
 		port,
 		headers,
+		streams: true,
 		pids: () => processTree(child.pid),
 		async stop() {
 			child.kill("SIGTERM");
@@ -128,12 +131,13 @@ export async function startPortkey(upstreamPort: number): Promise<Gateway | unde
 	});
 	await untilListening(port);
 	const headers = `x-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:${upstreamPort}/v1\r\n`;
-	return processGateway("Portkey", port, child, headers);
+	// Its 1.15.2 answers every streamed request to a custom host with 500.
+	return { ...processGateway("Portkey", port, child, headers), streams: false };
 }
 
 /** The upstream itself, for what a gateway adds. */
 export function directGateway(upstreamPort: number): Gateway {
-	return { name: "direct", port: upstreamPort, headers: "", pids: () => [], stop: async () => {} };
+	return { name: "direct", port: upstreamPort, headers: "", streams: true, pids: () => [], stop: async () => {} };
 }
 
 export function freePort(): number {

@@ -37,12 +37,13 @@ async function measure(
 /** 64 streams at once, 100 events each, 5 ms apart; and the same events without pauses. */
 export async function stream(world: World, figures: Figures): Promise<void> {
 	const { mode, product } = world;
+	const gateways = world.gateways.filter(({ streams }) => streams);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
 		// Streams leave the core half idle, so that a short window would hold few ticks of its clock.
 		const durationMs = round === 0 ? mode.warmUpMs : Math.max(mode.windowMs, WINDOW_MS_MIN);
 		let base: StreamResult | undefined;
-		for (const gateway of [direct, ...world.gateways]) {
+		for (const gateway of [direct, ...gateways]) {
 			const result = await measure(world, gateway, "stream", STREAMS, durationMs);
 			if (gateway === direct) base = result;
 			if (round === 0 || gateway === direct || base === undefined) continue;
@@ -58,7 +59,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 					figures.add("stream", `added gap between events, ${label}`, "µs", gateway.name, gap * 1000);
 			}
 		}
-		for (const gateway of world.gateways) {
+		for (const gateway of gateways) {
 			const result = await measure(world, gateway, "burst", 32, durationMs);
 			if (round === 0) continue;
 			figures.add("stream", "CPU per streamed request", "µs", gateway.name, result.cpu / result.streams);
@@ -77,10 +78,11 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 /** One stream at a time: how much later its first event comes than without a gateway. */
 export async function first(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
+	const gateways = world.gateways.filter(({ streams }) => streams);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
 		let base: Float64Array | undefined;
-		for (const gateway of [direct, ...world.gateways]) {
+		for (const gateway of [direct, ...gateways]) {
 			const { firstMs } = await measure(world, gateway, "burst", 1, round === 0 ? mode.warmUpMs : mode.windowMs);
 			if (gateway === direct) base = firstMs;
 			if (round === 0 || gateway === direct || base === undefined) continue;

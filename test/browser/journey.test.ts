@@ -3,6 +3,7 @@ import OpenAI from "openai";
 import type { Browser } from "playwright-core";
 import type { Person } from "../console/person.ts";
 import { operator, PASSWORD, PERSON_ENV } from "../console/person.ts";
+import { totpCode } from "../console/totp.ts";
 import type { TestService } from "../support/service.ts";
 import { chatModel, startService } from "../support/service.ts";
 import type { UpstreamServer } from "../support/upstream-server.ts";
@@ -172,6 +173,31 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("button", { name: "Sign in" }).click();
 		await page.waitForURL("**/credit");
 		await page.getByRole("heading", { name: "Ledger" }).waitFor();
+	});
+
+	test("a second factor is set up with a first code, and asked for at the next sign-in", async () => {
+		const { page } = customer;
+		await page.goto("/settings");
+		const panel = page.locator(".panel", { hasText: "Second factor" });
+		await panel.getByLabel("Your password", { exact: true }).fill(PASSWORD);
+		await panel.getByRole("button", { name: "Set up" }).click();
+		await panel.getByRole("img", { name: "The secret as a QR code" }).waitFor();
+		const totpSecret = (await panel.locator(".id code").textContent()) ?? "";
+		await picture(page, "journey-10-second-factor");
+		await panel.getByLabel("A code from the app").fill(totpCode(totpSecret));
+		await panel.getByRole("button", { name: "Switch on" }).click();
+		await panel.getByRole("button", { name: "Switch off" }).waitFor();
+
+		const phone = await openTab(browser, service.url, { width: 360 });
+		await phone.page.goto("/sign-in");
+		await phone.page.getByLabel("Email").fill("ada@example.com");
+		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await phone.page.getByRole("button", { name: "Sign in" }).click();
+		await phone.page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret));
+		await phone.page.getByRole("button", { name: "Continue" }).click();
+		await phone.page.waitForURL("**/overview");
+		expect(phone.complaints).toEqual([]);
+		await phone.close();
 		expect(customer.complaints).toEqual([]);
 	});
 });

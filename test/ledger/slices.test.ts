@@ -132,6 +132,7 @@ test("what is returned leaves memory before it is sent, and is not spendable wha
 	void slices.surrender("b");
 	expect(slice?.free).toBe(usd(0));
 	expect(slice?.returning).toBe(usd(free));
+	await settleMicrotasks();
 	expect(calls.at(-1)).toEqual({
 		kind: "return",
 		requests: [{ op: expect.any(String), budget: "b", amount: usd(free) }],

@@ -253,6 +253,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 			...times(3, open),
 			...times(3, settle),
 			(store) => store.members.goLive(id, epoch, applied, ttlMs),
+			(store) => store.members.join("passer-by", ttlMs),
 			...times<Call>(3, (store) => store.members.heartbeat(id, epoch, applied, ttlMs)),
 			(store) => store.members.leave(id, epoch),
 			(store) => store.pending(seq, 0),

@@ -255,6 +255,10 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		seq: () => log.length,
 		append,
 		join(id, ttlMs) {
+			for (const instance of instances.values()) {
+				const abandoned = instance.id === id && instance.state === "joining" && instance.leaseUntilMs < nowMs();
+				if (abandoned) instance.state = "left";
+			}
 			let epoch = 1;
 			while (instances.has(instanceKey(id, epoch))) epoch += 1;
 			instances.set(instanceKey(id, epoch), {

@@ -7,6 +7,9 @@ import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
 // A text that looks like a date, such as the name of a key, must stay a text.
 export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
 
+/** Told to the window when the server no longer knows the session: it ended, or was ended elsewhere. */
+export const SESSION_ENDED = "tollgate:session-ended";
+
 type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
 
 /** A query without what is empty. */
@@ -29,5 +32,7 @@ export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataO
 	if (answer.error === null) return answer.data as DataOf<A>;
 	// Without a response the request never left.
 	if (!answer.response?.headers) throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
-	throw apiErrorOf(answer.response, answer.error.value);
+	const error = apiErrorOf(answer.response, answer.error.value);
+	if (error.code === "session_required") dispatchEvent(new Event(SESSION_ENDED));
+	throw error;
 }

@@ -24,7 +24,7 @@ export const DESTINATIONS: readonly Destination[] = [
 ];
 
 export const OPERATOR_DESTINATIONS: readonly Destination[] = [
-	{ to: "/operator", label: "Morning", icon: "operator", key: "1" },
+	{ to: "/operator", label: "Today", icon: "operator", key: "1" },
 	{ to: "/operator/top-ups", label: "Top-ups", icon: "credit", key: "2" },
 	{ to: "/operator/accounts", label: "Accounts", icon: "user", key: "3" },
 	{ to: "/operator/deployments", label: "Deployments", icon: "models", key: "4" },

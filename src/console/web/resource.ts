@@ -137,20 +137,39 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
-/** Server-sent events of one topic; the browser reconnects by itself. */
+/**
+ * Server-sent events of one topic; the browser reconnects by itself. Only while the page is looked at: a browser keeps
+ * few connections to one address, and a row of forgotten tabs would use them up.
+ */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
 	const [connected, setConnected] = useState(false);
 	const latest = useRef(onData);
 	latest.current = onData;
 	useEffect(() => {
-		const source = new EventSource(address);
-		source.addEventListener("open", () => setConnected(true));
-		source.addEventListener("error", () => setConnected(false));
-		source.addEventListener(topic, (event) => {
-			setConnected(true);
-			latest.current(JSON.parse((event as MessageEvent<string>).data) as T);
-		});
-		return () => source.close();
+		let source: EventSource | undefined;
+		function open() {
+			source = new EventSource(address);
+			source.addEventListener("open", () => setConnected(true));
+			source.addEventListener("error", () => setConnected(false));
+			source.addEventListener(topic, (event) => {
+				setConnected(true);
+				latest.current(JSON.parse((event as MessageEvent<string>).data) as T);
+			});
+		}
+		function close() {
+			source?.close();
+			source = undefined;
+		}
+		function follow() {
+			if (document.visibilityState === "hidden") close();
+			else if (!source) open();
+		}
+		follow();
+		document.addEventListener("visibilitychange", follow);
+		return () => {
+			document.removeEventListener("visibilitychange", follow);
+			close();
+		};
 	}, [topic, address]);
 	return connected;
 }

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
+import { SESSION_ENDED } from "./client.ts";
 import { ApiError } from "./http.ts";
 import { resources } from "./resource.ts";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
@@ -48,6 +49,12 @@ export function SessionProvider(props: {
 	useEffect(() => {
 		void refresh();
 	}, [refresh]);
+
+	useEffect(() => {
+		const forget = () => setState((now) => (now?.me ? { ...now, me: undefined } : now));
+		addEventListener(SESSION_ENDED, forget);
+		return () => removeEventListener(SESSION_ENDED, forget);
+	}, []);
 
 	const session = useMemo<Session | undefined>(
 		() =>

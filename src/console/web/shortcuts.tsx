@@ -11,7 +11,7 @@ const CHORD_MS = 1_000;
 export function Shortcuts() {
 	const { me } = useSession();
 	const [listed, setListed] = useState(false);
-	const goneAt = useRef(0);
+	const goneAt = useRef(Number.NEGATIVE_INFINITY);
 	const operator = me?.user.operator ?? false;
 
 	useEffect(() => {
@@ -20,7 +20,7 @@ export function Shortcuts() {
 			if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
 			if (document.querySelector('[role="dialog"]')) return;
 			if (performance.now() - goneAt.current < CHORD_MS) {
-				goneAt.current = 0;
+				goneAt.current = Number.NEGATIVE_INFINITY;
 				const place = places.find((item) => item.key === event.key);
 				if (place) {
 					event.preventDefault();

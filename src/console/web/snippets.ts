@@ -21,6 +21,39 @@ export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
 	];
 }
 
+/** The three things that change for who comes from the OpenAI client. */
+export function changeSnippets(baseUrl: string): readonly Snippet[] {
+	return [
+		{
+			label: "Python",
+			code: `from openai import OpenAI
+
+client = OpenAI(
+    base_url="${baseUrl}",   # 1
+    api_key=os.environ["${KEY_VARIABLE}"],   # 2
+)
+client.chat.completions.create(
+    model="MODEL_ID",   # 3: an id from GET /v1/models
+    messages=[{"role": "user", "content": "Hello!"}],
+)`,
+		},
+		{
+			label: "TypeScript",
+			code: `import OpenAI from "openai";
+
+const client = new OpenAI({
+  baseURL: "${baseUrl}", // 1
+  apiKey: process.env.${KEY_VARIABLE}, // 2
+});
+await client.chat.completions.create({
+  model: "MODEL_ID", // 3: an id from GET /v1/models
+  messages: [{ role: "user", content: "Hello!" }],
+});`,
+		},
+		{ label: "Environment", code: `OPENAI_BASE_URL=${baseUrl}\nOPENAI_API_KEY=$${KEY_VARIABLE}` },
+	];
+}
+
 function bodyOf(facts: ChatSnippetFacts): Record<string, unknown> {
 	return {
 		model: facts.model,

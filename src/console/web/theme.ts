@@ -27,6 +27,7 @@ export const theme = createTheme({
 	fontFamilyMonospace: 'ui-monospace, "SF Mono", SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace',
 	fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "19px" },
 	headings: { fontWeight: "600" },
+	components: { Modal: { styles: { title: { fontWeight: 600 } } } },
 });
 
 /** Mantine's dimmed text and placeholders are too pale to read; these have a contrast of at least 4.5 to 1. */

@@ -91,9 +91,9 @@ function OperationView(props: { method: string; path: string; operation: Operati
 		<details className="operation">
 			<summary>
 				<span className="method">{props.method.toUpperCase()}</span> <code>{props.path}</code>
-				{operation.summary && <span className="dim"> {operation.summary}</span>}
+				{operation.summary && <span className="dim"> {plain(operation.summary)}</span>}
 			</summary>
-			{operation.description && <p>{operation.description}</p>}
+			{operation.description && <p>{plain(operation.description)}</p>}
 			{operation.parameters && operation.parameters.length > 0 && (
 				<>
 					<h3>Parameters</h3>
@@ -156,6 +156,9 @@ function SchemaView({ schema, document, depth }: { schema: Schema; document: Doc
 		</ul>
 	);
 }
+
+/** Descriptions are written in Markdown, of which only the marks of code occur. */
+const plain = (text: string): string => text.replaceAll("`", "");
 
 function typeText(schema: Schema, document: Document): string {
 	const shown = resolved(schema, document);

@@ -2,7 +2,7 @@ import { CodeBlock, CodeTabs } from "../parts/code.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { KEY_VARIABLE } from "../snippets.ts";
+import { changeSnippets } from "../snippets.ts";
 
 const FIELDS = [
 	{
@@ -33,37 +33,7 @@ export function MovingSection() {
 			<p>
 				Three things change: the base address, the key, and the model. A model name of another vendor must be replaced.
 			</p>
-			<CodeTabs
-				snippets={[
-					{
-						label: "Python",
-						code: `from openai import OpenAI
-
-client = OpenAI(
-    base_url="${config.baseUrl}",   # 1
-    api_key=os.environ["${KEY_VARIABLE}"],   # 2
-)
-client.chat.completions.create(
-    model="MODEL_ID",   # 3: an id from GET /v1/models
-    messages=[{"role": "user", "content": "Hello!"}],
-)`,
-					},
-					{
-						label: "TypeScript",
-						code: `import OpenAI from "openai";
-
-const client = new OpenAI({
-  baseURL: "${config.baseUrl}",            // 1
-  apiKey: process.env.${KEY_VARIABLE},   // 2
-});
-await client.chat.completions.create({
-  model: "MODEL_ID",                        // 3: an id from GET /v1/models
-  messages: [{ role: "user", content: "Hello!" }],
-});`,
-					},
-					{ label: "Environment", code: `OPENAI_BASE_URL=${config.baseUrl}\nOPENAI_API_KEY=$${KEY_VARIABLE}` },
-				]}
-			/>
+			<CodeTabs snippets={changeSnippets(config.baseUrl)} />
 			<p>
 				Compatible are chat completions, legacy completions (where the <Link to="/models">model</Link> has that mode),
 				embeddings and the list of models. The responses and assistants interfaces and tools of a provider's own are not

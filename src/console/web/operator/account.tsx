@@ -1,7 +1,7 @@
 import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { FenceNotice } from "../pages/key.tsx";
 import { KeyState } from "../pages/keys.tsx";
+import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";

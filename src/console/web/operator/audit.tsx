@@ -31,7 +31,7 @@ export function AuditPage() {
 					columns={[
 						{ label: "Time", lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
 						{ label: "Who", render: (row) => row.actorEmail ?? row.actor },
-						{ label: "Act", render: (row) => <code>{row.action}</code> },
+						{ label: "Act", render: (row) => <code className="num">{row.action}</code> },
 						{ label: "On", render: (row) => <code>{row.subject}</code> },
 						{
 							label: "Account",

@@ -21,7 +21,7 @@ export function MorningPage() {
 	});
 	const data = summary.data;
 	return (
-		<Page title="Morning" aside={<span className="small dim">{live ? "Live" : "Connecting…"}</span>}>
+		<Page title="Today" aside={<span className="small dim">{live ? "Live" : "Connecting…"}</span>}>
 			{summary.error && <Problem error={summary.error} retry={() => void summary.reload()} />}
 			<Panel>
 				<div className="stats">

@@ -5,7 +5,7 @@ import { CodeBlock } from "../parts/code.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { CopyButton } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
-import { useAccount, useSession } from "../session.tsx";
+import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 
@@ -60,7 +60,6 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 
 /** Ends only by saying that the secret is stored: no escape key, no click beside it, no leaving the page unasked. */
 export function SecretDialog(props: { secret: string; title: string; onStored: () => void }) {
-	const { config } = useSession();
 	const [stored, setStored] = useState(false);
 	useEffect(() => {
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -86,8 +85,10 @@ export function SecretDialog(props: { secret: string; title: string; onStored: (
 					<code data-testid="secret">{props.secret}</code>
 					<CopyButton text={props.secret} label="Copy the secret" />
 				</div>
-				<p className="dim">For a `.env` file that is not checked in:</p>
-				<CodeBlock code={`${KEY_VARIABLE}=${props.secret}\nOPENAI_BASE_URL=${config.baseUrl}`} />
+				<p className="dim">
+					For a <code>.env</code> file that is not checked in:
+				</p>
+				<CodeBlock code={`${KEY_VARIABLE}=${props.secret}`} />
 				<p className="dim">
 					In production keep it in a secret manager. Use one key for each application and environment, so that one can
 					be revoked without the others.

@@ -2,11 +2,11 @@ import { Button, Modal, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
+import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import type { Fence, KeyView } from "../views.ts";
-import { FenceNotice } from "./key.tsx";
 
 /** Revoking cannot be undone: the name is typed, and the answer says since when no instance accepts the key. */
 export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {

@@ -1,10 +1,11 @@
 import { Button, Modal, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
-import { formatClock, formatCount, formatDuration } from "../format.ts";
+import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
+import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
@@ -185,29 +186,5 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 				</form>
 			)}
 		</Modal>
-	);
-}
-
-/** Whether a change has reached every instance, and when. */
-export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
-	if (fence.effective) {
-		return (
-			<Notice kind="ok">
-				{done} since <span className="num">{formatClock(fence.atMs)}</span> ({formatDuration(fence.elapsedMs)}).
-			</Notice>
-		);
-	}
-	return (
-		<Notice kind="warn">
-			Recorded. {formatCount(fence.pendingInstances)} {fence.pendingInstances === 1 ? "instance has" : "instances have"}{" "}
-			not confirmed it yet
-			{fence.effectiveByMs !== null && (
-				<>
-					; none of them admits anything under the old state after{" "}
-					<span className="num">{formatClock(fence.effectiveByMs)}</span>
-				</>
-			)}
-			.
-		</Notice>
 	);
 }

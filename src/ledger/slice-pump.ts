@@ -1,0 +1,181 @@
+import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { addUsd, maxUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { createGrants } from "./grants.ts";
+import type { Slice, Waiter } from "./slice.ts";
+import { isContested } from "./slice.ts";
+import type { GrantReply, LedgerStore } from "./store.ts";
+
+/** Brings credit into slices: for requests that wait for it, and ahead of those that will come. */
+export interface SlicePump {
+	/** Serves the slice's waiters until there are none. One at a time for each slice: only if it is not `pumping`. */
+	serve(slice: Slice): Promise<void>;
+	/** Asks for more if the slice holds less free than its target. */
+	askAhead(slice: Slice, nowMs: number): void;
+	stop(): void;
+}
+
+export interface SlicePumpDeps {
+	store: LedgerStore;
+	clock: Clock;
+	log: Log;
+	newUuid: () => string;
+	/** The slice is not being pumped any more. */
+	onServed(slice: Slice): void;
+}
+
+/** A first slice is this many times what the request needs, if credit is plentiful. */
+const GRANT_NEEDS = 32;
+/** What is asked for ahead, in targets. */
+const ASK_AHEAD = 1.5;
+const DRY_MS = 1_000;
+/** Each refusal asks the other instances first, but not more often than this: what comes meanwhile waits and is asked for together. */
+const RECALL_INTERVAL_MS = 100;
+/** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
+const TARGET_MAX = 2 ** 40;
+
+export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }): SlicePump {
+	const { store, clock, log } = deps;
+	const grants = createGrants(deps);
+	let stopped = false;
+
+	/** What a slice should hold free: its burn over the horizon and room for as many requests as ran at once. */
+	function target(slice: Slice): number {
+		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
+	}
+
+	/** In the moment in which a grant arrives the waiters have it, before anyone can ask to give it back. */
+	async function ask(slice: Slice, want: NanoUsd, min: NanoUsd): Promise<{ reply: GrantReply; left: NanoUsd }> {
+		const answer = grants.ask(slice.budget, want, min).then((reply) => {
+			slice.free = addUsd(slice.free, reply.amount);
+			return { reply, left: wake(slice) };
+		});
+		const asking = answer.then(
+			() => {},
+			() => {},
+		);
+		slice.asking = asking;
+		try {
+			return await answer;
+		} finally {
+			if (slice.asking === asking) slice.asking = undefined;
+		}
+	}
+
+	/** Wakes waiters in their order as far as what is free covers them; gives what is left then. */
+	function wake(slice: Slice): NanoUsd {
+		let left = slice.free;
+		slice.waiters = slice.waiters.filter((waiter) => {
+			if (waiter.need > left) return true;
+			left = subUsd(left, waiter.need);
+			waiter.resolve(null);
+			return false;
+		});
+		return left;
+	}
+
+	/** One pump a slice at a time: it serves the waiters, asking Postgres for what they need together. */
+	async function serve(slice: Slice): Promise<void> {
+		slice.pumping = true;
+		let searchedFor = 0;
+		try {
+			let left = wake(slice);
+			while (slice.waiters.length > 0) {
+				// Some of it may have been reserved in the meantime.
+				left = minUsd(left, slice.free);
+				const { want, min } = wishFor(slice, left);
+				const upTo = slice.waitersEver;
+				// What is still on its way back then may reach Postgres only behind the question.
+				const returnsBefore = slice.returnsEver - slice.returns.size;
+				const asked = await ask(slice, want, min);
+				left = asked.left;
+				if (asked.reply.amount > 0) {
+					// What the others had is known no longer.
+					searchedFor = 0;
+					continue;
+				}
+				// Those who came meanwhile were not part of the question, nor are those who lack less than was refused.
+				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
+				const newest = slice.waitersEver;
+				const isNew = refused.some((waiter) => waiter.number > searchedFor);
+				const returned = slice.returnsEver > returnsBefore;
+				if (refused.length > 0) {
+					if (await search(slice, isNew && asked.reply.elsewhere)) searchedFor = newest;
+					else if (!returned) refuse(slice, refused, asked.reply.available ?? ZERO_USD);
+				}
+				left = wake(slice);
+			}
+		} catch (error) {
+			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
+		} finally {
+			slice.pumping = false;
+			// A recall that came while waiters were served is honoured now.
+			deps.onServed(slice);
+		}
+	}
+
+	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
+		const needs = slice.waiters.map((waiter) => waiter.need);
+		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
+		// While others lack this budget, more than the next request needs would only lie about here.
+		if (isContested(slice, clock.monotonicMs())) return { want: min, min };
+		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
+		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
+		return { want: maxUsd(min, nanoUsd(Math.min(Number.MAX_SAFE_INTEGER, sum + ahead) - left)), min };
+	}
+
+	/** Before a refusal: brings in what is on its way back, and what lies idle elsewhere. True if others were asked. */
+	async function search(slice: Slice, elsewhere: boolean): Promise<boolean> {
+		await Promise.all(slice.returns);
+		if (!elsewhere) return false;
+		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
+		if (waitMs > 0) await sleep(clock, waitMs);
+		slice.recalledMs = clock.monotonicMs();
+		await store.recall(slice.budget);
+		return true;
+	}
+
+	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd): void {
+		slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
+		const out = new Set(refused);
+		slice.waiters = slice.waiters.filter((waiter) => !out.has(waiter));
+		for (const waiter of out) {
+			waiter.resolve({
+				budget: slice.budget,
+				needNanoUsd: waiter.need,
+				availableNanoUsd: addUsd(available, slice.free),
+			});
+		}
+	}
+
+	async function fill(slice: Slice, want: NanoUsd): Promise<void> {
+		slice.pumping = true;
+		try {
+			const { reply } = await ask(slice, want, nanoUsd(1));
+			if (reply.amount < want) slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
+		} catch (error) {
+			log.debug("asking ahead failed", { budget: slice.budget, error });
+		} finally {
+			slice.pumping = false;
+			if (slice.waiters.length > 0) void serve(slice);
+			else deps.onServed(slice);
+		}
+	}
+
+	return {
+		serve,
+		askAhead(slice, nowMs) {
+			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
+			const wanted = target(slice);
+			if (slice.free >= wanted) return;
+			// More than the target, so that not every request asks again.
+			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
+		},
+		stop() {
+			stopped = true;
+			grants.stop();
+		},
+	};
+}

@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { RateCard } from "../catalog/model.ts";
-import type { CostLine, NanoUsd } from "../money/nano-usd.ts";
+import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
 
 /** What a request used, in the units of a rate card. `prompt` includes `cached`; `completion` includes reasoning. */
@@ -67,7 +67,7 @@ export function priceWithin(card: RateCard, used: Quantities): NanoUsd {
 
 /** The most that `prompt` tokens can cost, whichever part of them comes from a cache. */
 export function boundLines(card: RateCard, used: Quantities): CostLine[] {
-	const dearest = card.cachedInput > card.input ? card.cachedInput : card.input;
+	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cached: 0 });
 }
 

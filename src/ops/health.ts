@@ -7,10 +7,8 @@ export interface HealthReport {
 	readonly warnings: readonly string[];
 }
 
-export interface HealthCheck {
-	/** Undefined while all is well. */
-	(): string | undefined;
-}
+/** Undefined while all is well. */
+export type HealthCheck = () => string | undefined;
 
 /** What `/readyz` says: every check is asked each time, none may be slow. */
 export function createHealth(checks: {

@@ -214,7 +214,7 @@ export function createSimProcess(
 					listen: async (onChange) => {
 						process.hear = () => {
 							// A half-open connection hears nothing, and nobody knows.
-							if (process.dead || !link.replies || (world.stormy && random.chance(0.3))) return;
+							if (process.dead || !link.replies || (world.stormy && random.chance(world.deafness))) return;
 							timeline.after(latencyMs(world), `${name}: notify`, () => {
 								if (!process.dead && process.pausedUntilMs <= timeline.nowMs()) onChange();
 							});

@@ -3,6 +3,7 @@ import { instanceKey } from "./model-store.ts";
 import type { Random } from "./random.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";
+import { GRACE_MS } from "./world.ts";
 
 /** A statement's work on the server: calls `done` when it is committed, `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
@@ -145,7 +146,12 @@ export function createSimServer(
 					release(row);
 					done(seq);
 				};
-				commitLater("heartbeat", fail, commit, instance.leaseUntilMs < timeline.nowMs() ? "renewal" : undefined);
+				commitLater(
+					"heartbeat",
+					fail,
+					commit,
+					instance.leaseUntilMs < timeline.nowMs() - GRACE_MS ? "renewal" : undefined,
+				);
 			});
 		},
 		goLive: (id, epoch, applied, ttlMs) => (done, fail) => {

@@ -80,6 +80,8 @@ export interface World {
 	readonly listeners: Set<() => void>;
 	/** Ample credit, one host at first, and hardly any fault but its being cut off: the log is quiet then. */
 	readonly lonely: boolean;
+	/** How often an announcement is not heard while faults are injected. */
+	readonly deafness: number;
 	/** A statement was carried out since the last check. */
 	storeChanged: boolean;
 	/** True while faults are injected. */
@@ -125,7 +127,7 @@ export function createWorld(
 	const server = createSimServer(
 		{ model, timeline, random, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
 		{
-			commitMsMax: (delicate) => (world.stormy && random.chance(delicate ? 0.6 : 0.04) ? 1_500 : 1),
+			commitMsMax: (delicate) => (world.stormy && random.chance(delicate ? 0.8 : 0.04) ? 1_500 : 1),
 			flaws: mutant?.flaws ?? {},
 		},
 	);
@@ -147,6 +149,7 @@ export function createWorld(
 		mutant,
 		listeners,
 		lonely: random.chance(0.25),
+		deafness: random.pick([0.1, 0.3, 0.9]),
 		storeChanged: true,
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,

@@ -98,11 +98,21 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	let retired = false;
 	let onIdle: (() => void) | undefined;
 
-	function release(hold: Hold, slice: Slice, charged: NanoUsd): void {
-		slice.held = subUsd(slice.held, hold.reserved);
-		slice.free = addUsd(slice.free, subUsd(hold.reserved, charged));
+	/** `journalled`: else a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
+	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
+		const rest = subUsd(hold.reserved, charged);
+		slice.held = subUsd(slice.held, journalled ? hold.reserved : charged);
+		if (journalled) slice.free = addUsd(slice.free, rest);
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
 		slice.burntSinceTick += charged;
+	}
+
+	function acknowledged(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
+		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
+		if (journalled) return;
+		const rest = subUsd(hold.reserved, charged);
+		slice.held = subUsd(slice.held, rest);
+		slice.free = addUsd(slice.free, rest);
 	}
 
 	/** The bound was too low: takes the excess from what is free in both budgets. Gives the part that is not covered. */
@@ -121,6 +131,17 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			covered,
 		});
 		return subUsd(excess, covered);
+	}
+
+	/** False if it could not be written: Postgres still gets it, only a crash before that falls back on the bound. */
+	function settleInJournal(id: string, json: string): boolean {
+		try {
+			journal.settle(json);
+			return true;
+		} catch (error) {
+			log.error("a settlement could not be journalled", { request: id, error });
+			return false;
+		}
 	}
 
 	function ended(hold: Hold): void {
@@ -187,18 +208,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const event: SettledEvent = { ...hold.admitted, reserved: hold.reserved, charged, off, ...rest };
 			const json = JSON.stringify(event);
 			hold.state = charged > 0 ? "posted" : "voided";
-			try {
-				journal.settle(json);
-			} catch (error) {
-				// Postgres still gets it; only a crash before that would fall back on the journalled bound.
-				log.error("a settlement could not be journalled", { request: event.id, error });
-			}
-			release(hold, hold.account, charged);
-			release(hold, hold.key, charged);
+			const journalled = settleInJournal(event.id, json);
+			release(hold, hold.account, charged, journalled);
+			release(hold, hold.key, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
 			const acknowledge = () => {
-				hold.account.unacknowledged = subUsd(hold.account.unacknowledged, charged);
-				hold.key.unacknowledged = subUsd(hold.key.unacknowledged, charged);
+				acknowledged(hold, hold.account, charged, journalled);
+				acknowledged(hold, hold.key, charged, journalled);
 				journal.acknowledge(hold.segment);
 				posted?.resolve();
 			};

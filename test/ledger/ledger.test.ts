@@ -180,12 +180,13 @@ test("a full queue refuses new requests with 503 and settles those that run", as
 	}
 });
 
-test("a settlement that cannot be journalled still goes to Postgres", async () => {
+test("a settlement that cannot be journalled still goes to Postgres, and frees the rest only then", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = ledger.reserve(request(), usd(10));
 	if (!hold) throw new Error("refused");
 	state.settleFails = true;
 	ledger.settle(hold, outcome(4));
+	expect(sum("a")).toEqual({ free: usd(990), held: usd(6), unacknowledged: usd(4) });
 	clock.advance(100);
 	await turn();
 	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });

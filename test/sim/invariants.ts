@@ -1,6 +1,7 @@
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage, Slice } from "../../src/ledger/slices.ts";
 import { instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
+import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
 /** How long before a draw nothing may have gone wrong, for its refusal to be held against what the others had. */
@@ -24,10 +25,11 @@ function watchDraws(world: World): void {
 			continue;
 		}
 		for (const budget of draw.budgets) {
-			let covered = now.get(budget);
+			const key = `${draw.process.name} ${budget}`;
+			let covered = now.get(key);
 			if (covered === undefined) {
-				covered = coverage(world, budget);
-				now.set(budget, covered);
+				covered = coverage(world, budget, draw.process);
+				now.set(key, covered);
 			}
 			if (covered < (draw.least.get(budget) ?? 0)) draw.least.set(budget, covered);
 		}
@@ -87,8 +89,8 @@ function checkMemory(world: World): void {
 	}
 }
 
-/** All that could be reserved of a budget if every live instance gave back what lies idle there. */
-export function coverage({ model, hosts, pendingCharges }: World, id: string): number {
+/** All that `asking` could reserve of a budget if every other live instance gave back what lies idle there. */
+export function coverage({ model, hosts, pendingCharges }: World, id: string, asking: SimProcess): number {
 	const budget = model.budgets.get(id);
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
 	let covered = Math.max(0, budget.limit - budget.drawn);
@@ -100,17 +102,22 @@ export function coverage({ model, hosts, pendingCharges }: World, id: string): n
 		const lease = model.leases.get(key);
 		if (lease?.state !== "open") continue;
 		const slice = sliceOf(ledger, id);
-		covered += restOf(lease) - (pendingCharges.get(key) ?? 0) - (slice ? takenOf(slice, restOf(lease)) : 0);
+		covered +=
+			restOf(lease) - (pendingCharges.get(key) ?? 0) - (slice ? takenOf(slice, restOf(lease), process === asking) : 0);
 	}
 	return covered;
 }
 
-/** Held, promised to a request in this moment, or granted for those who wait for it and on its way to them. */
-function takenOf(slice: Readonly<Slice>, rest: number): number {
+/**
+ * Held, promised to a request in this moment, or granted for those who wait for it and on its way to them. At another
+ * instance those who wait for credit come first for what has arrived there too.
+ */
+function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 	const { free, held, unacknowledged, returning, promised, waiters } = slice;
 	const onItsWay = Math.max(0, rest - free - held - unacknowledged - returning);
 	const waitedFor = waiters.reduce((sum, { need }) => sum + need, 0);
-	return held + Math.min(promised, free) + Math.min(onItsWay, waitedFor);
+	if (isOwn) return held + Math.min(promised, free) + Math.min(onItsWay, waitedFor);
+	return held + Math.min(free + onItsWay, Math.min(promised, free) + waitedFor);
 }
 
 function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
@@ -121,7 +128,7 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
 	if (!isCalm(world, draw)) return;
 	world.count("refusals checked");
-	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget));
+	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
 	if (least >= shortage.needNanoUsd) {
 		throw new Broken(
 			`${shortage.needNanoUsd} of ${shortage.budget} were refused since ${draw.startedMs.toFixed(1)}, though ${least} were there all the time`,

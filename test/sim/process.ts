@@ -14,7 +14,8 @@ import { holdTenure } from "../../src/ledger/tenure.ts";
 import type { Appended } from "./disk.ts";
 import { CheckViolated } from "./model-store.ts";
 import type { Statement } from "./server.ts";
-import { type Host, LEASE_TTL_MS, type World } from "./world.ts";
+import { LEASE_TTL_MS } from "./terms.ts";
+import type { Host, World } from "./world.ts";
 
 /** One process of an instance: its clocks, its connection, and the production code that runs in it. */
 export interface SimProcess {

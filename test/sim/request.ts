@@ -60,7 +60,7 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 	let outcome = attempt(world, process, record, entry);
 	for (let draw = 0; draw < DRAWS_MAX; draw++) {
 		if (outcome === undefined || "state" in outcome) return outcome;
-		const shortage = await drawWatched(world, outcome, record);
+		const shortage = await drawWatched(world, process, outcome, record);
 		outcome = attempt(world, process, record, entry);
 		if (outcome === undefined || "state" in outcome) return outcome;
 		if (shortage) {
@@ -105,10 +105,15 @@ function attempt(world: World, process: SimProcess, record: RequestRecord, entry
 	return hold;
 }
 
-async function drawWatched(world: World, ledger: Ledger, record: RequestRecord): Promise<Shortage | null> {
+async function drawWatched(
+	world: World,
+	process: SimProcess,
+	ledger: Ledger,
+	record: RequestRecord,
+): Promise<Shortage | null> {
 	const budgets = [record.account, record.key];
-	const least = new Map(budgets.map((budget) => [budget, coverage(world, budget)]));
-	const draw: PendingDraw = { budgets, startedMs: world.timeline.nowMs(), least };
+	const least = new Map(budgets.map((budget) => [budget, coverage(world, budget, process)]));
+	const draw: PendingDraw = { process, budgets, startedMs: world.timeline.nowMs(), least };
 	world.draws.add(draw);
 	try {
 		const shortage = await ledger.draw(record.account, record.key, nanoUsd(record.amount));

@@ -1,9 +1,9 @@
 import type { ModelStore } from "./model-store.ts";
 import { instanceKey } from "./model-store.ts";
 import type { Random } from "./random.ts";
+import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";
-import { GRACE_MS } from "./world.ts";
 
 /** A statement's work on the server: calls `done` when it is committed, `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;

@@ -5,7 +5,8 @@ import { checkAtRest, checkEnd, checkStep } from "./invariants.ts";
 import type { Mutant } from "./mutants.ts";
 import { type Caller, callServer, createSimClock, keyFields, type SimProcess } from "./process.ts";
 import { runRequest } from "./request.ts";
-import { addHost, Broken, createWorld, GRACE_MS, type SimKey, type World } from "./world.ts";
+import { GRACE_MS } from "./terms.ts";
+import { addHost, Broken, createWorld, type SimKey, type World } from "./world.ts";
 
 export interface SimResult {
 	readonly seed: number;
@@ -29,7 +30,7 @@ const REST_MS = 90_000;
 const STOP_MS = 60_000;
 /** When a revoked key is tried again, from the moment of its revocation on. */
 const TRIALS_MS = [
-	0, 1, 3, 10, 50, 200, 350, 500, 650, 800, 1_000, 1_200, 1_400, 1_600, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
+	0, 1, 3, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_400, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
 ];
 
 /** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
@@ -137,7 +138,7 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
 	for (let count = anyTime; count > 0; count--) revokeSoon(random.next() * TRAFFIC_MS);
 	world.onDelicate = (kind) => {
-		if (kind === delicate && random.chance(0.9)) revokeSoon(5 + random.next() * random.pick([2, 30, 500]));
+		if (kind === delicate && random.chance(0.9)) revokeSoon(5 + random.next() * random.pick([2, 30, 300]));
 	};
 	for (let count = world.lonely ? 0 : random.int(2, 8); count > 0; count--) {
 		timeline.after(random.next() * TRAFFIC_MS, "operator: money", () => moveMoney(world));

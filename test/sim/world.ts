@@ -98,13 +98,11 @@ export interface World {
 }
 
 export interface PendingDraw {
+	readonly process: SimProcess;
 	readonly budgets: readonly string[];
 	readonly startedMs: number;
 	readonly least: Map<string, number>;
 }
-
-export const LEASE_TTL_MS = 5_000;
-export const GRACE_MS = 500;
 
 export function createWorld(
 	seed: number,
@@ -127,7 +125,8 @@ export function createWorld(
 	const server = createSimServer(
 		{ model, timeline, random, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
 		{
-			commitMsMax: (delicate) => (world.stormy && random.chance(delicate ? 0.8 : 0.04) ? 1_500 : 1),
+			commitMsMax: (delicate) =>
+				!world.stormy ? 1 : delicate ? random.pick([1, 600, 600]) : random.chance(0.04) ? 1_500 : 1,
 			flaws: mutant?.flaws ?? {},
 		},
 	);

@@ -1,0 +1,128 @@
+import { describe, expect } from "bun:test";
+import {
+	deliveredCharge,
+	dialectMatrix,
+	expectCharge,
+	expectFree,
+	leaveWhen,
+	streamedEvents,
+} from "../support/dialect-cells.ts";
+import { type Reply, reply } from "../support/upstream-reply.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** Every dialect through the whole service: answers that break off, by the upstream's doing or the client's. */
+
+const matrix = dialectMatrix(
+	"  silence_s: 1\n  first_event_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+);
+const OUTPUT_TOKENS_MAX = 1_024;
+const LEFT = { ending: "client_left", status: 499 };
+
+describe("an upstream that fails in the middle: what was delivered is charged, and the stream says so", () => {
+	const died = { ending: "upstream_died", status: 502, code: "upstream_error" };
+	const cases: [string, () => Reply, typeof died][] = [
+		["an error event", () => reply().errorEvent(2), { ...died, ending: "upstream_failed" }],
+		["a broken connection", () => reply().dieAfter(2), died],
+		["an end without its end", () => reply().endAfter(2), died],
+		["silence", () => reply().stallAfter(2), { ending: "upstream_silent", status: 504, code: "upstream_timeout" }],
+	];
+	for (const [name, answer, { ending, status, code }] of cases)
+		for (const includeUsage of [true, false])
+			matrix.cell(
+				`${name}, usage ${includeUsage ? "" : "not "}asked for`,
+				async ({ send }) => {
+					const more = { stream: true, ...(includeUsage ? { stream_options: { include_usage: true } } : {}) };
+					const { client } = await send(more, answer().text("aaaa bbb ccc ddd"));
+					return await client.ended();
+				},
+				(cell) => {
+					// Ollama loses the error of a stream, which then just ends.
+					const lost = cell.dialect === "ollama" && ending === "upstream_failed";
+					const charge = deliveredCharge(cell.dialect, { counted: 2, estimated: 2 });
+					expectCharge(cell, { ending: lost ? "upstream_died" : ending, status, ...charge });
+					const events = streamedEvents(cell, includeUsage);
+					expect(events.filter(({ error }) => error !== undefined)).toEqual([
+						{ error: { message: expect.any(String), type: "server_error", param: null, code } },
+					]);
+					expect(events.at(-2)).toHaveProperty("error");
+					expect(events.at(-1)).toMatchObject({ choices: [] });
+					const text = events.flatMap(({ choices }) =>
+						((choices ?? []) as { delta: { content?: string } }[]).map(({ delta }) => delta.content ?? ""),
+					);
+					expect(text.join("")).toBe("aaaa bbb");
+				},
+			);
+});
+
+describe("a client that leaves lets the upstream go within a second, and pays for what was generated until then", () => {
+	for (const stream of [true, false])
+		matrix.cell(
+			`while it waits, ${stream ? "streamed" : "whole"}: nothing`,
+			(place) => leaveWhen(place, { stream }, reply().hang(), async () => {}),
+			(cell) => {
+				expectFree(cell, LEFT.ending, LEFT.status);
+				expect(cell.acted.text).toBe("");
+			},
+		);
+
+	matrix.cell(
+		"while tokens run: those that it saw, and none that had not left the upstream",
+		(place) => {
+			const words = Array.from({ length: 400 }, () => " w");
+			return leaveWhen(place, { stream: true }, reply().text(words).trickle(2), (client) =>
+				waitFor(() => seenWords(client.text()) >= 20, "twenty words"),
+			);
+		},
+		(cell) => {
+			const completion = Number(cell.rows[0]?.completion_tokens);
+			expect(completion).toBeGreaterThanOrEqual(seenWords(cell.acted.text));
+			expect(completion).toBeLessThanOrEqual(cell.acted.request.tokens.completion);
+			expect(cell.acted.request.tokens.completion).toBeLessThan(400);
+			expectCharge(cell, {
+				...LEFT,
+				...deliveredCharge(cell.dialect, { counted: completion, estimated: completion }),
+			});
+		},
+	);
+
+	matrix.cell(
+		"while the upstream says nothing",
+		(place) =>
+			leaveWhen(place, { stream: true }, reply().text("aaaa bbb ccc ddd").stallAfter(3), (client) =>
+				client.until("ccc"),
+			),
+		(cell) => {
+			expectCharge(cell, { ...LEFT, ...deliveredCharge(cell.dialect, { counted: 3, estimated: 3 }) });
+		},
+	);
+
+	matrix.cell(
+		"while it reads nothing itself: what was taken from the upstream",
+		(place) => {
+			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
+			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
+				client.stall();
+				// The upstream is not read on once the client's buffers are full.
+				let before = 0;
+				for (let same = 0; same < 5; same = before > 0 && before === request.tokens.completion ? same + 1 : 0) {
+					before = request.tokens.completion;
+					await Bun.sleep(20);
+				}
+			});
+		},
+		(cell) => {
+			const completion = Number(cell.rows[0]?.completion_tokens);
+			const { tokens } = cell.acted.request;
+			expect(tokens.completion).toBeLessThan(3_000);
+			expect(completion).toBeGreaterThan(0);
+			// An estimate by size, of one such word already, comes to all that was reserved.
+			const charge = deliveredCharge(cell.dialect, { counted: completion, estimated: OUTPUT_TOKENS_MAX });
+			if (charge.basis === "exact") expect(completion).toBeLessThanOrEqual(tokens.completion);
+			expectCharge(cell, { ...LEFT, ...charge });
+		},
+	);
+});
+
+function seenWords(text: string): number {
+	return text.match(/ w"/g)?.length ?? 0;
+}

@@ -1,0 +1,232 @@
+import { describe, expect } from "bun:test";
+import { priceOf } from "../support/chat.ts";
+import {
+	type Cell,
+	type Charge,
+	dialectMatrix,
+	expectCharge,
+	expectFree,
+	expectUsageOf,
+	PROMPT,
+	PROMPT_ESTIMATE,
+	SINGLE_CHOICE,
+	streamedEvents,
+	wholeAnswer,
+} from "../support/dialect-cells.ts";
+import { parseRaw } from "../support/raw-http.ts";
+import { type Reply, reply } from "../support/upstream-reply.ts";
+
+/** Every dialect through the whole service: answers that come to their end, and those that never begin. */
+
+const matrix = dialectMatrix(
+	"  silence_s: 1\n  first_event_s: 1\n  total_s: 2\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+);
+
+type Json = Record<string, unknown>;
+
+interface Shape {
+	readonly content: string | null;
+	readonly reasoning?: string;
+	readonly calls?: readonly string[];
+	readonly finish: string;
+}
+
+interface Kind {
+	readonly name: string;
+	readonly more: Json;
+	readonly answer: () => Reply;
+	readonly shape: Shape;
+	readonly charge: (
+		cell: Cell<string>,
+		streamed: boolean,
+	) => Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd">;
+}
+
+const exact = (completion: number) => ({
+	basis: "exact" as const,
+	prompt: PROMPT,
+	completion,
+	nanoUsd: priceOf(PROMPT, completion),
+});
+
+const FIND = { type: "function", function: { name: "find", parameters: { type: "object", properties: {} } } };
+
+const KINDS: readonly Kind[] = [
+	{
+		name: "plain",
+		more: {},
+		answer: () =>
+			reply()
+				.reasoning("hm hm")
+				.text("Hëllo there, wörld.")
+				.usage({ prompt: PROMPT, completion: 5, cached: 4, reasoning: 2 })
+				.lie({
+					top: { lie_top: 1, prompt_text: "secret" },
+					choice: { lie_choice: 1, stop_reason: 7 },
+					delta: { lie_delta: 1 },
+				}),
+		shape: { content: "Hëllo there, wörld.", reasoning: "hm hm", finish: "stop" },
+		charge: () => ({ ...exact(5), nanoUsd: 2 * 1_000 + 4 * 500 + 5 * 2_000 }),
+	},
+	{
+		name: "tools",
+		more: { tools: [FIND] },
+		answer: () => reply().text("Looking.").toolCall("find", { q: "Zürich" }, "call_a").toolCall("find", {}, "call_b"),
+		shape: { content: "Looking.", calls: ['call_a find {"q":"Zürich"}', "call_b find {}"], finish: "tool_calls" },
+		charge: () => exact(5),
+	},
+	{
+		name: "length stop",
+		more: { max_tokens: 2 },
+		answer: reply,
+		shape: { content: "echo: one", finish: "length" },
+		charge: () => exact(2),
+	},
+	{
+		name: "two choices",
+		more: { n: 2 },
+		answer: reply,
+		shape: { content: "echo: one two three", finish: "stop" },
+		charge: ({ dialect }) => exact(SINGLE_CHOICE.includes(dialect) ? 4 : 8),
+	},
+	{
+		name: "no count from the upstream",
+		more: {},
+		answer: () =>
+			reply()
+				.text([..."abcdefghijkl"])
+				.usage(null),
+		shape: { content: "abcdefghijkl", finish: "stop" },
+		// Twelve bytes in twelve events, or in one piece.
+		charge(_, streamed) {
+			const completion = streamed ? 12 : 3;
+			const nanoUsd = priceOf(PROMPT_ESTIMATE, completion);
+			return { basis: "estimated", prompt: PROMPT_ESTIMATE, completion, nanoUsd };
+		},
+	},
+];
+
+for (const kind of KINDS) {
+	for (const includeUsage of [true, false])
+		matrix.cell(
+			`${kind.name}, streamed, usage ${includeUsage ? "" : "not "}asked for`,
+			async ({ send }) => {
+				const more = {
+					...kind.more,
+					stream: true,
+					...(includeUsage ? { stream_options: { include_usage: true } } : {}),
+				};
+				const { client } = await send(more, kind.answer());
+				return await client.ended();
+			},
+			(cell) => {
+				expectCharge(cell, { ending: "finished", status: 200, ...kind.charge(cell, true) });
+				const events = streamedEvents(cell, includeUsage);
+				expectIgnored(cell, kind);
+				for (let index = 0; index < choicesOf(cell, kind); index += 1)
+					expect(joined(events, index)).toEqual(kind.shape);
+				const indexes = new Set(events.flatMap((event) => (event.choices as Json[]).map((choice) => choice.index)));
+				expect(indexes.size).toBe(choicesOf(cell, kind));
+				// A client that did not ask reads `choices[0]` of every event.
+				expect(events.at(-1)?.choices).toHaveLength(includeUsage ? 0 : 1);
+			},
+		);
+	matrix.cell(
+		`${kind.name}, whole`,
+		async ({ send }) => (await send(kind.more, kind.answer())).client.ended(),
+		(cell) => {
+			expectCharge(cell, { ending: "finished", status: 200, ...kind.charge(cell, false) });
+			const answer = wholeAnswer(cell, 200);
+			expectIgnored(cell, kind);
+			expectUsageOf(answer, cell.rows[0] ?? {});
+			expect(answer).toMatchObject({
+				id: `chatcmpl-${String(cell.rows[0]?.request_id).replaceAll("-", "")}`,
+				object: "chat.completion",
+				model: `model-${cell.dialect}`,
+			});
+			const choices = answer.choices as Json[];
+			expect(choices.map(({ index }) => index)).toEqual([0, 1].slice(0, choicesOf(cell, kind)));
+			for (const choice of choices) expect(shapeOf(choice.message as Json, choice.finish_reason)).toEqual(kind.shape);
+		},
+	);
+}
+
+function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
+	return more.n === 2 && !SINGLE_CHOICE.includes(dialect) ? 2 : 1;
+}
+
+/** Where `n` is not honoured, the answer says so. */
+function expectIgnored(cell: Cell<string>, { more }: Kind): void {
+	const ignored = more.n === 2 && SINGLE_CHOICE.includes(cell.dialect) ? "n" : null;
+	expect(parseRaw(cell.acted).headers.get("x-ignored-parameters")).toBe(ignored);
+}
+
+function shapeOf(message: Json, finish: unknown): Shape {
+	const calls = (message.tool_calls ?? []) as { id: string; function: { name: string; arguments: string } }[];
+	return {
+		content: message.content as string | null,
+		...(message.reasoning_content === undefined ? {} : { reasoning: String(message.reasoning_content) }),
+		...(calls.length === 0
+			? {}
+			: { calls: calls.map(({ id, function: { name, arguments: args } }) => `${id} ${name} ${args}`) }),
+		finish: String(finish),
+	};
+}
+
+/** The message that a reader of the stream puts together. */
+function joined(events: readonly Json[], index: number): Shape {
+	const message = { content: "", reasoning_content: "", tool_calls: [] as { id: string; function: Json }[] };
+	const finishes: unknown[] = [];
+	let roles = 0;
+	for (const choice of events.flatMap((event) => event.choices as Json[])) {
+		if (choice.index !== index) continue;
+		const delta = choice.delta as Json;
+		if (delta.role !== undefined) roles += 1;
+		message.content += delta.content ?? "";
+		message.reasoning_content += delta.reasoning_content ?? "";
+		for (const part of (delta.tool_calls ?? []) as { index: number; id?: string; function: Json }[]) {
+			const call = message.tool_calls[part.index];
+			if (call === undefined) message.tool_calls[part.index] = { id: String(part.id), function: { ...part.function } };
+			else call.function.arguments = `${call.function.arguments}${part.function.arguments}`;
+		}
+		if (choice.finish_reason !== null) finishes.push(choice.finish_reason);
+	}
+	expect({ roles, finishes: finishes.length }).toEqual({ roles: 1, finishes: 1 });
+	const { reasoning_content, ...rest } = message;
+	return shapeOf(reasoning_content === "" ? rest : message, finishes[0]);
+}
+
+describe("before the first token nothing is charged, and the status says so", () => {
+	const cases: [string, () => Reply[], { status: number; ending: string; code: string }][] = [
+		[
+			"an error status",
+			() => [reply().errorStatus(500, { error: { message: "secret engine trouble" } })],
+			{ status: 502, ending: "upstream_failed", code: "upstream_error" },
+		],
+		[
+			"a broken connection, and again on a fresh one",
+			() => [reply().reset(), reply().reset()],
+			{ status: 502, ending: "upstream_failed", code: "upstream_error" },
+		],
+		[
+			"an error in the answer",
+			() => [reply().errorEvent()],
+			{ status: 502, ending: "upstream_failed", code: "upstream_error" },
+		],
+		["silence", () => [reply().hang()], { status: 504, ending: "upstream_silent", code: "upstream_timeout" }],
+	];
+	for (const [name, answers, { status, ending, code }] of cases)
+		for (const stream of [true, false])
+			matrix.cell(
+				`${name}, ${stream ? "streamed" : "whole"}`,
+				async ({ send }) => (await send({ stream }, ...answers())).client.ended(),
+				(cell) => {
+					// Ollama loses the error of a stream, which then just ends.
+					const lost = stream && cell.dialect === "ollama" && name === "an error in the answer";
+					expectFree(cell, lost ? "upstream_died" : ending, status);
+					expect(wholeAnswer(cell, status)).toEqual({
+						error: { message: expect.any(String), type: "server_error", param: null, code },
+					});
+				},
+			);
+});

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { DialectName } from "../../src/catalog/model.ts";
+import type { Balance } from "../../src/ledger/balance.ts";
+import { ask, priceOf } from "./chat.ts";
+import type { RawClient } from "./raw-http.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "./raw-http.ts";
+import { chatModel, startService, type TestService } from "./service.ts";
+import type { Reply } from "./upstream-reply.ts";
+import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./upstream-server.ts";
+
+/**
+ * A matrix of tests: one behaviour of the upstream or the client, in every chat dialect, through one whole service. The
+ * six dialects act at once, each with a customer of its own; then each is checked by itself.
+ */
+
+export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
+/** One choice whatever is asked. */
+export const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
+/** Servers that count on every event; what the others delivered of a broken answer is estimated. */
+const RUNNING_USAGE: readonly DialectName[] = ["vllm", "sglang"];
+/** What upstreams say and clients must not see: names, paths, errors and fields of their own. */
+const FOREIGN =
+	/served-name|upstream-model|chatcmpl-upstream|secret|gguf|\/srv|timings|__verbose|token_ids|matched_stop|lie_/;
+const CREDIT = 100e9;
+const BREAK_OFF_MS = 1_000;
+
+export const QUESTION = "one two three";
+/** Tokens of the question by the upstream's count, and by the estimate: 17 bytes with the role, 4 a message. */
+export const PROMPT = 6;
+export const PROMPT_ESTIMATE = 9;
+
+export interface Place {
+	readonly dialect: DialectName;
+	readonly service: TestService;
+	readonly upstream: UpstreamServer;
+	readonly secret: string;
+	/** The request as bytes, with these fields besides; the connection closes after the answer. */
+	send(more: Record<string, unknown>, ...answers: Reply[]): Promise<{ client: RawClient; nth: number }>;
+}
+
+type Row = Record<string, string | number | null>;
+
+export interface Cell<Acted> {
+	readonly dialect: DialectName;
+	readonly acted: Acted;
+	readonly rows: readonly Row[];
+	readonly balance: Balance;
+}
+
+export interface Charge {
+	readonly ending: string;
+	readonly status: number;
+	readonly basis: "exact" | "estimated";
+	readonly prompt: number;
+	readonly completion: number;
+	readonly nanoUsd: number;
+}
+
+export interface Matrix {
+	cell<Acted>(name: string, act: (place: Place) => Promise<Acted>, check: (cell: Cell<Acted>) => void): void;
+}
+
+/** To be called once in a test file: starts the service before its tests and stops it after them. */
+export function dialectMatrix(limits: string): Matrix {
+	const upstreams = new Map<DialectName, UpstreamServer>();
+	let service: TestService;
+
+	beforeAll(async () => {
+		const models = CHAT_DIALECTS.map((dialect) => {
+			const upstream = startUpstream({ dialect });
+			upstreams.set(dialect, upstream);
+			const yaml = chatModel({ id: `model-${dialect}`, url: upstream.url, dialect });
+			return SINGLE_CHOICE.includes(dialect) ? yaml.replace(" n,", "") : yaml;
+		});
+		service = await startService({ models: models.join("\n"), limits });
+	}, 20_000);
+	afterAll(async () => {
+		await service.stop();
+		for (const upstream of upstreams.values()) await upstream.stop();
+	}, 20_000);
+
+	async function placeOf(dialect: DialectName): Promise<Place & { accountId: string }> {
+		const upstream = upstreams.get(dialect) as UpstreamServer;
+		const { accountId, secret } = await service.customer();
+		return {
+			dialect,
+			service,
+			upstream,
+			secret,
+			accountId,
+			async send(more, ...answers) {
+				upstream.next(...answers);
+				const nth = upstream.requests.length + 1;
+				const body = ask(QUESTION, { model: `model-${dialect}`, ...more });
+				const headers = { connection: "close" };
+				const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body, headers));
+				return { client, nth };
+			},
+		};
+	}
+
+	/** A replica that only ever failed would be taken out: what comes after a failure is served as ever. */
+	async function serveOn({ send }: Place): Promise<void> {
+		const { client } = await send({}, reply().text("fine"));
+		expect(parseRaw(await client.ended()).status).toBe(200);
+	}
+
+	return {
+		cell(name, act, check) {
+			describe(name, () => {
+				type Acted = Awaited<ReturnType<typeof act>>;
+				const cells = new Map<DialectName, PromiseSettledResult<Cell<Acted>>>();
+				let broken: unknown[];
+				beforeAll(async () => {
+					const ends = await Promise.allSettled(
+						CHAT_DIALECTS.map(async (dialect) => {
+							const place = await placeOf(dialect);
+							const acted = await act(place);
+							await service.settled();
+							const rows = await service.usage(place.accountId);
+							const balance = await service.balance(place.accountId);
+							await serveOn(await placeOf(dialect));
+							return { dialect, acted, rows, balance };
+						}),
+					);
+					CHAT_DIALECTS.forEach((dialect, at) => void cells.set(dialect, ends[at] as (typeof ends)[number]));
+					await service.settled();
+					broken = (await service.reconciled()).filter(({ ok }) => !ok);
+				}, 20_000);
+				test.each(CHAT_DIALECTS)("%s", (dialect) => {
+					const end = cells.get(dialect);
+					if (end?.status !== "fulfilled") throw end?.reason;
+					check(end.value);
+					expect(broken).toEqual([]);
+				});
+			});
+		},
+	};
+}
+
+/** What is charged for a broken answer: by the upstream's count where it counts as it goes, else by the estimate. */
+export function deliveredCharge(
+	dialect: DialectName,
+	tokens: { counted: number; estimated: number },
+): Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd"> {
+	return RUNNING_USAGE.includes(dialect)
+		? { basis: "exact", prompt: PROMPT, completion: tokens.counted, nanoUsd: priceOf(PROMPT, tokens.counted) }
+		: {
+				basis: "estimated",
+				prompt: PROMPT_ESTIMATE,
+				completion: tokens.estimated,
+				nanoUsd: priceOf(PROMPT_ESTIMATE, tokens.estimated),
+			};
+}
+
+/** One row with exactly this charge, and the credit less exactly that. */
+export function expectCharge({ rows, balance }: Cell<unknown>, charge: Charge): void {
+	expect(rows).toHaveLength(1);
+	expect(rows[0]).toMatchObject({
+		ending: charge.ending,
+		status: charge.status,
+		basis: charge.basis,
+		prompt_tokens: charge.prompt,
+		completion_tokens: charge.completion,
+		charged_nano_usd: String(charge.nanoUsd),
+		written_off_nano_usd: "0",
+	});
+	const left = CREDIT - charge.nanoUsd;
+	expect({ ...balance } as unknown).toMatchObject({
+		balance: left,
+		available: left,
+		held: 0,
+		spent: charge.nanoUsd,
+	});
+}
+
+export function expectFree(cell: Cell<unknown>, ending: string, status: number): void {
+	expectCharge(cell, { ending, status, basis: "exact", prompt: 0, completion: 0, nanoUsd: 0 });
+}
+
+type Json = Record<string, unknown>;
+
+/** The JSON events of a whole stream, checked for what holds of every stream: form, head, one usage record, the end. */
+export function streamedEvents(cell: Cell<string>, includeUsage: boolean): Json[] {
+	const { status, headers, body } = parseRaw(cell.acted);
+	expect(status).toBe(200);
+	expect(headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+	expect(body).not.toMatch(FOREIGN);
+	const all = eventsOf(body).filter((event) => event !== ":");
+	expect(all.pop()).toBe("[DONE]");
+	const events = all as Json[];
+	const row = cell.rows[0] as Row;
+	for (const event of events) {
+		if (event.error !== undefined) continue;
+		expect(event).toMatchObject({
+			id: `chatcmpl-${String(row.request_id).replaceAll("-", "")}`,
+			object: "chat.completion.chunk",
+			created: events[0]?.created as number,
+			model: `model-${cell.dialect}`,
+		});
+		if (includeUsage) expect(event).toHaveProperty("usage");
+	}
+	expect(Number.isInteger(events[0]?.created)).toBe(true);
+	expect(events.filter(({ usage }) => typeof usage === "object" && usage !== null)).toEqual([events.at(-1) as Json]);
+	expectUsageOf(events.at(-1) as Json, row);
+	return events;
+}
+
+/** The record in the answer says what the row says, to the nano-dollar. */
+export function expectUsageOf({ usage }: Json, row: Row): void {
+	expect(usage).toEqual({
+		prompt_tokens: row.prompt_tokens,
+		completion_tokens: row.completion_tokens,
+		total_tokens: Number(row.prompt_tokens) + Number(row.completion_tokens),
+		prompt_tokens_details: { cached_tokens: row.cached_tokens },
+		completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
+		cost: Number(row.charged_nano_usd) / 1e9,
+	});
+}
+
+/** The JSON of an answer that came whole. */
+export function wholeAnswer(cell: Cell<string>, status: number): Json {
+	const answer = parseRaw(cell.acted);
+	expect(answer.status).toBe(status);
+	expect(answer.headers.get("content-type")).toBe("application/json");
+	expect(answer.body).not.toMatch(FOREIGN);
+	return JSON.parse(answer.body);
+}
+
+/** Goes once `ready`, and gives the upstream's side of it, which is over within a second. */
+export async function leaveWhen(
+	{ upstream, send }: Place,
+	more: Json,
+	answer: Reply,
+	ready: (client: RawClient, request: SeenRequest) => Promise<unknown>,
+): Promise<{ request: SeenRequest; text: string }> {
+	const { client, nth } = await send(more, answer);
+	const request = await upstream.waitForRequest(nth);
+	await ready(client, request);
+	const text = client.text();
+	const leftAtMs = performance.now();
+	client.leave();
+	await upstream.waitForAbort(nth);
+	expect((request.abortedAtMs as number) - leftAtMs).toBeLessThan(BREAK_OFF_MS);
+	return { request, text };
+}

@@ -219,7 +219,13 @@ describe("before the first token nothing is charged, and the status says so", ()
 		for (const stream of [true, false])
 			matrix.cell(
 				`${name}, ${stream ? "streamed" : "whole"}`,
-				async ({ send }) => (await send({ stream }, ...answers())).client.ended(),
+				async ({ send, upstream }) => {
+					const replies = answers();
+					const { client, nth } = await send({ stream }, ...replies);
+					const text = await client.ended();
+					expect(upstream.requests.length - nth + 1).toBe(replies.length);
+					return text;
+				},
 				(cell) => {
 					// Ollama loses the error of a stream, which then just ends.
 					const lost = stream && cell.dialect === "ollama" && name === "an error in the answer";

@@ -236,8 +236,12 @@ async function build(
 		stop() {
 			stopping ??= (async () => {
 				people.shutDown();
-				const drained = tenure.stop(config.drainMs + FORCED_STOP_MS);
-				await Promise.race([Promise.all([server.stop(), drained]), Bun.sleep(config.drainMs)]);
+				const drainEndMs = clock.monotonicMs() + config.drainMs;
+				// Credit is given back after the last request and not before: one whose body was still on its way when the
+				// door closed is served like the others.
+				await Promise.race([server.stop(), Bun.sleep(config.drainMs)]);
+				const drained = tenure.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
+				await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
 				// Who is still here gets an error event and the usage so far.
 				openStreams.shutDown();
 				await server.stop(true);

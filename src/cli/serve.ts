@@ -18,6 +18,9 @@ export interface ServeDeps {
 export const RETIRE = "retire";
 /** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
+/** A turn of the event loop as short as this found no connection waiting. */
+const QUIET_TURN_MS = 0.2;
+const QUIET_TURN_WAIT_MS_MAX = 500;
 
 /**
  * Runs the service until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second one ends the
@@ -79,7 +82,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			if (message !== RETIRE) return;
 			log.info("sending clients to the other workers");
 			app.sendAway();
-			setTimeout(() => stop(0), SEND_AWAY_MS);
+			setTimeout(() => void quietTurn().then(() => stop(0)), SEND_AWAY_MS);
 		});
 	} catch (error) {
 		deps.err(`error: ${explain(error).message}\n`);
@@ -88,4 +91,18 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 	if (stopping) void finish(stopApp, 0);
 	return end.promise;
+}
+
+/**
+ * Resolves right after a turn of the event loop that had next to nothing to do, or after the longest wait. The kernel
+ * resets the connections that wait at a listener when it closes: at that moment there are fewest of them.
+ */
+async function quietTurn(): Promise<void> {
+	const deadline = performance.now() + QUIET_TURN_WAIT_MS_MAX;
+	for (let began = performance.now(); began < deadline; ) {
+		await new Promise((resolve) => setImmediate(resolve));
+		const ended = performance.now();
+		if (ended - began < QUIET_TURN_MS) return;
+		began = ended;
+	}
 }

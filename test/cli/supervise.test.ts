@@ -199,8 +199,8 @@ describe("three workers on one port", () => {
 			const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 			expect(served).toBeGreaterThan(500);
 			expect(others).toEqual({});
-			// A connection that the kernel had given to a listener which closed in that moment.
-			expect(inQueue).toBeLessThanOrEqual(2);
+			// Connections that waited at a listener in the moment when it closed, twice: the kernel resets those.
+			expect(inQueue).toBeLessThanOrEqual(12);
 		} finally {
 			service.supervisor.kill("SIGTERM");
 			expect(await service.supervisor.exited).toBe(0);

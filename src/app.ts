@@ -2,7 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAdmission } from "./admission/admission.ts";
 import type { Clock } from "./base/clock.ts";
-import { systemClock, withDeadline } from "./base/clock.ts";
+import { systemClock } from "./base/clock.ts";
+import type { Ends } from "./base/ends.ts";
+import { createEnds } from "./base/ends.ts";
 import { Fault } from "./base/fault.ts";
 import type { Log } from "./base/log.ts";
 import type { Catalog, FixedCatalog } from "./catalog/catalog.ts";
@@ -11,14 +13,16 @@ import { watchCatalog } from "./catalog/watch.ts";
 import type { Config } from "./config.ts";
 import { createConsole } from "./console/console.ts";
 import { createPages } from "./console/pages.ts";
+import { createBooksHistory } from "./console/reconciliation.ts";
 import type { Database } from "./db/database.ts";
 import { createDatabase } from "./db/database.ts";
-import { startEmbeddedPostgres } from "./db/embedded.ts";
+import { EMBEDDED_STOP_MS_MAX, startEmbeddedPostgres } from "./db/embedded.ts";
 import { createHot } from "./db/hot.ts";
 import { migrate } from "./db/migrate.ts";
-import { createAuthenticate } from "./gateway/authenticate.ts";
+import { createAuthenticate, createKeyOf } from "./gateway/authenticate.ts";
 import { createChatAs } from "./gateway/chat-as.ts";
 import { createOpenStreams } from "./gateway/open-streams.ts";
+import { createStatus } from "./gateway/status.ts";
 import { createDigest } from "./keys/digest.ts";
 import { createFailedAttempts } from "./keys/failed-attempts.ts";
 import { keyLoader } from "./keys/key-loader.ts";
@@ -30,6 +34,7 @@ import { startTenure } from "./ledger/tenure.ts";
 import { createKeyLimits } from "./limits/key-limits.ts";
 import { createHealth } from "./ops/health.ts";
 import { createMetrics } from "./ops/metrics.ts";
+import { createRefusals, refusalReadings } from "./ops/refusals.ts";
 import { createRequestStats } from "./ops/request-stats.ts";
 import { serviceReadings } from "./ops/service-readings.ts";
 import type { Secrets } from "./secrets.ts";
@@ -60,8 +65,6 @@ export interface App {
 
 /** After the drain: for settlements to reach Postgres. */
 const FORCED_STOP_MS = 2_000;
-/** One part that waits for a silent connection must not keep the others from their end. */
-const END_DEADLINE_MS = 5_000;
 const BOOKS_DEADLINE_MS = 10 * 60_000;
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
 const UNFLUSHED_WARNING_MS = 5_000;
@@ -76,11 +79,11 @@ export async function createApp(
 ): Promise<App> {
 	const { log } = deps;
 	const clock = deps.clock ?? systemClock;
-	const ends: (() => Promise<unknown> | unknown)[] = [];
+	const ends = createEnds({ clock: systemClock, log });
 	try {
 		return await build(config, { log, clock, onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)) }, ends);
 	} catch (error) {
-		await runEnds(ends, log);
+		await ends.run();
 		throw error;
 	}
 }
@@ -88,7 +91,7 @@ export async function createApp(
 async function build(
 	config: Config,
 	deps: { log: Log; clock: Clock; onDiskFailed: (error: unknown) => void },
-	ends: (() => Promise<unknown> | unknown)[],
+	ends: Ends,
 ): Promise<App> {
 	const { log, clock } = deps;
 	for (const warning of config.warnings) log.warn(warning);
@@ -103,7 +106,7 @@ async function build(
 			statementDeadlineMs: Math.min(STATEMENT_DEADLINE_MS_MAX, config.leaseTtlMs / 4),
 		},
 	);
-	ends.push(() => db.end());
+	ends.add(() => db.end());
 
 	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log }, ends);
 	const keyring = createKeyring({ load: keyLoader(db.hot), log });
@@ -121,14 +124,14 @@ async function build(
 		},
 		{ instanceId: secrets.instanceId, dataDir: config.dataDir, mode: config.journal, leaseTtlMs: config.leaseTtlMs },
 	);
-	ends.push(() => tenure.stop(FORCED_STOP_MS));
+	ends.add(() => tenure.stop(FORCED_STOP_MS));
 
 	const upstreams = createUpstreams({ clock, log }, { limits: catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
-	ends.push(() => upstreams.stop());
+	ends.add(() => upstreams.stop());
 	const openStreams = createOpenStreams({ clock });
-	ends.push(() => openStreams.stop());
+	ends.add(() => openStreams.stop());
 
 	const stats = createRequestStats();
 	const admission = createAdmission({
@@ -140,6 +143,8 @@ async function build(
 	});
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
 	const digest = createDigest(secrets.keyPepper);
+	const refusals = createRefusals({ hot: db.hot, clock, log });
+	ends.add(() => refusals.stop());
 	const authenticate = createAuthenticate(
 		{ keyring, digest, failedAttempts, clock },
 		{ serviceName: config.serviceName },
@@ -154,9 +159,14 @@ async function build(
 			applicationName: `tollgate ${secrets.instanceId} books`,
 		},
 	);
-	ends.push(() => books.end());
-	const reconciler = createReconciler({ check: () => reconcile(books), clock, log });
-	ends.push(() => reconciler.stop());
+	ends.add(() => books.end());
+	const reconciler = createReconciler({
+		check: () => reconcile(books),
+		history: createBooksHistory(books),
+		clock,
+		log,
+	});
+	ends.add(() => reconciler.stop());
 	const health = createHealth({
 		ready: [
 			() => tenure.gate.reason(),
@@ -168,9 +178,8 @@ async function build(
 			() => settlementsLate(tenure),
 		],
 	});
-	const metrics = createMetrics(
-		stats,
-		serviceReadings({
+	const metrics = createMetrics(stats, [
+		...serviceReadings({
 			open: () => tenure.gate.isOpen(),
 			ledger: () => ledgerTotals(tenure),
 			openStreams: () => openStreams.size(),
@@ -179,9 +188,12 @@ async function build(
 			replicas: () => upstreams.replicas(),
 			booksOk: () => reconciler.last()?.ok,
 		}),
-	);
+		...refusalReadings(refusals),
+	]);
 	const gateway = {
 		authenticate,
+		keyOf: createKeyOf({ keyring, digest }, { serviceName: config.serviceName }),
+		refusals,
 		catalog,
 		admission,
 		upstreams,
@@ -191,6 +203,9 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
+	const admitting = () => tenure.gate.isOpen();
+	const status = createStatus({ hot: db.hot, clock, log, catalog, upstreams, admitting });
+	ends.add(() => status.stop());
 	const people = createConsole({
 		config,
 		db,
@@ -201,22 +216,24 @@ async function build(
 		digest,
 		consoleSecret: secrets.consoleSecret,
 		chatAs: createChatAs({ ...gateway, keyring }),
+		books: reconciler,
 		listeningAt: () => addressOf(config.host, server.port),
 	});
-	ends.push(() => people.stop());
+	ends.add(() => people.stop());
 	let sendsAway = false;
 	const endsConnections = () => sendsAway;
 	const pages = createPages({ log }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
 	const server = startServer(config, {
 		...gateway,
 		hot: db.hot,
+		status,
 		health,
 		metrics,
 		console: people,
 		pages,
 		endsConnections,
 	});
-	ends.push(() => server.stop(true));
+	ends.add(() => server.stop(true));
 
 	let stopping: Promise<void> | undefined;
 	return {
@@ -246,7 +263,7 @@ async function build(
 				openStreams.shutDown();
 				await server.stop(true);
 				await drained;
-				await runEnds(ends, log);
+				await ends.run();
 			})();
 			return stopping;
 		},
@@ -281,27 +298,16 @@ function ledgerTotals(tenure: Tenure) {
 	};
 }
 
-async function runEnds(ends: (() => Promise<unknown> | unknown)[], log: Log): Promise<void> {
-	for (const end of ends.splice(0).reverse()) {
-		try {
-			const late = () => new Error(`it took longer than ${END_DEADLINE_MS} ms`);
-			await withDeadline(systemClock, Promise.resolve(end()), END_DEADLINE_MS, late);
-		} catch (error) {
-			log.warn("a part did not stop cleanly", { error });
-		}
-	}
-}
-
-async function embeddedUrl(config: Config, log: Log, ends: (() => Promise<unknown> | unknown)[]): Promise<string> {
+async function embeddedUrl(config: Config, log: Log, ends: Ends): Promise<string> {
 	const embedded = await startEmbeddedPostgres({ log }, { dataDir: config.dataDir });
-	ends.push(() => embedded.stop());
+	ends.add(() => embedded.stop(), EMBEDDED_STOP_MS_MAX);
 	return embedded.url;
 }
 
 async function openCatalog(
 	config: Config,
 	deps: { db: Database; clock: Clock; log: Log },
-	ends: (() => Promise<unknown> | unknown)[],
+	ends: Ends,
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
 	const { clock, log } = deps;
 	const tx = deps.db.tx;
@@ -318,6 +324,6 @@ async function openCatalog(
 		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
 	}
 	const watch = watchCatalog({ clock, log, reload: () => catalog.reload() }, { path });
-	ends.push(() => watch.stop());
+	ends.add(() => watch.stop());
 	return { catalog, fixedCatalog: undefined };
 }

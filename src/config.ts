@@ -43,6 +43,8 @@ export interface Config {
 	readonly drainMs: number;
 	/** Transfers from this amount on are confirmed by two operators; null: one is enough. */
 	readonly topUpSecondLook: NanoUsd | null;
+	/** Where a customer transfers to, in lines; null: the operator tells them. */
+	readonly transferDetails: string | null;
 	readonly stripeSecretKey: string | null;
 	/** More than one while a secret is being rolled. */
 	readonly stripeWebhookSecrets: readonly string[];
@@ -116,6 +118,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
 	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
 	variable("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
+	variable("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
 	variable("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	variable("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),
 	variable("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"),
@@ -130,6 +133,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 ]);
 
 const SECRET_BYTES_MIN = 32;
+const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
 const FETCH_SLOTS_VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
@@ -163,6 +167,7 @@ export function loadConfig(env: Environment = process.env, cwd: string = process
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
+		transferDetails: linesOf(read.text("TRANSFER_DETAILS"), problems),
 		stripeSecretKey: read.text("STRIPE_SECRET_KEY"),
 		stripeWebhookSecrets: Object.freeze(read.list("STRIPE_WEBHOOK_SECRET")),
 		stripeApiBase: withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"])),
@@ -277,6 +282,17 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	const amount = text === null ? null : parseUsd(text);
 	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, as 10000");
 	return amount ?? null;
+}
+
+/** Lines may also be written as `\n`, where a variable cannot hold a line end. */
+function linesOf(text: string | null, problems: string[]): string | null {
+	if (text === null) return null;
+	const lines = text.replaceAll("\\n", "\n").replaceAll("\r\n", "\n").trim();
+	if (lines.length > TRANSFER_DETAILS_LENGTH_MAX || /[^\P{Cc}\n]/u.test(lines))
+		problems.push(
+			`TRANSFER_DETAILS must be plain text of at most ${TRANSFER_DETAILS_LENGTH_MAX} characters without control characters`,
+		);
+	return lines === "" ? null : lines;
 }
 
 function withoutSlash(url: string | null): string | null {

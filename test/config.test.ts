@@ -57,6 +57,7 @@ describe("loadConfig", () => {
 			publicUrl: null,
 			drainMs: 25_000,
 			topUpSecondLook: null,
+			transferDetails: null,
 			stripeSecretKey: null,
 			stripeWebhookSecrets: [],
 			stripeApiBase: null,
@@ -115,6 +116,17 @@ describe("loadConfig", () => {
 			stripeWebhookSecrets: ["whsec_a", "whsec_b"],
 			trustedProxies: ["10.0.0.0/8", "::1", "fd00::/8"],
 		});
+	});
+
+	test("bank details are lines, written with line ends or as \\n, and nothing but text", () => {
+		const read = (value: string) => loadConfig({ TRANSFER_DETAILS: value }, cwd).transferDetails;
+		expect(read("Example Bank\\nIBAN DE00 1234 \n BIC EXAMPLE\r\n")).toBe(
+			"Example Bank\nIBAN DE00 1234 \n BIC EXAMPLE",
+		);
+		expect(read(" \\n ")).toBeNull();
+		const demand = "TRANSFER_DETAILS must be plain text of at most 2000 characters without control characters";
+		for (const wrong of ["a\u0000b", "a\u001b[31m", "x".repeat(2_001)])
+			expect(problemsOf({ TRANSFER_DETAILS: wrong })).toEqual([demand]);
 	});
 
 	test("every problem is reported together", () => {

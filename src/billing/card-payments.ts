@@ -1,8 +1,8 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { Transactional } from "../db/database.ts";
 import type { Hot } from "../db/hot.ts";
+import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
 import { collectRefunds, takeStripeEvent } from "./stripe-events.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { newId } from "../base/id.ts";
-import type { Transactional } from "../db/database.ts";
+import type { Transactional } from "../db/transactional.ts";
 
 /** One open transaction. */
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
@@ -16,6 +16,8 @@ export interface PaidTopUp {
 	/** Card payments are whole cents. */
 	readonly amountCents: number;
 	readonly method: string;
+	/** What its movements are noted with, so that a customer knows which payment they belong to. */
+	readonly reference: string;
 	readonly state: string;
 }
 
@@ -24,11 +26,20 @@ export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
+interface TopUpRow {
+	id: string;
+	account_id: string;
+	amount: string;
+	method: string;
+	reference: string;
+	state: string;
+}
+
 /** Locks top-up, account and budget, in the order that everything locks them in. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
-	const [row] = await rowsOf<{ id: string; account_id: string; amount: string; method: string; state: string }>(
+	const [row] = await rowsOf<TopUpRow>(
 		tx,
-		sql`select id, account_id, amount_nano_usd as amount, method, state from top_up where id = ${id} for update`,
+		sql`select id, account_id, amount_nano_usd as amount, method, reference, state from top_up where id = ${id} for update`,
 	);
 	if (row === undefined) return undefined;
 	await tx.execute(sql`select 1 from account where id = ${row.account_id} for update`);
@@ -39,6 +50,7 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 		amountNanoUsd: Number(row.amount),
 		amountCents: Math.floor(Number(row.amount) / NANO_PER_CENT),
 		method: row.method,
+		reference: row.reference,
 		state: row.state,
 	};
 }
@@ -90,7 +102,7 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 	if (taken > 0) {
 		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
 		await tx.execute(sql`
-			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${-taken * NANO_PER_CENT}::bigint, ${ref}, ${ACTOR}, ${topUp.id}, false)`);
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${-taken * NANO_PER_CENT}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, false)`);
 		await tx.execute(
 			sql`update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`,
 		);
@@ -104,7 +116,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 	const nano = Number(dispute.amount_cents) * NANO_PER_CENT;
 	const book = (amount: number, ref: string) =>
 		tx.execute(sql`
-			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.id}, true)`);
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, true)`);
 	if (dispute.booked === "nothing" && dispute.state !== "won") {
 		await book(-nano, `stripe-dispute:${dispute.id}`);
 		const suspended = await changeState(tx, topUp.accountId, "active", "suspended");

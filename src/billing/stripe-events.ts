@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
-import type { Transactional } from "../db/database.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { confirmPaid, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
 
 /** `applied`, `ignored` (nothing to do), or in words why it was refused. */

@@ -1,11 +1,14 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
+import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { faultOfSql } from "../keys/sql-fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { lockTopUp, rowsOf } from "./stripe-books.ts";
+import type { TopUpRecord } from "./top-ups.ts";
+import { getTopUp } from "./top-ups.ts";
 
 export interface TransferCheck {
 	readonly topUpId: string;
@@ -16,6 +19,7 @@ export interface TransferCheck {
 }
 
 const REFERENCE_CHARS_MAX = 200;
+const REJECTED = "topup.reject";
 
 /**
  * An operator saw the transfer on the bank's statement. It becomes credit, or waits for a second operator if its amount
@@ -67,4 +71,38 @@ export async function confirmTransfer(
 		if (cause instanceof Fault) throw cause;
 		throw faultOfSql(cause, "This transaction has paid another top-up already.");
 	}
+}
+
+/**
+ * The transfer did not come. The reason stands in the audit log, written with the decision, and is shown to the customer.
+ * Repeating it changes nothing. Faults: not_found; conflict if it is a card's or was decided otherwise.
+ */
+export async function rejectTransfer(
+	hot: Hot,
+	rejection: { topUpId: string; operatorId: string; reason: string; ip: string | null },
+): Promise<TopUpRecord> {
+	const { topUpId, operatorId, reason, ip } = rejection;
+	await hot`
+		with rejected as (
+			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${operatorId}::text
+			where id = ${topUpId}::text and state = 'pending' and method <> 'card' returning id, account_id
+		)
+		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
+		select ${newId("aud")}::text, ${operatorId}::text, ${REJECTED}::text, id, account_id, ${ip}::text,
+			${JSON.stringify({ reason })}::text::jsonb from rejected`;
+	const topUp = await getTopUp(hot, topUpId);
+	if (topUp.method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
+	if (topUp.state !== "rejected") throw new Fault("conflict", `The top-up is ${topUp.state}: it cannot be rejected.`);
+	return topUp;
+}
+
+/** What operators gave as the reason, by top-up; those without one are not in it. */
+export async function rejectionReasons(hot: Hot, topUpIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+	if (topUpIds.length === 0) return new Map();
+	const rows = await hot<{ id: string; reason: string | null }>`
+		select t.id, e.detail->>'reason' as reason
+		from jsonb_array_elements_text(${JSON.stringify(topUpIds)}::text::jsonb) t(id)
+			join audit_event e on e.subject = t.id and e.action = ${REJECTED}
+		order by e.id`;
+	return new Map(rows.map(({ id, reason }) => [id, reason ?? ""]));
 }

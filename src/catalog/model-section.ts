@@ -1,3 +1,4 @@
+import { whyNotHonoured } from "./dialect-parameters.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
 import { readUpstream } from "./upstream-section.ts";
@@ -54,7 +55,8 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 
 	const id = idField && readId(reader, idField, claim);
 	const kind = kindField && reader.choice(kindField, KINDS);
-	const aliases = readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, claim) ?? [];
+	const aliases =
+		readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, (alias, { line }) => claim(alias, line)) ?? [];
 	const name = readName(reader, map.get("name")) ?? id;
 	const modes = readModes(reader, map, kind);
 	const inputs = readChoices(reader, map.get("input_modalities"), MODALITIES);
@@ -62,11 +64,13 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const imageUrlsField = map.get("image_urls");
 	const imageUrls = imageUrlsField ? reader.choice(imageUrlsField, IMAGE_URL_POLICIES) : "data_only";
 	const lengths = readLengths(reader, map, kind);
-	const parameters = readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX) ?? [];
+	const listed = new Map<string, YamlField>();
+	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
 	const unsupportedField = map.get("unsupported_parameters");
 	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
 	const rates = ratesField && readRates(reader, ratesField, kind);
 	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
+	if (kind !== undefined && upstreams !== undefined) reportNotHonoured(reader, kind, listed, upstreams);
 
 	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
 	if (lengths === undefined || unsupported === undefined || rates === undefined || upstreams === undefined)
@@ -81,7 +85,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		outputModalities: outputs ?? new Set<Modality>([kind === "image" ? "image" : "text"]),
 		imageUrls,
 		...lengths,
-		parameters: new Set(parameters),
+		parameters: new Set(listed.keys()),
 		unsupportedParameters: unsupported,
 		rates,
 		upstreams: Object.freeze(upstreams),
@@ -164,13 +168,29 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 	return upstreams.length === items.length ? upstreams : undefined;
 }
 
-/** A list of distinct words. */
+/** A parameter is a promise that every replica keeps: one that a family of servers cannot keep is refused. */
+function reportNotHonoured(
+	reader: YamlReader,
+	kind: ModelKind,
+	parameters: ReadonlyMap<string, YamlField>,
+	upstreams: readonly UpstreamSpec[],
+): void {
+	for (const [parameter, item] of parameters) {
+		for (const dialect of new Set(upstreams.map((upstream) => upstream.dialect))) {
+			const why = whyNotHonoured(dialect, kind, parameter);
+			if (why !== undefined)
+				reader.report(item, `${show(parameter)} cannot be honoured with dialect ${dialect}: ${why}`);
+		}
+	}
+}
+
+/** A list of distinct words. `accept` hears each that is as it should be. */
 function readWords(
 	reader: YamlReader,
 	field: YamlField | undefined,
 	pattern: RegExp,
 	itemsMax: number,
-	claim?: ClaimName,
+	accept?: (word: string, item: YamlField) => void,
 ): string[] | undefined {
 	const items = field && reader.list(field, itemsMax);
 	if (items === undefined) return undefined;
@@ -180,7 +200,7 @@ function readWords(
 		if (word === undefined) continue;
 		if (!pattern.test(word)) reader.report(item, `must match ${pattern.source}`);
 		else if (words.has(word)) reader.report(item, `${show(word)} is listed twice`);
-		else claim?.(word, item.line);
+		else accept?.(word, item);
 		words.add(word);
 	}
 	return [...words];

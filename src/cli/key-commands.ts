@@ -34,15 +34,19 @@ const create: Command = {
 		const settings = { ...settingsOf(input), name: input.required("name") };
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
 			throw new UsageError("--expires lies in the past");
-		const { id, secret } = await context.withDatabase(({ hot }) =>
+		const made = await context.withDatabase(({ hot }) =>
 			createKey(keyMaker(context, hot), input.required("account"), settings),
 		);
-		return {
-			json: { id, secret },
-			text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
-		};
+		return madeKey(made);
 	},
 };
+
+function madeKey({ id, secret }: { id: string; secret: string }) {
+	return {
+		json: { id, secret },
+		text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+	};
+}
 
 const list: Command = {
 	name: "key list",
@@ -93,13 +97,10 @@ const rotate: Command = {
 	details: "The new key has the same settings and its whole cap.",
 	async run(context, input) {
 		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
-		const { id, secret } = await context.withDatabase(({ hot }) =>
+		const made = await context.withDatabase(({ hot }) =>
 			rotateKey(keyMaker(context, hot), { id: input.argument(0) }, graceMs),
 		);
-		return {
-			json: { id, secret },
-			text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
-		};
+		return madeKey(made);
 	},
 };
 

@@ -2,12 +2,14 @@ import { betterAuth } from "better-auth";
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { twoFactor } from "better-auth/plugins";
-import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import type { Transactional } from "../db/database.ts";
 import type { Hot } from "../db/hot.ts";
+import { isDatabaseAway } from "../db/outage.ts";
+import type { Transactional } from "../db/transactional.ts";
+import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
+import { countWithin } from "./rate-counter.ts";
 import * as tables from "./user.sql.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
@@ -40,6 +42,8 @@ export const PASSWORD_CHARS_MAX = 128;
 /** Attempts to sign in to one account within a window, from whatever addresses. */
 const ATTEMPTS_MAX = 20;
 const ATTEMPT_WINDOW_MS = 10 * 60_000;
+
+const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
 /** Left out: what would show or end sessions by their tokens, and what changes who a person is. */
 const DISABLED_PATHS = [
@@ -121,6 +125,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 				"/get-session": { window: 60, max: 600 },
 			},
 		},
+		onAPIError: { onError: (error) => passOn(error, log) },
 		hooks: {
 			before: createAuthMiddleware(async (context) => {
 				if (context.path !== "/sign-in/email") return;
@@ -141,6 +146,18 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	});
 }
 
+/**
+ * What ends sign-in for reasons of ours leaves it by its own name, to be answered like all else: the library would send
+ * a bare 500. It hides what a session could not be read for; nothing but the database is asked there.
+ */
+export function passOn(error: unknown, log: Log): void {
+	if (isDatabaseAway(error)) throw error;
+	if (error instanceof APIError && error.body?.code === SESSION_UNREADABLE && error.statusCode >= 500)
+		throw databaseAway(error);
+	if (!(error instanceof APIError)) throw error;
+	log.debug("sign-in", { level: "error", detail: error.message });
+}
+
 function socialProviders(config: Config) {
 	const { githubClientId, githubClientSecret, googleClientId, googleClientSecret } = config;
 	return {
@@ -155,15 +172,8 @@ function socialProviders(config: Config) {
 
 /** Counts attempts by account, beside the library's count by address: guesses may come from many addresses. */
 async function mayAttempt(hot: Hot, email: string): Promise<boolean> {
-	const key = `account:${new Bun.CryptoHasher("sha256").update(email.trim().toLowerCase()).digest("hex")}`;
-	const [row] = await hot<{ count: number }>`
-		insert into rate_limit as r (id, key, count, last_request)
-		values (${newId("rl")}, ${key}, 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
-		on conflict (key) do update set
-			count = case when excluded.last_request - r.last_request > ${ATTEMPT_WINDOW_MS}::bigint then 1 else r.count + 1 end,
-			last_request = case when excluded.last_request - r.last_request > ${ATTEMPT_WINDOW_MS}::bigint then excluded.last_request else r.last_request end
-		returning count`;
-	return (row?.count ?? 1) <= ATTEMPTS_MAX;
+	const { count } = await countWithin(hot, "account", email.trim().toLowerCase(), ATTEMPT_WINDOW_MS);
+	return count <= ATTEMPTS_MAX;
 }
 
 function verificationMail(service: string, to: string, link: string) {

@@ -3,10 +3,11 @@ import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import type { Transactional } from "../db/database.ts";
 import type { Hot } from "../db/hot.ts";
+import type { Transactional } from "../db/transactional.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
+import type { Reconciler } from "../ledger/reconciler.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { Auth } from "./auth.ts";
 import type { LiveFeed } from "./live-feed.ts";
@@ -21,7 +22,8 @@ export interface ConsoleParts {
 	/** A client of the console's own: a slow page does not stand in the way of settlements. */
 	readonly hot: Hot;
 	readonly tx: Transactional;
-	readonly databaseUrl: string;
+	/** Checks the books, for all that want to know: readiness, metrics and the history. */
+	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly config: Config;

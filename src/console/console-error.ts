@@ -1,11 +1,13 @@
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { DatabaseTimeout } from "../db/hot.ts";
+import { isDatabaseAway } from "../db/outage.ts";
 import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
 
 /** Whatever was thrown, as the console says it: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(error: unknown, requestId: string, log: Log): Response {
-	const fault = error instanceof DatabaseTimeout ? databaseAway(error) : faultOf(error);
+	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
+	if (fault.code === "service_unavailable" && fault.cause !== undefined)
+		log.info("a console request was refused", { request: requestId, error: fault.cause });
 	if (fault.code === "internal_error") log.error("a console request failed", { request: requestId, error });
 	const body = { error: { ...errorBody(fault).error, request_id: requestId } };
 	const headers: Record<string, string> = { "content-type": "application/json" };
@@ -13,7 +15,7 @@ export function consoleErrorResponse(error: unknown, requestId: string, log: Log
 	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
 }
 
-function databaseAway(cause: DatabaseTimeout): Fault {
+export function databaseAway(cause: unknown): Fault {
 	return new Fault("service_unavailable", "The database does not answer. Please try again.", { retryAfterS: 2, cause });
 }
 

@@ -9,8 +9,9 @@ import type { Database } from "../db/database.ts";
 import { createHot } from "../db/hot.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import type { Digest } from "../keys/digest.ts";
+import type { Reconciler } from "../ledger/reconciler.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
-import { ADDRESS_HEADER, type Auth, createAuth } from "./auth.ts";
+import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./auth.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ChatAs, ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
@@ -33,6 +34,7 @@ export interface ConsoleDeps {
 	readonly digest: Digest;
 	readonly consoleSecret: string;
 	readonly chatAs: ChatAs;
+	readonly books: Pick<Reconciler, "run">;
 	/** Where this process listens, for links and cookies without PUBLIC_URL; known once it does. */
 	readonly listeningAt: () => string;
 }
@@ -47,6 +49,8 @@ export interface Console {
 
 const CONNECTIONS_MAX = 4;
 const STATEMENT_DEADLINE_MS = 10_000;
+/** The first sums of a large database read every usage row. */
+const SUMS_DEADLINE_MS = 10 * 60_000;
 const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -57,6 +61,12 @@ export function createConsole(deps: ConsoleDeps): Console {
 		applicationName: "tollgate console",
 		connectionsMax: CONNECTIONS_MAX,
 		statementDeadlineMs: STATEMENT_DEADLINE_MS,
+	});
+	const sums = createHot(deps, {
+		url: db.url,
+		applicationName: "tollgate sums",
+		connectionsMax: 1,
+		statementDeadlineMs: SUMS_DEADLINE_MS,
 	});
 	const origin = () => config.publicUrl ?? deps.listeningAt();
 	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, production: config.production });
@@ -83,7 +93,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 	const parts: ConsoleParts = {
 		hot,
 		tx: db.tx,
-		databaseUrl: db.url,
+		books: deps.books,
 		clock,
 		log,
 		config,
@@ -99,7 +109,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		origin,
 	};
 	const api = createConsoleApi(parts);
-	const jobs = startJobs({ ...parts, serviceName: config.serviceName });
+	const jobs = startJobs({ ...parts, sums, serviceName: config.serviceName });
 
 	return {
 		async handle(connection) {
@@ -114,7 +124,8 @@ export function createConsole(deps: ConsoleDeps): Console {
 		shutDown: () => parts.live.stop(),
 		async stop() {
 			parts.live.stop();
-			await jobs.stop();
+			// Sums that are being made for the first time would keep the others waiting.
+			await Promise.all([jobs.stop(), sums.end()]);
 			mailer.stop();
 			await hot.end();
 		},
@@ -160,7 +171,13 @@ async function viewerOf(
 	parts: ConsoleParts,
 	connection: Connection,
 ): Promise<{ viewer: Viewer; cookies: readonly string[] }> {
-	const found = await parts.auth().api.getSession({ headers: connection.request.headers, returnHeaders: true });
+	const found = await parts
+		.auth()
+		.api.getSession({ headers: connection.request.headers, returnHeaders: true })
+		.catch((error: unknown) => {
+			passOn(error, parts.log);
+			throw error;
+		});
 	const present = found.response;
 	if (present === null) throw sessionRequired();
 	const { user, session } = present;

@@ -6,8 +6,8 @@ import { findAccount } from "../keys/account-admin.ts";
 import { nanoUsd } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import type { RunningRequest, TopUpView } from "./credit.ts";
-import { balanceOf, expectTopUp, runningRequests, topUpOfAccount, topUpView } from "./credit.ts";
+import type { OwnTopUpView, RunningRequest, TopUpView } from "./credit.ts";
+import { balanceOf, expectTopUp, ownTopUpViews, runningRequests, topUpOfAccount, topUpView } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, USD } from "./page-query.ts";
 import { receiptPage } from "./receipt.ts";
@@ -38,21 +38,21 @@ export function creditRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/top-ups",
-			async ({ request, query }): Promise<{ items: TopUpView[]; next: string | null }> => {
+			async ({ request, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {
 				const { accountId } = visits.account(request);
 				const { shown, after } = pageOf(query);
 				const page = await listTopUps(hot, { accountId }, { limit: shown, after });
-				return { items: page.items.map(topUpView), next: page.next };
+				return { items: await ownTopUpViews(hot, page.items), next: page.next };
 			},
 			{ query: pageQuery },
 		)
 		.post(
 			"/top-ups/transfer",
-			async ({ request, body }): Promise<{ topUp: TopUpView }> => {
+			async ({ request, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
 				const { accountId } = visits.account(request);
 				const topUp = await expectTopUp(hot, accountId, amountOf(body.usd, "usd"), "transfer");
 				await act(request, "topup.create", topUp);
-				return { topUp: topUpView(topUp) };
+				return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
 			},
 			{ query, body: amount },
 		)
@@ -126,5 +126,7 @@ async function creditOf(parts: ConsoleParts, accountId: string) {
 		heldByAbsentInstancesNanoUsd: nanoUsd(balance.heldNanoUsd - heldByRequestsNanoUsd),
 		alert,
 		cardPayments: parts.cards !== undefined,
+		/** Where to transfer to, in lines; null: the operator sends it. */
+		transferDetails: parts.config.transferDetails,
 	};
 }

@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
-import { createTopUp, getTopUp, type TopUpMethod, type TopUpRecord, type TopUpState } from "../billing/top-ups.ts";
+import { rejectionReasons } from "../billing/top-up-checks.ts";
+import { createTopUp, getTopUp, type TopUpRecord } from "../billing/top-ups.ts";
 import type { Hot } from "../db/hot.ts";
 import type { Balance } from "../ledger/balance.ts";
 import { accountBalance } from "../ledger/balance.ts";
@@ -13,15 +14,7 @@ export interface BalanceView {
 	readonly spentNanoUsd: NanoUsd;
 }
 
-export interface TopUpView {
-	readonly id: string;
-	readonly amountNanoUsd: NanoUsd;
-	readonly method: TopUpMethod;
-	readonly reference: string;
-	readonly state: TopUpState;
-	readonly createdAtMs: number;
-	readonly decidedAtMs: number | null;
-}
+export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
 /** A request that is still running and what it holds. */
 export interface RunningRequest {
@@ -51,6 +44,27 @@ export function balanceView({ balance, held, available, spent }: Balance): Balan
 export function topUpView(topUp: TopUpRecord): TopUpView {
 	const { accountId: _, decidedBy: __, ...shown } = topUp;
 	return shown;
+}
+
+/** As an account's members see it: with the words for why it was not credited. */
+export interface OwnTopUpView extends TopUpView {
+	readonly whyRejected: string | null;
+}
+
+export async function ownTopUpViews(hot: Hot, topUps: readonly TopUpRecord[]): Promise<OwnTopUpView[]> {
+	const rejected = topUps.filter(({ state }) => state === "rejected");
+	const reasons = await rejectionReasons(
+		hot,
+		rejected.map(({ id }) => id),
+	);
+	return topUps.map((topUp) => ({
+		...topUpView(topUp),
+		whyRejected: topUp.state === "rejected" ? (reasons.get(topUp.id) ?? unpaidText(topUp)) : null,
+	}));
+}
+
+function unpaidText({ decidedBy }: TopUpRecord): string {
+	return decidedBy === "stripe" ? "It was not paid." : "Cancelled.";
 }
 
 /** As `getTopUp`, for one account's own. Fault not_found. */

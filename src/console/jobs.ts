@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
-import type { Transactional } from "../db/database.ts";
 import type { Hot } from "../db/hot.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
-import { runReconciliation } from "./reconciliation.ts";
+import { forgetOldCounts } from "./rate-counter.ts";
+import { forgetRefusals } from "./refused-log.ts";
 import { foldUsage } from "./usage-fold.ts";
 
 export interface Jobs {
@@ -15,8 +15,8 @@ export interface Jobs {
 
 export interface JobDeps {
 	readonly hot: Hot;
-	readonly tx: Transactional;
-	readonly databaseUrl: string;
+	/** A client with time: sums are made of many rows at first. */
+	readonly sums: Hot;
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly mailer: Mailer;
@@ -29,8 +29,7 @@ export interface JobDeps {
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
 const ALERT_MS = 30_000;
-const RECONCILE_CHECK_MS = 5 * 60_000;
-const RECONCILE_EVERY_S = 3600;
+const FORGET_MS = 10 * 60_000;
 
 /** What runs in the background on every instance; each job makes sure by itself that no other instance does it twice. */
 export function startJobs(deps: JobDeps): Jobs {
@@ -53,9 +52,10 @@ export function startJobs(deps: JobDeps): Jobs {
 		cancels.add(cancel);
 	}
 
-	every(FOLD_MS, "usage sums", () => foldUsage(deps.tx));
+	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
+	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.hot));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
-	every(RECONCILE_CHECK_MS, "reconciliation", () => reconcileIfDue(deps));
+	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.hot));
 	if (cards !== undefined) every(COLLECT_MS, "refunds", () => cards.collect());
 
 	return {
@@ -65,13 +65,4 @@ export function startJobs(deps: JobDeps): Jobs {
 			await Promise.all(running);
 		},
 	};
-}
-
-/** Once an hour, by whichever instance finds it due. Two at the same moment do it twice, which does no harm. */
-async function reconcileIfDue(deps: JobDeps): Promise<void> {
-	const [row] = await deps.hot<{ due: boolean }>`
-		select not exists (
-			select 1 from reconciliation_run where at > clock_timestamp() - make_interval(secs => ${RECONCILE_EVERY_S}::integer)
-		) as due`;
-	if (row?.due) await runReconciliation(deps, "timer");
 }

@@ -3,25 +3,12 @@ import type { KeyRecord } from "../keys/key-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-export interface KeyView {
-	readonly id: string;
-	readonly name: string;
-	readonly prefix: string;
-	readonly lastFour: string;
+export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models"> {
 	readonly state: "active" | "revoked" | "expired";
-	readonly capNanoUsd: NanoUsd | null;
-	readonly spentNanoUsd: NanoUsd;
 	/** By running requests, as of the last flush. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
-	readonly expiresAtMs: number | null;
-	readonly requestsPerMinute: number | null;
-	readonly concurrencyMax: number | null;
-	readonly replacedBy: string | null;
-	readonly lastUsedAtMs: number | null;
-	readonly createdAtMs: number;
-	readonly revokedAtMs: number | null;
 }
 
 export interface Held {

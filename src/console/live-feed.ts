@@ -12,8 +12,8 @@ export interface LiveTopic {
 }
 
 /**
- * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent
- * when it changed. Plain streams of our own: one that a page leaves must end without a trace.
+ * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent to
+ * each page that does not have it. Plain streams of our own: one that a page leaves must end without a trace.
  */
 export interface LiveFeed {
 	/** Fault overloaded if too many pages are open. */
@@ -34,19 +34,17 @@ interface Stream {
 	readonly userId: string;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
-	send(text: string): void;
+	/** The last event of each topic. Kept by stream: a page that came later may have been told something else. */
+	readonly sent: Map<string, string>;
+	/** False if the page does not read: then it misses this one. */
+	send(text: string): boolean;
 	end(): void;
-}
-
-interface Watched {
-	readonly topic: LiveTopic;
-	last: string;
 }
 
 export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
 	const { clock, log } = deps;
 	const streams = new Set<Stream>();
-	const watched = new Map<string, Watched>();
+	const watched = new Map<string, LiveTopic>();
 	let cancelTick: (() => void) | undefined;
 	let stopped = false;
 	let commentedMs = 0;
@@ -62,36 +60,31 @@ export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
 			commentedMs = nowMs;
 			for (const stream of streams) stream.send(": \n\n");
 		}
-		for (const [name, entry] of watched) {
+		for (const [name, topic] of watched) {
 			const readers = [...streams].filter((stream) => stream.topics.has(name));
 			if (readers.length === 0) watched.delete(name);
-			else await refresh(entry, readers);
+			else await refresh(topic, readers);
 		}
 		cancelTick = undefined;
 		wake();
 	}
 
-	async function refresh(entry: Watched, readers: readonly Stream[]): Promise<void> {
+	async function refresh(topic: LiveTopic, readers: readonly Stream[]): Promise<void> {
 		try {
-			const text = eventText(entry.topic.event, await entry.topic.read());
-			if (text === entry.last) return;
-			entry.last = text;
-			for (const stream of readers) stream.send(text);
+			const text = eventText(topic.event, await topic.read());
+			for (const stream of readers) {
+				if (stream.sent.get(topic.name) !== text && stream.send(text)) stream.sent.set(topic.name, text);
+			}
 		} catch (error) {
-			log.debug("a live reading failed", { topic: entry.topic.name, error });
+			log.debug("a live reading failed", { topic: topic.name, error });
 		}
 	}
 
 	/** The present state, at once. */
 	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
 		for (const topic of topics) {
-			try {
-				const text = eventText(topic.event, await topic.read());
-				if (!watched.has(topic.name)) watched.set(topic.name, { topic, last: text });
-				stream.send(text);
-			} catch (error) {
-				log.debug("a live reading failed", { topic: topic.name, error });
-			}
+			watched.set(topic.name, topic);
+			await refresh(topic, [stream]);
 		}
 	}
 
@@ -109,9 +102,12 @@ export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
 							userId,
 							topics: new Set(topics.map((topic) => topic.name)),
 							sinceMs: clock.monotonicMs(),
+							sent: new Map(),
 							send(text) {
 								// A page that does not read misses states, never the newest one for long.
-								if (streams.has(stream) && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text));
+								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
+								controller.enqueue(encoder.encode(text));
+								return true;
 							},
 							end() {
 								if (streams.delete(stream)) controller.close();

@@ -1,6 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Hot } from "../db/hot.ts";
+import { countWithin } from "./rate-counter.ts";
 
 export type Role = "owner" | "member";
 
@@ -21,6 +22,10 @@ export interface InvitationView {
 
 const INVITATION_DAYS = 7;
 const INVITATIONS_MAX = 50;
+/** Mails that invite, a day: to one address from all accounts together, and from one account to whomever. */
+const MAILS_TO_ADDRESS_MAX = 5;
+const MAILS_OF_ACCOUNT_MAX = 50;
+const DAY_MS = 24 * 3600_000;
 
 export async function listMembers(hot: Hot, accountId: string): Promise<MemberView[]> {
 	const rows = await hot<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
@@ -42,7 +47,10 @@ export async function listInvitations(hot: Hot, accountId: string): Promise<Invi
 	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
 }
 
-/** The token is in the mail alone; inviting an address again replaces its invitation. Faults: invalid_request, conflict. */
+/**
+ * The token is in the mail alone; inviting an address again replaces its invitation. Faults: invalid_request, conflict, and
+ * rate_limit_exceeded, since each is a mail to somebody who did not ask for it.
+ */
 export async function invite(
 	hot: Hot,
 	accountId: string,
@@ -51,6 +59,7 @@ export async function invite(
 	const email = invitation.email.trim().toLowerCase();
 	if (!/^[^\s@]+@[^\s@]+$/.test(email))
 		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	await countMail(hot, accountId, email);
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 	const id = newId("inv");
 	await hot`delete from invitation where expires_at < clock_timestamp()`;
@@ -67,6 +76,21 @@ export async function invite(
 	if (row === undefined)
 		throw new Fault("conflict", "This person is a member already, or too many invitations are open.");
 	return { id, token, email };
+}
+
+/** The account first: one that has used up its own does not use up what others may send to the address. */
+async function countMail(hot: Hot, accountId: string, email: string): Promise<void> {
+	const refuse = (message: string, endsInMs: number) =>
+		new Fault("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
+	const ofAccount = await countWithin(hot, "invitations of", accountId, DAY_MS);
+	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
+		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
+	const toAddress = await countWithin(hot, "invitations to", email, DAY_MS);
+	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
+		throw refuse(
+			"This address was sent as many invitations as it can get in a day. Try again tomorrow.",
+			toAddress.endsInMs,
+		);
 }
 
 /** Fault not_found. */

@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
-import { confirmTransfer } from "../billing/top-up-checks.ts";
+import { confirmTransfer, rejectTransfer } from "../billing/top-up-checks.ts";
 import type { TopUpState } from "../billing/top-ups.ts";
-import { getTopUp, rejectTopUp } from "../billing/top-ups.ts";
+import { getTopUp } from "../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../keys/account-admin.ts";
 import { nanoUsd } from "../money/nano-usd.ts";
 import { audit, listAudit } from "../ops/audit.ts";
@@ -14,7 +14,7 @@ import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "./page-query.ts";
-import { listReconciliations, runReconciliation } from "./reconciliation.ts";
+import { checkBooks, listReconciliations } from "./reconciliation.ts";
 
 const pageQuery = t.Object({ ...PAGE_QUERY, q: t.Optional(t.String({ maxLength: 200 })) });
 const REASON_BODY = t.Object({ reason: REASON });
@@ -154,12 +154,9 @@ function topUpRoutes(parts: ConsoleParts) {
 			"/top-ups/:id/reject",
 			async ({ request, params, body }) => {
 				const { userId } = visits.operator(request);
-				const before = await getTopUp(hot, params.id);
-				if (before.method === "card")
-					throw new Fault("conflict", "A card payment is decided by the payment service alone.");
-				await rejectTopUp(hot, params.id, userId);
-				await act(request, "topup.reject", before.id, before.accountId, { reason: body.reason });
-				return { topUp: topUpView(await getTopUp(hot, params.id)) };
+				const ip = visits.of(request).connection.address;
+				const rejection = { topUpId: params.id, operatorId: userId, reason: body.reason, ip };
+				return { topUp: topUpView(await rejectTransfer(hot, rejection)) };
 			},
 			{ body: REASON_BODY },
 		);
@@ -189,7 +186,7 @@ function serviceRoutes(parts: ConsoleParts) {
 			"/reconciliation",
 			async ({ request }) => {
 				const { userId } = visits.operator(request);
-				const run = await runReconciliation(parts, userId);
+				const run = await checkBooks(parts, visits.of(request).connection, userId);
 				await act(request, "ledger.reconcile", run.id, null, { ok: run.ok });
 				return run;
 			},

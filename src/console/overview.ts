@@ -3,8 +3,8 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BalanceView } from "./credit.ts";
 import { balanceOf } from "./credit.ts";
-import type { RequestRow } from "./request-log.ts";
-import { requestPage } from "./request-log.ts";
+import type { LogRow } from "./log-page.ts";
+import { logPage } from "./log-page.ts";
 import type { UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
@@ -24,7 +24,7 @@ export interface OverviewPulse {
 	readonly monthSpentNanoUsd: NanoUsd;
 	readonly todaySpentNanoUsd: NanoUsd;
 	readonly pendingTopUps: number;
-	readonly newest: RequestRow[];
+	readonly newest: LogRow[];
 }
 
 export interface Overview extends OverviewPulse {
@@ -56,7 +56,7 @@ interface PulseRow {
 export async function overviewPulse(hot: Hot, accountId: string): Promise<OverviewPulse> {
 	const [balance, newest, [row]] = await Promise.all([
 		balanceOf(hot, accountId),
-		requestPage(hot, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
+		logPage(hot, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
 		hot<PulseRow>`
 			select a.signed_in_at is not null as signed_in, a.topped_up,
 				exists (select 1 from api_key k where k.account_id = a.id) as key_made,

@@ -1,22 +1,17 @@
 import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Log } from "../base/log.ts";
 import type { Hot } from "../db/hot.ts";
-import { createHot } from "../db/hot.ts";
+import type { Connection } from "../gateway/exchange.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
 import type { Check } from "../ledger/reconcile.ts";
-import { reconcile } from "../ledger/reconcile.ts";
-
-export interface ReconciliationRun {
-	readonly id: string;
-	readonly atMs: number;
-	readonly ok: boolean;
-	readonly by: string;
-	readonly checks: readonly Check[];
-}
+import type { BooksHistory, BooksRun, Reconciler } from "../ledger/reconciler.ts";
 
 const RUNS_SHOWN = 20;
-/** It reads everything; the server itself ends a statement after half a minute. */
-const DEADLINE_MS = 60_000;
+/** Longest that somebody waits in front of the page; the check itself goes on. */
+const WAIT_S = 60;
+const SILENCE_S = WAIT_S + 10;
 
 interface Row {
 	id: string;
@@ -26,34 +21,45 @@ interface Row {
 	checks: readonly Check[];
 }
 
-/** Checks the books and writes down what was found. */
-export async function runReconciliation(
-	deps: { hot: Hot; clock: Clock; log: Log; databaseUrl: string },
-	by: string,
-): Promise<ReconciliationRun> {
-	const own = createHot(deps, {
-		url: deps.databaseUrl,
-		connectionsMax: 1,
-		statementDeadlineMs: DEADLINE_MS,
-		applicationName: "tollgate reconciliation",
-	});
+/** The checks of the books by all instances, as rows. */
+export function createBooksHistory(hot: Hot): BooksHistory {
+	return {
+		async add({ ok, checks }, by) {
+			const [row] = await hot<Row>`
+				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
+				returning id, at, ok, by, checks`;
+			if (row === undefined) throw new Error("an inserted row is returned");
+			return runOf(row);
+		},
+		async newest(withinMs) {
+			const [row] = await hot<Row>`
+				select id, at, ok, by, checks from reconciliation_run
+				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) order by id desc limit 1`;
+			return row === undefined ? undefined : runOf(row);
+		},
+	};
+}
+
+/** Checks the books because somebody asks. Fault service_unavailable if it takes long: the result comes into the list. */
+export async function checkBooks(
+	{ books, clock }: { books: Pick<Reconciler, "run">; clock: Clock },
+	connection: Connection,
+	userId: string,
+): Promise<BooksRun> {
+	const late = () =>
+		new Fault("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
+			retryAfterS: WAIT_S,
+		});
+	connection.setIdleTimeout(SILENCE_S);
 	try {
-		const { ok, checks } = await reconcile(own);
-		if (!ok) deps.log.error("the books do not add up", { checks: checks.filter((check) => !check.ok) });
-		const [row] = await deps.hot<Row>`
-			insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
-			returning id, at, ok, by, checks`;
-		if (row === undefined) throw new Error("an inserted row is returned");
-		return runOf(row);
+		return await withDeadline(clock, books.run(userId), WAIT_S * 1000, late);
 	} finally {
-		await own.end();
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}
 }
 
 /** Newest first. */
-export async function listReconciliations(
-	hot: Hot,
-): Promise<{ runs: ReconciliationRun[]; greenSinceMs: number | null }> {
+export async function listReconciliations(hot: Hot): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
 	const rows =
 		await hot<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
 	return { runs: rows.map(runOf), greenSinceMs: await greenSince(hot) };
@@ -75,6 +81,6 @@ async function greenSince(hot: Hot): Promise<number | null> {
 	return row?.since?.getTime() ?? null;
 }
 
-function runOf(row: Row): ReconciliationRun {
+function runOf(row: Row): BooksRun {
 	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
 }

@@ -1,8 +1,8 @@
-import { Fault } from "../base/fault.ts";
 import { uuidOfId } from "../base/id.ts";
 import type { Hot } from "../db/hot.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { LogPlace } from "./log-place.ts";
 import type { StatusClass } from "./usage-query.ts";
 import { HOUR_MS } from "./usage-query.ts";
 
@@ -82,19 +82,15 @@ interface Span {
 }
 
 /**
- * Newest first. `after` is the place `micros.uuid` of the last row of the page before. Rows of a rare model or ending
- * are found through the sums by hour, so that a page reads only hours in which there are some.
+ * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page reads only hours in which there are some.
  */
 export async function requestPage(
 	hot: Hot,
 	accountId: string,
 	filter: RequestFilter,
-	page: { asked: number; after: string | null },
-): Promise<{ row: RequestRow; cursor: string }[]> {
-	const [, micros = null, uuid = null] =
-		page.after === null ? [] : (/^(\d{1,18})\.([0-9a-f-]{36})$/.exec(page.after) ?? []);
-	if (page.after !== null && micros === null)
-		throw new Fault("invalid_request", "That is no page.", { param: "after" });
+	page: { asked: number; after: LogPlace | null },
+): Promise<{ row: RequestRow; place: LogPlace }[]> {
+	const { micros = null, uuid = null } = page.after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
 	const narrow = filter.model !== null || filter.status !== null;
@@ -114,7 +110,7 @@ export async function requestPage(
 				order by u.admitted_at desc, u.request_id desc limit ${page.asked}
 			) e join api_key k on k.id = e.key_id
 		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
-	return rows.map((row) => ({ row: requestRow(row), cursor: `${row.admitted_micros}.${row.request_id}` }));
+	return rows.map((row) => ({ row: requestRow(row), place: { micros: row.admitted_micros, uuid: row.request_id } }));
 }
 
 /**
@@ -149,8 +145,8 @@ async function spansWithRows(
 	return spans.filter(({ a, b }) => a < b);
 }
 
-/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. Fault not_found. */
-export async function findRequest(hot: Hot, accountId: string, id: string): Promise<UsageRow> {
+/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. */
+export async function findRequest(hot: Hot, accountId: string, id: string): Promise<UsageRow | undefined> {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	const [row] =
 		uuid === undefined
@@ -160,7 +156,6 @@ export async function findRequest(hot: Hot, accountId: string, id: string): Prom
 					k.name as key_name, k.last_four
 				from usage_event e join api_key k on k.id = e.key_id
 				where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
-	if (row === undefined) throw new Fault("not_found", "There is no such request, or it is still running.");
 	return row;
 }
 

@@ -1,14 +1,16 @@
-import { sql } from "drizzle-orm";
-import type { Transactional } from "../db/database.ts";
+import type { Hot } from "../db/hot.ts";
 
-/** Adds what was settled since the last time to the sums by hour. Gives the number of rows; null if another instance is at it. */
-export async function foldUsage(tx: Transactional): Promise<number | null> {
-	const [row] = (await tx.execute(sql`select usage_fold() as rows`)) as unknown as { rows: string | null }[];
+/**
+ * Adds what was settled since the last time to the sums by hour. Gives the number of rows; null if another instance is
+ * at it. The first time it reads every row there is, so `hot` needs time.
+ */
+export async function foldUsage(hot: Hot): Promise<number | null> {
+	const [row] = await hot<{ rows: string | null }>`select usage_fold() as rows`;
 	return row === undefined || row.rows === null ? null : Number(row.rows);
 }
 
 /** Throws the sums away and makes them anew from all usage rows. */
-export async function rebuildUsage(tx: Transactional): Promise<number | null> {
-	await tx.execute(sql`update usage_cursor set horizon = null`);
-	return foldUsage(tx);
+export async function rebuildUsage(hot: Hot): Promise<number | null> {
+	await hot`update usage_cursor set horizon = null`;
+	return foldUsage(hot);
 }

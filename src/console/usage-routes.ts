@@ -2,11 +2,11 @@ import { Elysia, t } from "elysia";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { csvResponse } from "./csv.ts";
+import { logCsv } from "./log-csv.ts";
+import type { LogFilter, LogRow, LogStatus } from "./log-page.ts";
+import { logDetail, logPage } from "./log-page.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf } from "./page-query.ts";
-import { requestDetail } from "./request-detail.ts";
-import type { RequestFilter, RequestRow } from "./request-log.ts";
-import { findRequest, requestPage } from "./request-log.ts";
-import type { UsageFilter, UsageSeries } from "./usage-query.ts";
+import type { StatusClass, UsageFilter, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -16,33 +16,35 @@ const FILTER = {
 	to: moment,
 	model: t.Optional(t.String({ maxLength: 200 })),
 	key: t.Optional(t.String({ maxLength: 64 })),
-	status: t.Optional(t.Union([t.Literal("ok"), t.Literal("failed"), t.Literal("left")])),
 };
+const STATUSES = [t.Literal("ok"), t.Literal("failed"), t.Literal("left")] as const;
 const usageQuery = t.Object({
 	...ACCOUNT_QUERY,
 	...FILTER,
+	status: t.Optional(t.Union([...STATUSES])),
 	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day")])),
 	group: t.Optional(t.Union([t.Literal("model"), t.Literal("key"), t.Literal("status")])),
 });
-const logQuery = t.Object({ ...PAGE_QUERY, ...FILTER });
+const logQuery = t.Object({
+	...PAGE_QUERY,
+	...FILTER,
+	status: t.Optional(t.Union([...STATUSES, t.Literal("refused")])),
+});
 
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
-const CSV_PAGE_ROWS = 2_000;
-const CSV_ROWS_MAX = 1_000_000;
 
 interface FilterQuery {
 	from?: number;
 	to?: number;
 	model?: string;
 	key?: string;
-	status?: "ok" | "failed" | "left";
 }
 
 /** Usage over time, and the log of requests. */
 export function usageRoutes(parts: ConsoleParts) {
 	const { hot, visits, clock } = parts;
 	const filterOf = (
-		query: FilterQuery & { bucket?: "hour" | "day"; group?: "model" | "key" | "status" },
+		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: "model" | "key" | "status" },
 	): UsageFilter => {
 		const toMs = query.to ?? clock.wallMs();
 		return {
@@ -73,10 +75,10 @@ export function usageRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/requests",
-			async ({ request, query }): Promise<{ items: RequestRow[]; next: string | null }> => {
+			async ({ request, query }): Promise<{ items: LogRow[]; next: string | null }> => {
 				const { accountId } = visits.account(request);
 				const { shown, asked, after } = pageOf(query);
-				const rows = await requestPage(hot, accountId, logFilter(query), { asked, after });
+				const rows = await logPage(hot, accountId, logFilter(query), { asked, after });
 				const items = rows.slice(0, shown);
 				return {
 					items: items.map(({ row }) => row),
@@ -89,7 +91,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			"/requests.csv",
 			({ request, query }) => {
 				const { accountId } = visits.account(request);
-				return requestsCsv(parts, accountId, logFilter(query));
+				return logCsv(hot, accountId, logFilter(query));
 			},
 			{ query: logQuery },
 		)
@@ -97,13 +99,13 @@ export function usageRoutes(parts: ConsoleParts) {
 			"/requests/:id",
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
-				return requestDetail(hot, await findRequest(hot, accountId, params.id));
+				return logDetail(hot, accountId, params.id);
 			},
 			{ query: t.Object(ACCOUNT_QUERY) },
 		);
 }
 
-function logFilter(query: FilterQuery): RequestFilter {
+function logFilter(query: FilterQuery & { status?: LogStatus }): LogFilter {
 	return {
 		fromMs: query.from ?? null,
 		toMs: query.to ?? null,
@@ -133,41 +135,4 @@ function usageCsv(series: UsageSeries): Response {
 			]);
 		},
 	);
-}
-
-const LOG_HEAD =
-	"time,request_id,model,key_id,key_name,endpoint,streamed,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,cost_usd,duration_ms,first_token_ms,status,ending,basis".split(
-		",",
-	);
-
-function requestsCsv(parts: ConsoleParts, accountId: string, filter: RequestFilter): Response {
-	let after: string | null = null;
-	let left = CSV_ROWS_MAX;
-	let ended = false;
-	return csvResponse("requests.csv", LOG_HEAD, async () => {
-		if (ended) return undefined;
-		const rows = await requestPage(parts.hot, accountId, filter, { asked: Math.min(CSV_PAGE_ROWS, left), after });
-		left -= rows.length;
-		after = rows.at(-1)?.cursor ?? null;
-		ended = rows.length < CSV_PAGE_ROWS || left <= 0;
-		return rows.map(({ row }) => [
-			new Date(row.atMs).toISOString(),
-			row.id,
-			row.model,
-			row.keyId,
-			row.keyName,
-			row.endpoint,
-			row.streamed,
-			row.promptTokens,
-			row.cachedTokens,
-			row.completionTokens,
-			row.reasoningTokens,
-			formatUsd(row.costNanoUsd),
-			row.durationMs,
-			row.firstTokenMs,
-			row.status,
-			row.ending,
-			row.basis,
-		]);
-	});
 }

@@ -1,19 +1,17 @@
-import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
-import { drizzle } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Hot } from "./hot.ts";
 import { createHot, reconnectDelayS } from "./hot.ts";
-
-export type Transactional = PostgresJsDatabase<Record<string, never>> & { $client: postgres.Sql };
+import type { Transactional } from "./transactional.ts";
+import { createTransactional } from "./transactional.ts";
 
 /** Three clients of one database: they must not share connections (see `hot.ts`). */
 export interface Database {
 	readonly url: string;
 	/** Single repeatable statements with a deadline. */
 	readonly hot: Hot;
-	/** Drizzle's own client, for transactions and the console. Never used on the way of a request. */
+	/** Drizzle's own client, for transactions and the console, with deadlines too. Never used on the way of a request. */
 	readonly tx: Transactional;
 	/**
 	 * Hears NOTIFY on `channel`. `onListen` runs on the first subscription and after each reconnect: what was
@@ -28,9 +26,11 @@ export interface DatabaseOptions {
 	applicationName: string;
 	hotConnectionsMax?: number;
 	statementDeadlineMs?: number;
+	/** Of a statement of `tx`; a whole transaction may take three times as long. */
+	txDeadlineMs?: number;
 }
 
-const TX_CONNECTIONS_MAX = 4;
+const TX_DEADLINE_MS = 10_000;
 
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions): Database {
 	const { url, applicationName } = options;
@@ -40,30 +40,32 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 		connectionsMax: options.hotConnectionsMax ?? 4,
 		statementDeadlineMs: options.statementDeadlineMs ?? 5_000,
 	});
-	// Types of arrays are not fetched: see `hot.ts`.
-	const common = { connect_timeout: 5, backoff: reconnectDelayS, fetch_types: false, onnotice: () => {} };
-	const txClient = postgres(url, {
-		...common,
-		max: TX_CONNECTIONS_MAX,
-		idle_timeout: 60,
-		connection: { application_name: `${applicationName} tx`, idle_in_transaction_session_timeout: 30_000 },
+	const txDeadlineMs = options.txDeadlineMs ?? TX_DEADLINE_MS;
+	const transactional = createTransactional(deps, {
+		url,
+		applicationName: `${applicationName} tx`,
+		statementDeadlineMs: txDeadlineMs,
+		transactionDeadlineMs: 3 * txDeadlineMs,
 	});
 	const listenClient = postgres(url, {
-		...common,
+		connect_timeout: 5,
+		backoff: reconnectDelayS,
+		// Types of arrays are not fetched: see `hot.ts`.
+		fetch_types: false,
+		onnotice: () => {},
 		max: 1,
 		connection: { application_name: `${applicationName} listen` },
 	});
-	const tx = drizzle(txClient) as Transactional;
 
 	return {
 		url,
 		hot,
-		tx,
+		tx: transactional.tx,
 		async listen(channel, onNotify, onListen) {
 			await listenClient.listen(channel, onNotify, onListen);
 		},
 		async end() {
-			await Promise.all([hot.end(), txClient.end({ timeout: 1 }), listenClient.end({ timeout: 1 })]);
+			await Promise.all([hot.end(), transactional.end(), listenClient.end({ timeout: 1 })]);
 		},
 	};
 }

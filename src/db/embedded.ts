@@ -38,6 +38,8 @@ export interface EmbeddedOptions {
 const DATABASE = "tollgate";
 const STOP_DEADLINE_MS = 30_000;
 const LOCK_DEADLINE_MS = START_DEADLINE_MS + STOP_DEADLINE_MS;
+/** Longest that `stop` takes: its turn, a start under way, and the shutdown, whose last checkpoint can be large. */
+export const EMBEDDED_STOP_MS_MAX = LOCK_DEADLINE_MS + START_DEADLINE_MS + STOP_DEADLINE_MS;
 const POLL_MS = 25;
 
 /**

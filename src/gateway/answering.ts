@@ -2,8 +2,9 @@ import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { ChatDeps } from "./chat.ts";
-import { errorResponse, faultOf } from "./error-body.ts";
+import { faultOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
+import { refusal } from "./refusal.ts";
 
 /** A request from its first moment on. */
 export interface Begun {
@@ -15,6 +16,9 @@ export interface Begun {
 	readonly startedMs: number;
 	readonly createdS: number;
 	readonly key: KeyEntry;
+	/** The model as asked for, and whether it was admitted: for the record of a refusal. Filled in by `work`. */
+	asked: string | undefined;
+	admitted: boolean;
 }
 
 /**
@@ -29,18 +33,17 @@ export async function answering(
 ): Promise<Response> {
 	const { uuid, requestId, hex } = newRequestId();
 	const startedMs = deps.clock.monotonicMs();
+	let begun: Begun | undefined;
 	try {
 		const known = deps.authenticate(connection);
 		const key = known instanceof Promise ? await known : known;
 		const createdS = Math.floor(deps.clock.wallMs() / 1000);
-		return await work({ uuid, requestId, hex, startedMs, createdS, key });
+		begun = { uuid, requestId, hex, startedMs, createdS, key, asked: undefined, admitted: false };
+		return await work(begun);
 	} catch (error) {
 		const fault = withPromptField(faultOf(error), promptField);
-		deps.stats.refuse(fault.code);
-		if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
-		else if (fault.private !== undefined)
-			deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
-		return errorResponse(fault, requestId);
+		const unknown = { uuid, requestId, key: undefined, asked: undefined, admitted: false };
+		return refusal(deps, connection, begun ?? unknown, fault, error);
 	}
 }
 

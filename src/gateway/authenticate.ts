@@ -10,6 +10,9 @@ import type { Connection } from "./exchange.ts";
 /** Who asks. A promise only for a key that this instance has not seen yet. */
 export type Authenticate = (connection: Connection) => KeyEntry | Promise<KeyEntry>;
 
+/** Whose key a request carries, whatever may be done with it; undefined if this instance knows of none. Counts nothing. */
+export type KeyOf = (connection: Connection) => KeyEntry | undefined;
+
 /**
  * Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. A key
  * that is not in force is turned away before its body is read; what admits the request looks again.
@@ -42,5 +45,21 @@ export function createAuthenticate(
 		return entry === undefined
 			? keyring.load(found).then((loaded) => known(loaded, connection))
 			: known(entry, connection);
+	};
+}
+
+export function createKeyOf(
+	deps: { keyring: Pick<Keyring, "peek">; digest: Digest },
+	options: { serviceName: string },
+): KeyOf {
+	return ({ request }) => {
+		let digest: string;
+		try {
+			digest = deps.digest(bearerSecret(request.headers, options.serviceName));
+		} catch {
+			return undefined;
+		}
+		const entry = deps.keyring.peek(digest);
+		return entry === "unknown" ? undefined : entry;
 	};
 }

@@ -1,22 +1,26 @@
+import type { Admitted } from "../admission/admission.ts";
 import { newRequestId } from "../admission/admission.ts";
 import { NO_QUANTITIES } from "../admission/price.ts";
 import { measureChat, promptTokensMax } from "../admission/prompt-bound.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { Authenticate } from "./authenticate.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { Authenticate, KeyOf } from "./authenticate.ts";
 import { readJsonObject } from "./body.ts";
 import { billOf, FREE_BILL, outcomeOf, sizeOf } from "./chat-bill.ts";
 import { callOf } from "./chat-call.ts";
 import { modelOf, readChatRequest } from "./chat-request.ts";
 import { endingOf, streamChat } from "./chat-stream.ts";
-import { errorResponse, faultOf, statusOf } from "./error-body.ts";
+import { faultOf, statusOf } from "./error-body.ts";
 import type { Connection, Exchange, ExchangeDeps } from "./exchange.ts";
 import { IDLE_TIMEOUT_S } from "./exchange.ts";
 import { answerHeaders } from "./headers.ts";
 import { modelFor } from "./model-for.ts";
+import { refusal } from "./refusal.ts";
 import { usageRecord } from "./usage-record.ts";
 
 export interface ChatDeps extends ExchangeDeps {
 	readonly authenticate: Authenticate;
+	readonly keyOf: KeyOf;
 	readonly catalog: Pick<Catalog, "current">;
 }
 
@@ -27,11 +31,15 @@ export interface ChatDeps extends ExchangeDeps {
 export async function chat(deps: ChatDeps, connection: Connection): Promise<Response> {
 	const { uuid, requestId, hex } = newRequestId();
 	const startedMs = deps.clock.monotonicMs();
+	let key: KeyEntry | undefined;
+	let asked: string | undefined;
+	let admitted: Admitted | undefined;
 	try {
 		const known = deps.authenticate(connection);
-		const key = known instanceof Promise ? await known : known;
+		key = known instanceof Promise ? await known : known;
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax, deps.clock);
-		const model = modelFor(deps.catalog.current(), modelOf(body), "chat");
+		asked = modelOf(body);
+		const model = modelFor(deps.catalog.current(), asked, "chat");
 		const ask = readChatRequest(body, model);
 		const measure = measureChat(ask.messages, ask.rendered);
 		const most = {
@@ -49,7 +57,7 @@ export async function chat(deps: ChatDeps, connection: Connection): Promise<Resp
 			most,
 			choices: ask.choices,
 		});
-		const admitted = decision instanceof Promise ? await decision : decision;
+		admitted = decision instanceof Promise ? await decision : decision;
 		const createdS = Math.floor(deps.clock.wallMs() / 1000);
 		const exchange: Exchange = {
 			connection,
@@ -64,12 +72,8 @@ export async function chat(deps: ChatDeps, connection: Connection): Promise<Resp
 		};
 		return ask.stream ? await streamChat(deps, exchange) : await answerChat(deps, exchange);
 	} catch (error) {
-		const fault = faultOf(error);
-		deps.stats.refuse(fault.code);
-		if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
-		else if (fault.private !== undefined)
-			deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
-		return errorResponse(fault, requestId);
+		const attempt = { uuid, requestId, key, asked, admitted: admitted !== undefined };
+		return refusal(deps, connection, attempt, faultOf(error), error);
 	}
 }
 

@@ -30,9 +30,11 @@ interface CompletionExchange extends StreamedExchange {
 
 /** POST /v1/completions: authenticate → read → admit → send → relay → settle. */
 export function completions(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async ({ uuid, requestId, hex, startedMs, createdS, key }) => {
+	return answering(deps, connection, "prompt", async (begun) => {
+		const { uuid, requestId, hex, startedMs, createdS, key } = begun;
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
-		const model = modelFor(deps.catalog.current(), modelOf(body), "completions");
+		begun.asked = modelOf(body);
+		const model = modelFor(deps.catalog.current(), begun.asked, "completions");
 		const ask = readCompletionRequest(body, model);
 		const choices = ask.shape.prompts * ask.shape.n;
 		const most = {
@@ -44,6 +46,7 @@ export function completions(deps: ChatDeps, connection: Connection): Promise<Res
 		const endpoint = "completions";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: ask.stream, most, choices });
 		const admitted = decision instanceof Promise ? await decision : decision;
+		begun.admitted = true;
 		const answerId = `cmpl-${hex}`;
 		const exchange = { connection, requestId, answerId, startedMs, createdS, model, ask, admitted };
 		return ask.stream ? streamCompletion(deps, exchange) : answerCompletion(deps, exchange);

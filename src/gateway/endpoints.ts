@@ -15,12 +15,13 @@ import { images } from "./images.ts";
 import { keyAnswer } from "./key-lookup.ts";
 import { openapiDocument } from "./openapi.ts";
 import { rerank } from "./rerank.ts";
-import { statusAnswer, statusResponse } from "./status.ts";
+import type { Status } from "./status.ts";
 import { transcriptions } from "./transcriptions.ts";
 import { usageAnswer } from "./usage-lookup.ts";
 
 export interface EndpointDeps extends ChatDeps {
 	readonly hot: Hot;
+	readonly status: Pick<Status, "respond">;
 	connectionOf(request: Request): Connection;
 }
 
@@ -70,10 +71,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 
 	const document = JSON.stringify(openapiDocument());
 	return app
-		.get("/status", ({ request }) => {
-			const answer = statusAnswer(deps.catalog.current(), deps.upstreams.connected, deps.clock.wallMs());
-			return statusResponse(answer, request.headers.get("accept"), newRequestId().requestId);
-		})
+		.get("/status", ({ request }) => deps.status.respond(request))
 		.get("/openapi.json", () => {
 			const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" };
 			return new Response(document, { headers: { ...headers, "x-request-id": newRequestId().requestId } });

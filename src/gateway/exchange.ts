@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
+import type { Refusals } from "../ops/refusals.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import type { ChatRequest } from "./chat-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -33,6 +34,8 @@ export interface ExchangeDeps {
 	readonly log: Log;
 	/** Counts what was refused before it was admitted. */
 	readonly stats: { refuse(code: string): void };
+	/** For the owner of the key to read. */
+	readonly refusals: Pick<Refusals, "record">;
 	limits(): ServiceLimits;
 }
 

@@ -1,6 +1,7 @@
 import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
 import { checkKey } from "../keys/access.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
 import { readBytes } from "./bytes-body.ts";
 import type { ChatDeps } from "./chat.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
@@ -36,17 +37,21 @@ async function once(
 ): Promise<Response> {
 	const { request } = connection;
 	let claim: Claim;
+	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
 	try {
 		if (!KEY.test(header))
 			throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 		const known = deps.authenticate(connection);
-		const key = known instanceof Promise ? await known : known;
+		key = known instanceof Promise ? await known : known;
 		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock);
-		checkKey(key, deps.clock.wallMs());
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		claim = store.claim(key.accountId, `${key.id} ${header}`, fingerprintOf(request, body));
-		if (claim.state === "stored") return replayOf(claim.answer);
+		if (claim.state === "stored") {
+			// A replay passes no admission, which looks at the key again after the body was read: this is its place.
+			checkKey(key, deps.clock.wallMs());
+			return replayOf(claim.answer);
+		}
 		if (claim.state === "mismatch")
 			throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another request.");
 		if (claim.state === "running") {
@@ -62,7 +67,7 @@ async function once(
 	request.signal.addEventListener("abort", () => release(), { once: true });
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
-		const response = await handler(deps, { ...connection, request: copy });
+		const response = await handler({ ...deps, authenticate: () => key }, { ...connection, request: copy });
 		return await recorded(response, claim);
 	} catch (error) {
 		claim.release();

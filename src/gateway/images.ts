@@ -18,10 +18,12 @@ import { unitBill } from "./unit-bill.ts";
 
 /** POST /v1/images/generations: authenticate → read → admit → send → settle. */
 export function images(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async ({ uuid, requestId, startedMs, createdS, key }) => {
+	return answering(deps, connection, "prompt", async (begun) => {
+		const { uuid, requestId, startedMs, createdS, key } = begun;
 		assertKind(deps.catalog.current(), "image");
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
-		const model = modelOfKind(deps.catalog.current(), modelOf(body), "image");
+		begun.asked = modelOf(body);
+		const model = modelOfKind(deps.catalog.current(), begun.asked, "image");
 		const ask = readImageRequest(body, model);
 		// Where output is priced in tokens too, an image has at most a context's worth of them.
 		const completion = model.rateCard.output > 0 ? ask.n * model.contextLength : 0;
@@ -29,6 +31,7 @@ export function images(deps: ChatDeps, connection: Connection): Promise<Response
 		const endpoint = "image";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
+		begun.admitted = true;
 		const { reply, bill } = await meteredCall(
 			deps,
 			{ connection, startedMs, model, admitted },

@@ -180,12 +180,39 @@ const RequestUsage = exact({
 });
 
 const Connected = oneOf("connected", "unavailable");
+const Day = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "A day in UTC." });
+const track = {
+	uptime_percent: orNull(
+		Type.Number({
+			minimum: 0,
+			maximum: 100,
+			description: "Share of the observed minutes in which it was not down, rounded down; null if there are none.",
+		}),
+	),
+	days: Type.Array(exact({ date: Day, operational_minutes: Count, degraded_minutes: Count, down_minutes: Count }), {
+		description: "Oldest first. Minutes that nobody observed are in none of the counts; days without any are left out.",
+	}),
+};
+const History = exact({
+	as_of: orNull(
+		Type.String({ format: "date-time", description: "When it was last read; null before the first time." }),
+	),
+	from: Day,
+	to: Day,
+	service: exact(track),
+	services: Type.Object(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Type.Optional(exact(track))])), {
+		additionalProperties: false,
+		description: "Those that have a model.",
+	}),
+	models: Type.Array(exact({ id: Type.String(), ...track })),
+});
 const Status = exact({
 	object: Type.Literal("status"),
 	status: oneOf("operational", "degraded", "unavailable"),
 	checked_at: Type.String({ format: "date-time" }),
 	services: exact(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Connected]))),
 	models: Type.Array(exact({ id: Type.String(), name: Type.String(), kind: Type.String(), status: Connected })),
+	history: History,
 });
 
 const ErrorAnswer = exact({

@@ -175,7 +175,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/v1/batches": { get: UNAVAILABLE, post: UNAVAILABLE },
 	"/status": {
 		get: {
-			summary: "Whether each model and each service is connected. Needs no key.",
+			summary: "Whether each model and each service is connected, and how they did in the last 90 days. Needs no key.",
 			security: [],
 			responses: { "200": { description: "The answer.", content: { ...json("Status"), ...text("text/html") } } },
 		},

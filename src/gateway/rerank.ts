@@ -17,16 +17,19 @@ import { unitBill } from "./unit-bill.ts";
  * at once: `meta.billed_units` for readers of the one, `usage` for readers of the other.
  */
 export function rerank(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "documents", async ({ uuid, requestId, hex, startedMs, key }) => {
+	return answering(deps, connection, "documents", async (begun) => {
+		const { uuid, requestId, hex, startedMs, key } = begun;
 		assertKind(deps.catalog.current(), "rerank");
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
-		const model = modelOfKind(deps.catalog.current(), modelOf(body), "rerank");
+		begun.asked = modelOf(body);
+		const model = modelOfKind(deps.catalog.current(), begun.asked, "rerank");
 		const ask = readRerankRequest(body, model);
 		const { documents, searches } = ask;
 		const most = { ...NO_QUANTITIES, requests: 1, searches, prompt: ask.tokensMax };
 		const endpoint = "rerank";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
+		begun.admitted = true;
 		// Where tokens cost nothing nobody has to count them: searches are counted here.
 		const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
 		const { reply, bill } = await meteredCall(

@@ -1,7 +1,6 @@
 import { Elysia } from "elysia";
 import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
-import { checkKey } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { EndpointDeps } from "./endpoints.ts";
 import { createEndpoints } from "./endpoints.ts";
@@ -39,7 +38,6 @@ export function createGateway(deps: GatewayDeps) {
 		try {
 			const known = deps.authenticate(deps.connectionOf(request));
 			const key = known instanceof Promise ? await known : known;
-			checkKey(key, deps.clock.wallMs());
 			return new Response(JSON.stringify(await answer(request, key)), { headers: jsonHeaders(requestId) });
 		} catch (error) {
 			return errorResponse(faultOf(error), requestId);

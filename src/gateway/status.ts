@@ -1,5 +1,16 @@
+import { newRequestId } from "../admission/admission.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
-import { statusPage } from "./status-page.ts";
+import type { Hot } from "../db/hot.ts";
+import { createStatusHistory, dayOf } from "../ops/status-history.ts";
+import { createStatusStore } from "../ops/status-store.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
+import { statusLevels } from "./status-levels.ts";
+import { STATUS_PAGE_POLICY, statusPage } from "./status-page.ts";
+import type { HistoryAnswer } from "./status-track.ts";
+import { historyAnswer } from "./status-track.ts";
 
 type Connected = "connected" | "unavailable";
 
@@ -17,6 +28,15 @@ export interface StatusAnswer {
 		readonly kind: string;
 		readonly status: Connected;
 	}[];
+	readonly history: HistoryAnswer;
+}
+
+type Present = Omit<StatusAnswer, "history">;
+
+/** The public status, with its history. Answers from memory. */
+export interface Status {
+	respond(request: Request): Response;
+	stop(): Promise<void>;
 }
 
 export const SERVICE_NAMES = [
@@ -30,11 +50,51 @@ export const SERVICE_NAMES = [
 ] as const;
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-export function statusAnswer(
-	snapshot: CatalogSnapshot,
-	connected: (modelId: string) => boolean,
-	nowMs: number,
-): StatusAnswer {
+/** While nothing changes an answer is given again for so long: it is public, and long with many models. */
+const BODY_KEPT_MS = 1_000;
+
+interface Bodies {
+	readonly present: string;
+	readonly history: unknown;
+	readonly madeAtMs: number;
+	readonly made: Map<string, Uint8Array<ArrayBuffer> | string>;
+}
+
+export function createStatus(deps: {
+	readonly hot: Hot;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly catalog: Pick<Catalog, "current">;
+	readonly upstreams: Pick<Upstreams, "connected" | "replicas">;
+	/** Whether this instance admits requests. */
+	readonly admitting: () => boolean;
+}): Status {
+	const { hot, clock, log, catalog, upstreams } = deps;
+	const look = () => statusLevels(catalog.current(), upstreams.replicas(), deps.admitting());
+	const history = createStatusHistory({ store: createStatusStore(hot), clock, log, look });
+	let kept: Bodies | undefined;
+
+	function bodies(present: Present): Bodies["made"] {
+		const text = JSON.stringify([present.status, present.services, present.models]);
+		const fresh = kept && clock.monotonicMs() - kept.madeAtMs < BODY_KEPT_MS;
+		if (!kept || !fresh || kept.present !== text || kept.history !== history.view())
+			kept = { present: text, history: history.view(), madeAtMs: clock.monotonicMs(), made: new Map() };
+		return kept.made;
+	}
+
+	return {
+		respond(request) {
+			const snapshot = catalog.current();
+			const nowMs = clock.wallMs();
+			const present = presentStatus(snapshot, upstreams.connected, nowMs);
+			const answer = () => ({ ...present, history: historyAnswer(history.view(), snapshot, dayOf(nowMs)) });
+			return statusResponse(request.headers, bodies(present), answer);
+		},
+		stop: history.stop,
+	};
+}
+
+function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) => boolean, nowMs: number): Present {
 	const all = [...snapshot.models.values()];
 	const up = all.filter((model) => connected(model.id));
 	const of = (found: boolean): Connected => (found ? "connected" : "unavailable");
@@ -62,25 +122,30 @@ export function statusAnswer(
 }
 
 /** JSON unless the client likes HTML better, as browsers do. */
-export function statusResponse(answer: StatusAnswer, accept: string | null, requestId: string): Response {
-	const common = {
+function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
+	const html = prefersHtml(asked.get("accept") ?? "");
+	const packed = /\bgzip\b/.test(asked.get("accept-encoding") ?? "");
+	const headers: Record<string, string> = {
 		"cache-control": "no-store",
-		vary: "accept",
+		vary: "accept, accept-encoding",
 		"x-content-type-options": "nosniff",
-		"x-request-id": requestId,
+		"x-request-id": newRequestId().requestId,
+		"content-type": html ? "text/html; charset=utf-8" : "application/json",
 	};
-	if (!prefersHtml(accept ?? ""))
-		return new Response(JSON.stringify(answer), { headers: { ...common, "content-type": "application/json" } });
-	const { html, contentSecurityPolicy } = statusPage(answer);
-	return new Response(html, {
-		headers: {
-			...common,
-			"content-type": "text/html; charset=utf-8",
-			"content-security-policy": contentSecurityPolicy,
-			"referrer-policy": "no-referrer",
-			"x-frame-options": "DENY",
-		},
-	});
+	if (packed) headers["content-encoding"] = "gzip";
+	if (html) {
+		headers["content-security-policy"] = STATUS_PAGE_POLICY;
+		headers["referrer-policy"] = "no-referrer";
+		headers["x-frame-options"] = "DENY";
+	}
+	const form = `${html ? "html" : "json"}${packed ? " gzip" : ""}`;
+	let body = made.get(form);
+	if (body === undefined) {
+		const text = html ? statusPage(answer()) : JSON.stringify(answer());
+		body = packed ? Bun.gzipSync(text) : text;
+		made.set(form, body);
+	}
+	return new Response(body, { headers });
 }
 
 function prefersHtml(accept: string): boolean {

@@ -30,11 +30,13 @@ interface TranscriptionExchange extends StreamedExchange {
 
 /** POST /v1/audio/transcriptions: authenticate → read → admit → send → relay → settle. */
 export function transcriptions(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async ({ uuid, requestId, startedMs, key }) => {
+	return answering(deps, connection, "prompt", async (begun) => {
+		const { uuid, requestId, startedMs, key } = begun;
 		assertKind(deps.catalog.current(), "transcription");
 		const form = await readForm(connection.request, deps.limits().bodyBytesMax, deps.clock);
 		const body = formFields(form);
-		const model = modelOfKind(deps.catalog.current(), modelOf(body), "transcription");
+		begun.asked = modelOf(body);
+		const model = modelOfKind(deps.catalog.current(), begun.asked, "transcription");
 		const ask = readTranscriptionRequest(form, body, model);
 		const duration = await audioDuration(ask.file);
 		const promptBytes = typeof ask.fields.prompt === "string" ? Buffer.byteLength(ask.fields.prompt) : 0;
@@ -47,6 +49,7 @@ export function transcriptions(deps: ChatDeps, connection: Connection): Promise<
 		const endpoint = "transcription";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: ask.stream, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
+		begun.admitted = true;
 		const exchange = { connection, requestId, startedMs, model, ask, duration, admitted };
 		return ask.stream ? streamTranscription(deps, exchange) : answerTranscription(deps, exchange);
 	});

@@ -1,6 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { DatabaseTimeout } from "../db/hot.ts";
+import { isDatabaseAway } from "../db/outage.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A settlement on its way to Postgres. */
@@ -67,6 +69,8 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
 	let batchMax = options.batchMax;
 	let refusedAlone = 0;
+	/** When the outage began that settlements wait for; undefined while Postgres answers. */
+	let awaySinceMs: number | undefined;
 	let retryMs = RETRY_MS_MIN;
 	let running: Promise<void> | undefined;
 	let hurried = false;
@@ -113,7 +117,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			if (batch.length > 0 || open.length > 0) await send(batch, open);
 		} catch (error) {
 			outlived = [...due, ...outlived];
-			noteRefused(batch, error);
+			noteFailed(batch, error);
 			return false;
 		}
 		if (stopped) return false;
@@ -128,20 +132,53 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	async function send(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<void> {
+		await deliver(batch, open);
+		noteAnswer();
+	}
+
+	async function deliver(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<void> {
 		const settledJson = `[${batch.map(({ item }) => item.json).join(",")}]`;
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
 		if ((await store.flush(settledJson, openJson)) === "ok") return;
 		for (const { item } of batch) await store.settleLate(item.json);
 	}
 
-	function noteRefused(batch: readonly Queued[], error: unknown): void {
-		log.warn("a flush was not carried out; sending it again", { settlements: batch.length, error });
+	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
+	function noteFailed(batch: readonly Queued[], error: unknown): void {
+		const away = isDatabaseAway(error);
+		if (away) {
+			log.debug("a flush was not carried out; sending it again", { settlements: batch.length, error });
+			noteAway(error);
+		} else {
+			noteAnswer();
+			log.warn("a flush was refused; sending it again", { settlements: batch.length, error });
+		}
+		// What takes too long may be too much, or wait for a lock that others need not wait for.
+		if (!away || error instanceof DatabaseTimeout) giveWay(batch, away, error);
+	}
+
+	function noteAway(error: unknown): void {
+		if (awaySinceMs !== undefined) return;
+		awaySinceMs = clock.monotonicMs();
+		log.warn("Postgres is away; settlements wait for it", { settlements: settled.length, error });
+	}
+
+	function noteAnswer(): void {
+		if (awaySinceMs === undefined) return;
+		const awayMs = Math.round(clock.monotonicMs() - awaySinceMs);
+		awaySinceMs = undefined;
+		log.info("Postgres answers again; settlements go on", { settlements: settled.length, awayMs });
+	}
+
+	/** Smaller batches, down to the record that is in the way, which then lets the others pass. */
+	function giveWay(batch: readonly Queued[], away: boolean, error: unknown): void {
 		batchMax = Math.max(1, Math.floor(batch.length / 2));
 		if (batch.length !== 1) return;
 		refusedAlone += 1;
 		const [head] = settled;
 		if (refusedAlone < REFUSED_ALONE_MAX || settled.length < 2 || head === undefined) return;
-		log.error("a settlement is refused again and again; others pass it", { settlement: head.item.json, error });
+		if (!away)
+			log.error("a settlement is refused again and again; others pass it", { settlement: head.item.json, error });
 		refusedAlone = 0;
 		settled.push(head);
 		settled.shift();

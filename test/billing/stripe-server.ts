@@ -10,8 +10,11 @@ export interface OpenedPage {
 	readonly fields: URLSearchParams;
 }
 
-/** Plays the part of Stripe's HTTP interface that a payment page takes. */
-export function startStripe() {
+/**
+ * Plays the part of Stripe's HTTP interface that a payment page takes. `withPages`: also the page where people pay, under
+ * another name than the service's, so that it is another site to a browser.
+ */
+export function startStripe({ withPages = false } = {}) {
 	const pages: OpenedPage[] = [];
 	const expired = new Set<string>();
 	const paid = new Set<string>();
@@ -20,6 +23,8 @@ export function startStripe() {
 		port: 0,
 		async fetch(request) {
 			const { pathname } = new URL(request.url);
+			const opened = pages.find(({ id }) => pathname === `/pay/${id}`);
+			if (opened !== undefined) return paymentPage(opened);
 			if (failing)
 				return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
 			if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
@@ -37,7 +42,8 @@ export function startStripe() {
 					};
 					pages.push(page);
 				}
-				return Response.json({ id: page.id, object: "checkout.session", url: `https://pay.example/${page.id}` });
+				const address = withPages ? `http://localhost:${server.port}/pay` : "https://pay.example";
+				return Response.json({ id: page.id, object: "checkout.session", url: `${address}/${page.id}` });
 			}
 			const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
 			if (request.method === "POST" && id !== undefined) {
@@ -51,6 +57,7 @@ export function startStripe() {
 	});
 	return {
 		url: `http://127.0.0.1:${server.port}`,
+		payUrl: `http://localhost:${server.port}/pay/`,
 		pages,
 		expired,
 		paid,
@@ -59,6 +66,14 @@ export function startStripe() {
 		},
 		stop: () => server.stop(true),
 	};
+}
+
+function paymentPage({ amount, fields }: OpenedPage): Response {
+	const link = (field: string, text: string) =>
+		`<p><a href="${(fields.get(field) ?? "").replaceAll("&", "&amp;")}">${text}</a></p>`;
+	const html = `<!doctype html><html lang="en"><head><title>Checkout</title><link rel="icon" href="data:,"></head><body>
+<h1>Pay USD ${(amount / 100).toFixed(2)}</h1>${link("success_url", "Pay")}${link("cancel_url", "Back")}</body></html>`;
+	return new Response(html, { headers: { "content-type": "text/html; charset=utf-8" } });
 }
 
 const signer = new Stripe("sk_test_local");

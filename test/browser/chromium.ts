@@ -9,6 +9,9 @@ const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) 
 export const hasChromium = CHROMIUM !== undefined;
 if (!hasChromium) console.log("browser tests are skipped: there is no /usr/bin/chromium");
 
+/** For each thing that is waited for: a machine that tests beside other work is slow, and only a failure waits so long. */
+const WAIT_MS = 20_000;
+
 export async function launch(): Promise<Browser> {
 	return chromium.launch({
 		executablePath: CHROMIUM ?? "",
@@ -28,16 +31,27 @@ export async function launch(): Promise<Browser> {
 export interface Tab {
 	readonly page: Page;
 	readonly context: BrowserContext;
-	/** What the browser complained of: refused by the policy, thrown by a script. */
+	/** What the browser complained of: refused by the policy, thrown by a script, a request that went elsewhere. */
 	readonly complaints: string[];
+	/** Requests that failed or were answered with an error: `403 POST /api/…`. What a page leaves behind is none. */
+	readonly failures: string[];
 	close(): Promise<void>;
 }
 
-/** A tab with a window of its own; signed in as somebody, if given. Nothing but the service can be reached. */
+/**
+ * A tab with a window of its own; signed in as somebody, if given. A request to anything but the service and `elsewhere`
+ * is a complaint. Windows that its pages open are watched as well.
+ */
 export async function openTab(
 	browser: Browser,
 	url: string,
-	options: { width?: number; height?: number; scheme?: "light" | "dark"; person?: Person } = {},
+	options: {
+		width?: number;
+		height?: number;
+		scheme?: "light" | "dark";
+		person?: Person;
+		elsewhere?: readonly string[];
+	} = {},
 ): Promise<Tab> {
 	const context = await browser.newContext({
 		baseURL: url,
@@ -51,17 +65,28 @@ export async function openTab(
 		const cookies = [...options.person.cookies].map(([name, value]) => ({ name, value, url }));
 		await context.addCookies(cookies);
 	}
-	const page = await context.newPage();
-	page.setDefaultTimeout(10_000);
 	const complaints: string[] = [];
-	page.on("pageerror", (error) => complaints.push(`thrown: ${error.message}`));
-	page.on("console", (message) => {
+	const failures: string[] = [];
+	const known = [url, "data:", ...(options.elsewhere ?? [])];
+	context.on("weberror", (error) => complaints.push(`thrown: ${error.error().message}`));
+	context.on("console", (message) => {
 		if (message.type() === "error" && !isExpected(message.text())) complaints.push(message.text());
 	});
-	page.on("request", (request) => {
-		if (!request.url().startsWith(url) && !request.url().startsWith("data:")) complaints.push(`asked ${request.url()}`);
+	context.on("request", (request) => {
+		if (!known.some((start) => request.url().startsWith(start))) complaints.push(`asked ${request.url()}`);
 	});
-	return { page, context, complaints, close: () => context.close() };
+	context.on("response", (response) => {
+		if (response.status() < 400) return;
+		failures.push(`${response.status()} ${response.request().method()} ${new URL(response.url()).pathname}`);
+	});
+	context.on("requestfailed", (request) => {
+		const reason = request.failure()?.errorText ?? "";
+		if (reason !== "net::ERR_ABORTED")
+			failures.push(`${reason} ${request.method()} ${new URL(request.url()).pathname}`);
+	});
+	const page = await context.newPage();
+	page.setDefaultTimeout(WAIT_MS);
+	return { page, context, complaints, failures, close: () => context.close() };
 }
 
 /** The browser reports each refused request by itself; the page shows it in words. */

@@ -17,13 +17,25 @@ export interface Stage {
 	readonly operator: Person;
 	/** Credit, keys, a month of usage. */
 	readonly rich: Person & { accountId: string };
+	/** Names as long as they may be, amounts of more than a million dollars and of less than a millionth. */
+	readonly extreme: Person & { accountId: string };
 	/** Signed up a moment ago. */
 	readonly fresh: Person & { accountId: string };
-	readonly ids: { readonly key: string; readonly request: string };
+	readonly ids: {
+		readonly key: string;
+		readonly request: string;
+		readonly extremeKey: string;
+		readonly extremeRequest: string;
+		readonly refused: string;
+		readonly extremeRefused: string;
+	};
 	stop(): Promise<void>;
 }
 
 export const MODEL = "llama-3.3-70b-instruct";
+/** As long as such names get. */
+export const LONG_MODEL = "deepseek-ai/DeepSeek-R1-Distill-Llama-70B-Instruct-FP8-dynamic-128k";
+const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
@@ -35,16 +47,24 @@ export async function setStage(): Promise<Stage> {
 		chatModel({ id: MODEL, url: upstream.url, dialect: "vllm", extra: "    name: Llama 3.3 70B Instruct" }),
 		chatModel({ id: "qwen/qwen3-32b", url: upstream.url, dialect: "vllm", extra: "    name: Qwen3 32B" }),
 		chatModel({ id: "mistral-small-3.2", url: gone.url, dialect: "vllm", extra: "    name: Mistral Small 3.2" }),
+		chatModel({
+			id: LONG_MODEL,
+			url: upstream.url,
+			dialect: "vllm",
+			extra: "    name: DeepSeek R1 Distill Llama 70B Instruct, FP8 dynamic, 128k context",
+		}),
 	].join("\n");
 	await gone.stop();
 	const service = await startService({ models, env: PERSON_ENV });
-	const [boss, rich, fresh] = [await operator(service), await signedUp(service), await signedUp(service)];
-	const ids = await makeHistory(service, boss, rich);
+	const boss = await operator(service);
+	const [rich, extreme, fresh] = [await signedUp(service), await signedUp(service), await signedUp(service)];
+	const ids = { ...(await makeExtremes(service, extreme)), ...(await makeHistory(service, boss, rich)) };
 	return {
 		service,
 		upstream,
 		operator: boss,
 		rich,
+		extreme,
 		fresh,
 		ids,
 		async stop() {
@@ -73,9 +93,54 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	await answer.text();
 	await service.settled();
 	// Rows of the past are no news to the sums: these are made anew.
-	await waitFor(async () => (await rebuildUsage(service.db.tx)) !== null, "the usage to be summed");
+	await waitFor(async () => (await rebuildUsage(service.db.hot)) !== null, "the usage to be summed");
 	const { body } = await rich.get("/api/console/requests?limit=1");
-	return { key: main.key.id as string, request: body.items[0].id as string };
+	// More than the second key's cap, and a model that is nowhere.
+	const { refused } = await refuse(service, rich, second.secret, { n: 64 });
+	await refuse(service, rich, main.secret, { model: "llama-4" });
+	return { key: main.key.id as string, request: body.items[0].id as string, refused };
+}
+
+/** A request that is refused and on the log. */
+async function refuse(service: TestService, person: Person, secret: string, more: object) {
+	const body = { model: MODEL, messages: [{ role: "user", content: "Hello!" }], max_tokens: 1_000, ...more };
+	const response = await service.post("/v1/chat/completions", secret, body);
+	await response.text();
+	const refused = response.headers.get("x-request-id") ?? "";
+	const isListed = async () => (await person.get(`/api/console/requests/${refused}`)).status === 200;
+	await waitFor(isListed, "the refusal to be on the log");
+	return { refused };
+}
+
+async function makeExtremes(service: TestService, extreme: Person & { accountId: string }) {
+	const { sql } = service.db;
+	const id = crypto.randomUUID();
+	const note = "Opening balance carried over from the previous contract, see invoice 2026-11-0042";
+	await sql`select ledger_book(${id}, ${extreme.accountId}, 'adjustment', 1234567890000000, ${id}, 'test', ${note}, false)`;
+	await sql`update account set topped_up = true where id = ${extreme.accountId}`;
+	const { body } = await extreme.send("POST", "/api/console/keys", {
+		name: LONG_NAME,
+		capUsd: "1234567.89",
+		models: [LONG_MODEL],
+	});
+	await sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
+			admitted_at, first_token_ms, duration_ms, settled_at)
+		select gen_random_uuid(), ${extreme.accountId}, ${body.key.id}, 'none', 0, ${LONG_MODEL}, ${`${LONG_MODEL}@1`}, 'chat', true,
+			1234567890000000, (array[300, 1, 12345678, 1234567890000000, 98765432100])[1 + n % 5], (array['exact', 'estimated', 'recovered'])[1 + n % 3],
+			(array['finished', 'client_left', 'upstream_failed'])[1 + n % 3], (array[200, 499, 502])[1 + n % 3], 12345678 * (n % 3), 0, 98765 * n, 0,
+			at, case when n % 3 = 2 then null else 4 + 12000 * n end, 9 + 270000 * n, at + interval '1 second'
+		from (select n, now() - interval '3 minutes' - n * interval '1 day' as at from generate_series(0, 14) n) g`;
+	const { body: log } = await extreme.get("/api/console/requests?limit=4");
+	const extremeRefused = crypto.randomUUID();
+	await sql`
+		insert into refused_request (request_id, account_id, key_id, model, endpoint, code, status, message, param,
+			available_nano_usd, held_nano_usd, required_nano_usd, affordable_tokens, refused_at, repeats, repeated_at)
+		values (${extremeRefused}, ${extreme.accountId}, ${body.key.id}, ${"x".repeat(128)}, 'transcription', 'key_cap_exceeded', 402, 'x',
+			'messages[0].content[0].image_url.url', 1234567890000001, 1234567890000002, 9007199254740991, 131072, now() - interval '2 minutes',
+			1234567, now() - interval '1 minute')`;
+	return { extremeKey: body.key.id as string, extremeRequest: log.items[3].id as string, extremeRefused };
 }
 
 /** A month of requests, more on weekdays, as rows. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import connect from "postgres";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { waitFor } from "../support/wait.ts";
@@ -20,51 +21,83 @@ const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 
+const MODES = ["process", "host", "remote"] as const;
+type Mode = (typeof MODES)[number];
+
+/** One instance in one mode, with a database and a customer of its own. */
+interface Place {
+	readonly mode: Mode;
+	readonly fleet: Fleet;
+	readonly member: FleetMember;
+	readonly account: string;
+	ask(what: Ask): Promise<Sent>;
+	rowOf(one: Sent): Promise<{ charged: number; credited: number } | undefined>;
+}
+
 let postgres: OwnPostgres;
 let upstream: CountingUpstream;
+const places = new Map<Mode, Place>();
 
 beforeAll(async () => {
 	// Durable as in production: what a mode waits for is what it costs.
 	postgres = await startOwnPostgres();
 	upstream = await startCountingUpstream({ gapMsMax: 4, failures: 0 });
-}, 60_000);
+	await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
+}, 90_000);
 afterAll(async () => {
+	await Promise.all(
+		[...places.values()].map(async ({ fleet, member }) => {
+			if (member.process()) await member.stop();
+			await fleet.stop();
+		}),
+	);
 	await upstream?.stop();
 	await postgres?.destroy();
-}, 30_000);
+}, 60_000);
 
-for (const mode of ["process", "host", "remote"] as const) {
+async function startPlace(mode: Mode): Promise<Place> {
+	const name = `mode_${mode}`;
+	const admin = connect(postgres.url, { max: 1, onnotice: () => {} });
+	await admin.unsafe(`create database ${name}`);
+	await admin.end();
+	const databaseUrl = new URL(postgres.url);
+	databaseUrl.pathname = `/${name}`;
+	const fleet = await startFleet({
+		databaseUrl: databaseUrl.href,
+		upstreamUrl: upstream.url,
+		instances: 1,
+		env: { JOURNAL: mode },
+	});
+	const member = fleet.members[0] as FleetMember;
+	const account = await fleet.account();
+	const key = await fleet.key(account);
+	return {
+		mode,
+		fleet,
+		member,
+		account,
+		ask: (what) => sendChat({ member: 0, url: member.url }, key, what),
+		async rowOf(one) {
+			const [row] = await fleet.sql`
+				select charged_nano_usd::bigint as charged, coalesce(l.amount_nano_usd, 0)::bigint as credited
+				from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id where request_id = ${one.uuid ?? ""}`;
+			return row && { charged: Number(row.charged), credited: Number(row.credited) };
+		},
+	};
+}
+
+const arrivalOf = async (one: Sent): Promise<Arrival | undefined> =>
+	(await upstream.report()).findLast((arrival) => uuidOf(arrival.requestId) === one.uuid);
+
+for (const mode of MODES) {
 	describe(`JOURNAL=${mode}`, () => {
 		let fleet: Fleet;
 		let member: FleetMember;
-		let account: string;
-		let key: { id: string; secret: string };
-
-		beforeAll(async () => {
-			fleet = await startFleet({
-				databaseUrl: postgres.url,
-				upstreamUrl: upstream.url,
-				instances: 1,
-				env: { JOURNAL: mode, INSTANCE_ID: mode },
-			});
-			member = fleet.members[0] as FleetMember;
-			account = await fleet.account();
-			key = await fleet.key(account);
-		}, 60_000);
-		afterAll(async () => {
-			if (member?.process()) await member.stop();
-			await fleet?.stop();
-		}, 30_000);
-
-		const ask = (what: Ask) => sendChat({ member: 0, url: member.url }, key, what);
-		const rowOf = async (one: Sent) => {
-			const [row] = await fleet.sql`
-				select charged_nano_usd::bigint as charged, basis, ending, coalesce(l.amount_nano_usd, 0)::bigint as credited
-				from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id where request_id = ${one.uuid ?? ""}`;
-			return row && { ...row, charged: Number(row.charged), credited: Number(row.credited) };
-		};
-		const arrivalOf = async (one: Sent): Promise<Arrival | undefined> =>
-			(await upstream.report()).findLast((arrival) => uuidOf(arrival.requestId) === one.uuid);
+		let ask: Place["ask"];
+		let rowOf: Place["rowOf"];
+		beforeAll(() => {
+			({ fleet, member, ask, rowOf } = places.get(mode) as Place);
+		});
 
 		test("answers whole and in streams; how long the first byte and the whole answer take", async () => {
 			for (let warm = 0; warm < 5; warm++) await ask(STREAM);
@@ -138,43 +171,50 @@ for (const mode of ["process", "host", "remote"] as const) {
 			);
 			expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
 		}, 60_000);
-
-		test("loss of the disk with the process", async () => {
-			const finished = await Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)));
-			const arrivals = (await upstream.report()).length;
-			const running = Array.from({ length: 6 }, () => ask(LONG));
-			await waitFor(
-				async () => (await upstream.report()).slice(arrivals).filter((one) => one.sent > 50).length >= 6,
-				"streams to run",
-			);
-			await member.crash();
-			const cut = await Promise.all(running);
-			rmSync(join(member.dataDir, "journal"), { recursive: true });
-			await waitFor(
-				async () =>
-					(await fleet.sql`select 1 from instance where state = 'live' and lease_until > clock_timestamp()`).length ===
-					0,
-				"the lease to end",
-			);
-			const held = await runCli(["account", "show", account, "--json"], fleet.env);
-			expect(Number(held.json<{ held_usd: string }>().held_usd)).toBeGreaterThan(0);
-			const recovered = await runCli(["instance", "recover", "i0", "--journal-lost", "--json"], fleet.env);
-			expect([recovered.exitCode, recovered.stderr]).toEqual([0, ""]);
-			const known = await Promise.all(finished.map(rowOf));
-			const lost = known.filter((row) => row === undefined).length;
-			const unpaid = await Promise.all(cut.map(rowOf));
-			console.log(
-				`${mode}: disk lost: ${lost} of ${finished.length} finished requests unknown, ${unpaid.filter(Boolean).length} of ${cut.length} running ones on record, charged ${unpaid.map((row) => row?.charged ?? 0).join(" ")}`,
-			);
-			if (mode === "remote") {
-				expect(lost).toBe(0);
-				expect(unpaid.every((row) => row !== undefined)).toBe(true);
-			}
-			expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
-			const after = await runCli(["account", "show", account, "--json"], fleet.env);
-			expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
-			await member.start();
-			expect((await ask(WHOLE)).complete).toBe(true);
-		}, 60_000);
 	});
+}
+
+test("loss of the disk with the process, in every mode", async () => {
+	// All at once: each has to wait for the end of a lease.
+	const acted = [...places.values()];
+	const finished = await Promise.all(acted.map(({ ask }) => Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)))));
+	const arrivals = (await upstream.report()).length;
+	const running = acted.map(({ ask }) => Array.from({ length: 6 }, () => ask(LONG)));
+	const expected = running.flat().length;
+	await waitFor(
+		async () => (await upstream.report()).slice(arrivals).filter((one) => one.sent > 50).length >= expected,
+		"streams to run",
+	);
+	await Promise.all(acted.map(({ member }) => member.crash()));
+	for (const { member } of acted) rmSync(join(member.dataDir, "journal"), { recursive: true });
+	await Promise.all(
+		acted.map(async (place, at) => loseDisk(place, finished[at] ?? [], await Promise.all(running[at] ?? []))),
+	);
+}, 90_000);
+
+/** From the end of the lease to the instance that serves again without the journal. */
+async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
+	const { mode, fleet, member, account, ask, rowOf } = place;
+	const live = () => fleet.sql`select 1 from instance where state = 'live' and lease_until > clock_timestamp()`;
+	await waitFor(async () => (await live()).length === 0, "the lease to end", 30_000);
+	const held = await runCli(["account", "show", account, "--json"], fleet.env);
+	expect(Number(held.json<{ held_usd: string }>().held_usd)).toBeGreaterThan(0);
+	const recovered = await runCli(["instance", "recover", "i0", "--journal-lost", "--json"], fleet.env);
+	expect([recovered.exitCode, recovered.stderr]).toEqual([0, ""]);
+	const known = await Promise.all(finished.map(rowOf));
+	const lost = known.filter((row) => row === undefined).length;
+	const unpaid = await Promise.all(cut.map(rowOf));
+	console.log(
+		`${mode}: disk lost: ${lost} of ${finished.length} finished requests unknown, ${unpaid.filter(Boolean).length} of ${cut.length} running ones on record, charged ${unpaid.map((row) => row?.charged ?? 0).join(" ")}`,
+	);
+	expect([finished.length, cut.length]).toEqual([10, 6]);
+	if (mode === "remote") {
+		expect(lost).toBe(0);
+		expect(unpaid.every((row) => row !== undefined)).toBe(true);
+	}
+	expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
+	const after = await runCli(["account", "show", account, "--json"], fleet.env);
+	expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
+	await member.start();
+	expect((await ask(WHOLE)).complete).toBe(true);
 }

@@ -32,7 +32,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 async function whileUncommitted<T>(statement: string, during: () => Promise<T>): Promise<T> {
 	const held = Promise.withResolvers<void>();
 	const commit = Promise.withResolvers<void>();
-	const transaction = db.tx.$client.begin(async (sql) => {
+	const transaction = db.sql.begin(async (sql) => {
 		await sql.unsafe(statement);
 		held.resolve();
 		await commit.promise;
@@ -68,12 +68,12 @@ test("an instance that hangs is waited for until its lease is over, then fenced 
 	const seq = await appendControl(db.hot, "key", "k", {});
 	const startedMs = performance.now();
 	expect((await fence(seq, 100)).pending.map(({ id }) => id)).toEqual(["hung"]);
-	const { effective } = await fence(seq, 5_000, 100);
+	const { effective } = await fence(seq, 20_000, 100);
 	const elapsedMs = performance.now() - startedMs;
 	expect(effective).toBe(true);
 	expect(await stateOf("hung")).toBe("dead");
 	expect(elapsedMs).toBeGreaterThan(350);
-	expect(elapsedMs).toBeLessThan(3_000);
+	expect(elapsedMs).toBeLessThan(10_000);
 });
 
 test("one that renews without applying is never taken for gone", async () => {

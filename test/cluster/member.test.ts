@@ -57,7 +57,7 @@ test("entries are applied in order, each once, and acknowledged only when they a
 
 test("through an outage the member keeps trying: the gate closes when its lease is over and opens again by itself", async () => {
 	const { store, state } = cuttable();
-	const { member, gate } = await joinTestMember(store, "outage", { ttlMs: 600, marginMs: 100, heartbeatMs: 50 });
+	const { member, gate } = await joinTestMember(store, "outage", { ttlMs: 2_000, marginMs: 800, heartbeatMs: 50 });
 	await member.goLive();
 	expect(gate.isOpen()).toBe(true);
 	state.away = true;
@@ -66,7 +66,8 @@ test("through an outage the member keeps trying: the gate closes when its lease 
 	expect(gate.isOpen()).toBe(true);
 	await waitFor(() => !gate.isOpen(), "the gate to close");
 	const closedAfterMs = performance.now() - cutMs;
-	expect(closedAfterMs).toBeLessThan(560);
+	// Before the lease is over, however late the timers of a busy machine are.
+	expect(closedAfterMs).toBeLessThan(2_000);
 	state.away = false;
 	await waitFor(() => gate.isOpen(), "the gate to open again");
 	member.stop();

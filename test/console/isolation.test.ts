@@ -3,6 +3,7 @@ import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { chatModel, startService, type TestService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
 let upstream: ReturnType<typeof startUpstream>;
@@ -11,7 +12,15 @@ let ann: Person & { accountId: string };
 let bob: Person & { accountId: string };
 let boss: Person;
 /** What is Ann's, by the name of the parameter that asks for it. */
-let hers: { key: string; topUp: string; request: string; session: string; invitation: string; user: string };
+let hers: {
+	key: string;
+	topUp: string;
+	request: string;
+	refused: string;
+	session: string;
+	invitation: string;
+	user: string;
+};
 
 beforeAll(async () => {
 	upstream = startUpstream({ dialect: "vllm" });
@@ -24,6 +33,8 @@ beforeAll(async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
 	const used = await service.post("/v1/chat/completions", made.secret, body);
 	await used.text();
+	const refused = await service.post("/v1/chat/completions", made.secret, { ...body, model: "none" });
+	await refused.text();
 	await service.settled();
 	const me = (await ann.get("/api/console/me")).body;
 	const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "member" });
@@ -31,6 +42,7 @@ beforeAll(async () => {
 		key: made.key.id,
 		topUp: topUpId,
 		request: used.headers.get("x-request-id") ?? "",
+		refused: refused.headers.get("x-request-id") ?? "",
 		session: me.session.id,
 		invitation: invited.body.id,
 		user: me.user.id,
@@ -165,6 +177,15 @@ test("another account's ids and the account itself do not exist for a customer",
 	for (const account of ["", `&account=${ann.accountId}`]) {
 		const chat = await bob.send("POST", `/api/console/playground/chat?key=${hers.key}${account}`, {});
 		expect(chat.status).toBe(404);
+	}
+	const refused = `/api/console/requests/${hers.refused}`;
+	await waitFor(async () => (await ann.get(refused)).status === 200, "the refusal to be on the log");
+	expect((await bob.get(refused)).status).toBe(404);
+	expect((await bob.get(`${refused}?account=${ann.accountId}`)).status).toBe(404);
+	for (const filter of ["status=refused", "status=refused&model=none", `status=refused&key=${hers.key}`]) {
+		expect((await ann.get(`/api/console/requests?${filter}`)).body.items).toHaveLength(1);
+		expect((await bob.get(`/api/console/requests?${filter}`)).body.items).toEqual([]);
+		expect(await (await bob.fetch(`/api/console/requests.csv?${filter}`)).text()).not.toContain("req_");
 	}
 	expect((await bob.get("/api/console/requests")).body.items).toEqual([]);
 	expect((await bob.get("/api/console/keys")).body.items).toEqual([]);

@@ -160,12 +160,17 @@ test("a key's settings change on every instance before the answer", async () => 
 test("a large transfer waits for a second operator who names the same transaction", async () => {
 	const strict = await startService({
 		models: chatModel({ url: upstream.url }),
-		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" },
+		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000", TRANSFER_DETAILS: "Example Bank\\nIBAN DE00 1234" },
 	});
 	try {
 		const customer = await signedUp(strict);
 		const [first, second] = [await operator(strict), await operator(strict)];
-		const { topUp: made } = (await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" })).body;
+		const expected = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" });
+		const { topUp: made, transferDetails } = expected.body;
+		// Who is to pay is told where to, on the page and with the reference; who is not signed in is not.
+		expect(transferDetails).toBe("Example Bank\nIBAN DE00 1234");
+		expect((await customer.get("/api/console/credit")).body.transferDetails).toBe(transferDetails);
+		expect(JSON.stringify((await customer.get("/api/console/public/config")).body)).not.toContain("IBAN");
 		const path = `/api/console/operator/top-ups/${made.id}/confirm`;
 		const looked = await first.send("POST", path, { transactionReference: "T-9" });
 		expect(looked.body).toMatchObject({ secondLookNeeded: true, topUp: { state: "pending" } });

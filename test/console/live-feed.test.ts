@@ -69,3 +69,34 @@ test("stopping ends every page cleanly", async () => {
 	expect((await fetch(`${url}?user=b`)).status).toBe(429);
 	await stop();
 });
+
+test("each page hears of what differs from what it was told itself, whatever others were told before", async () => {
+	const clock = manualClock();
+	const feed = createLiveFeed({ clock, log: silentLog });
+	let value = "before";
+	const topic = { name: "n", event: "n", read: async () => value };
+	const open = (userId: string) => {
+		const reader = (feed.open([topic], { userId }).body as ReadableStream<Uint8Array>).getReader();
+		const heard: string[] = [];
+		const follow = (async () => {
+			for (;;) {
+				const { done, value: bytes } = await reader.read();
+				if (done) return;
+				heard.push(...(new TextDecoder().decode(bytes).match(/(?<=data: ").*(?=")/g) ?? []));
+			}
+		})();
+		return { heard, follow };
+	};
+	const early = open("a");
+	await waitFor(() => early.heard.length === 1, "the first page to be greeted");
+	value = "between";
+	const late = open("b");
+	await waitFor(() => late.heard.length === 1, "the second page to be greeted");
+	value = "before";
+	clock.advance(2_000);
+	await waitFor(() => late.heard.length === 2, "the second page to hear of the way back");
+	expect(late.heard).toEqual(["between", "before"]);
+	expect(early.heard).toEqual(["before"]);
+	feed.stop();
+	await Promise.all([early.follow, late.follow]);
+});

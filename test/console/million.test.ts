@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { rebuildUsage } from "../../src/console/usage-fold.ts";
+import { createHot } from "../../src/db/hot.ts";
 import { chatModel, startService, type TestService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
-import { writeUsage } from "./usage-rows.ts";
+import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
 const ROWS = 1_000_000;
+const REFUSALS = 200_000;
 const PAGE_MS_MAX = 300;
 
 let upstream: ReturnType<typeof startUpstream>;
@@ -24,9 +28,13 @@ beforeAll(async () => {
 	for (let number = 0; number < 8; number++)
 		keyIds.push((await customer.send("POST", "/api/console/keys", { name: `key ${number}` })).body.key.id);
 	await writeUsage(service.db, { accountId: customer.accountId, keyIds, rows: ROWS, days: 60, models: 6 });
+	const options = { url: service.db.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 };
+	const sums = createHot({ clock: systemClock, log: silentLog }, options);
+	await writeRefusals(service.db, { accountId: customer.accountId, keyIds, rows: REFUSALS, days: 30, models: 6 });
 	const startedMs = performance.now();
-	expect(await rebuildUsage(service.db.tx)).toBe(ROWS);
+	expect(await rebuildUsage(sums)).toBe(ROWS);
 	console.log(`all ${ROWS} rows folded in ${Math.round(performance.now() - startedMs)} ms`);
+	await sums.end();
 	await service.db.sql`analyze`;
 }, 180_000);
 afterAll(async () => {
@@ -74,6 +82,13 @@ test("with a million requests every page answers within 300 ms", async () => {
 		`/requests?to=${at(45)}&after=${deep.next}`,
 		`/requests?key=${keyIds[3]}`,
 		"/requests?status=failed",
+		"/requests?status=refused",
+		`/requests?status=refused&after=${rows.next}`,
+		`/requests?status=refused&to=${at(20)}`,
+		"/requests?status=refused&model=rare-model",
+		"/requests?status=refused&model=no-such-model",
+		`/requests?status=refused&key=${keyIds[3]}`,
+		`/requests?status=refused&model=model-2&key=${keyIds[1]}`,
 		"/requests?model=rare-model",
 		"/requests?model=rare-model&status=failed",
 		"/requests?model=no-such-model",
@@ -116,7 +131,9 @@ test("rare rows are found whole: none is lost by the way they are looked for", a
 		return new Set(ids).size;
 	};
 	const [rare] = await service.db.sql`select count(*)::int as n from usage_event where model = 'rare-model'`;
-	expect(await all("model=rare-model")).toBe(rare?.n);
+	const [turnedAway] = await service.db.sql`select count(*)::int as n from refused_request where model = 'rare-model'`;
+	expect(await all("model=rare-model")).toBe(rare?.n + turnedAway?.n);
+	expect(await all("model=rare-model&status=refused")).toBe(turnedAway?.n);
 	const [failed] = await service.db
 		.sql`select count(*)::int as n from usage_event where ending = 'upstream_failed' and key_id = ${keyIds[2] ?? ""}`;
 	expect(await all(`status=failed&key=${keyIds[2]}`)).toBe(failed?.n);

@@ -67,6 +67,8 @@ test("a rejected transfer gives nothing and cannot be confirmed afterwards", asy
 	expect(audit[0].detail.reason).toBe("never arrived");
 	expect(audit[0].actorEmail).toBe(boss.email);
 	expect(audit[0].ip).toStartWith("10.0.");
+	const [seen] = (await customer.get("/api/console/credit/top-ups")).body.items;
+	expect(seen).toMatchObject({ id, state: "rejected", whyRejected: "never arrived" });
 });
 
 test("a running request shows as held, to the customer and on the operators' page of instances", async () => {

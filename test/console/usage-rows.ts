@@ -23,3 +23,18 @@ export async function writeUsage(
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
 	}
 }
+
+/** Writes refused requests of an account, the same way. */
+export async function writeRefusals(
+	db: TestDatabase,
+	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },
+): Promise<void> {
+	await db.sql`
+		insert into refused_request (request_id, account_id, key_id, model, endpoint, code, status, message,
+			available_nano_usd, held_nano_usd, required_nano_usd, affordable_tokens, refused_at)
+		select gen_random_uuid(), ${of.accountId}, (string_to_array(${of.keyIds.join(",")}, ','))[1 + n % ${of.keyIds.length}::int],
+			case when n % 5000 = 0 then 'rare-model' else 'model-' || (n % ${of.models}::int) end, 'chat', 'insufficient_quota', 402,
+			'The credit of this account does not cover the request.', n, 0, 1000000 + n, 12,
+			now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int)
+		from generate_series(0, ${of.rows - 1}::int) n`;
+}

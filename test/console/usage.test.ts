@@ -39,7 +39,7 @@ test("the sums are those of the rows while requests run and several instances fo
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
-		while (!done) await foldUsage(service.db.tx);
+		while (!done) await foldUsage(service.db.hot);
 	});
 	for (let round = 0; round < 10; round++) {
 		const answers = Array.from({ length: 30 }, () => service.post("/v1/chat/completions", secret, body));
@@ -48,7 +48,7 @@ test("the sums are those of the rows while requests run and several instances fo
 	await service.settled();
 	done = true;
 	await Promise.all(folding);
-	await waitFor(async () => (await foldUsage(service.db.tx)) === 0, "the last rows to be folded");
+	await waitFor(async () => (await foldUsage(service.db.hot)) === 0, "the last rows to be folded");
 	const hours = await sums(service.db, "usage_hour");
 	expect(hours).toEqual(await sums(service.db, "usage_event"));
 	expect(hours[0]?.requests).toBe("300");
@@ -68,7 +68,7 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		values (${id}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
 	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
 	try {
-		await foldUsage(db.tx);
+		await foldUsage(db.hot);
 		const opened = Promise.withResolvers<void>();
 		const release = Promise.withResolvers<void>();
 		const slow = db.tx.transaction(async (tx) => {
@@ -79,21 +79,21 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		await opened.promise;
 		// Later ones are committed first, and a fold in between moves on past their moments.
 		await db.tx.execute(insert(crypto.randomUUID()));
-		await foldUsage(db.tx);
+		await foldUsage(db.hot);
 		await db.tx.execute(insert(crypto.randomUUID()));
-		await foldUsage(db.tx);
+		await foldUsage(db.hot);
 		release.resolve();
 		await slow;
-		await foldUsage(db.tx);
+		await foldUsage(db.hot);
 		expect(await count()).toBe(3);
-		for (let again = 0; again < 3; again++) await foldUsage(db.tx);
+		for (let again = 0; again < 3; again++) await foldUsage(db.hot);
 		expect(await count()).toBe(3);
-		await rebuildUsage(db.tx);
+		await rebuildUsage(db.hot);
 		expect(await count()).toBe(3);
 		// A restored database counts its transactions anew.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
-		await foldUsage(db.tx);
-		await foldUsage(db.tx);
+		await foldUsage(db.hot);
+		await foldUsage(db.hot);
 		expect(await count()).toBe(3);
 	} finally {
 		await db.drop();
@@ -109,7 +109,7 @@ test("while one instance folds another does not wait for it", async () => {
 		await release.promise;
 	});
 	await held.promise;
-	expect(await foldUsage(service.db.tx)).toBeNull();
+	expect(await foldUsage(service.db.hot)).toBeNull();
 	release.resolve();
 	await holder;
 });

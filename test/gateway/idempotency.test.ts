@@ -1,7 +1,10 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { ChatDeps } from "../../src/gateway/chat.ts";
+import { idempotent } from "../../src/gateway/idempotency.ts";
 import { createIdempotencyStore } from "../../src/gateway/idempotency-store.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
+import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { startService, type TestService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
@@ -140,6 +143,53 @@ test("a revoked key replays nothing", async () => {
 	await (await complete(secret, "r")).text();
 	await revokeKey(service.db.hot, { id: keyId });
 	await waitFor(async () => (await complete(secret, "r")).status === 401, "the revocation");
+});
+
+describe("the key of a repeatable request", () => {
+	/** The wrapper alone, around a handler that answers at once. `whileRead` runs while the body is read. */
+	function wrapped(entry: KeyEntry) {
+		const asked: unknown[] = [];
+		const deps = {
+			authenticate: () => {
+				asked.push("header");
+				return entry;
+			},
+			clock: createManualClock(),
+			limits: () => ({ bodyBytesMax: 1_000 }),
+		} as unknown as ChatDeps;
+		const serve = idempotent(deps, createIdempotencyStore({ clock: deps.clock }), async (given, connection) => {
+			asked.push((await given.authenticate(connection)).id);
+			return Response.json({ done: true });
+		});
+		const send = (whileRead = () => {}) => {
+			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+				whileRead();
+				controller.enqueue(new TextEncoder().encode("{}"));
+				controller.close();
+			};
+			const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+			const headers = { "idempotency-key": "k" };
+			const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
+			return serve({ request, address: "127.0.0.1", setIdleTimeout: () => {} });
+		};
+		return { asked, send };
+	}
+	const entryOf = () => ({ id: "key_1", accountId: "a", state: "active", ...IN_FORCE }) as unknown as KeyEntry;
+	const IN_FORCE = { current: true, expiresAtMs: null, account: { state: "active", signedIn: true, toppedUp: true } };
+
+	test("is read from the header once, and what serves the request is handed that one", async () => {
+		const { asked, send } = wrapped(entryOf());
+		expect((await send()).status).toBe(200);
+		expect(asked).toEqual(["header", "key_1"]);
+	});
+
+	test("replays nothing if it is revoked while the body of the repeat is read", async () => {
+		const entry = entryOf() as { state: string } & KeyEntry;
+		const { send } = wrapped(entry);
+		await (await send()).text();
+		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
+		expect((await send(() => void Object.assign(entry, { state: "revoked" }))).status).toBe(401);
+	});
 });
 
 describe("the store", () => {

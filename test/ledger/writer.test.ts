@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
+import { DatabaseTimeout } from "../../src/db/hot.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -26,8 +27,10 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 		close: async () => {},
 		recall: async () => {},
 	};
+	const logged: { level: string; message: string }[] = [];
+	const log = createLog({ level: "info", write: (line) => void logged.push(JSON.parse(line)) });
 	const writer = createWriter(
-		{ store, clock, log: silentLog },
+		{ store, clock, log },
 		{ flushIntervalMs: 100, batchMax: options.batchMax ?? 10, queueMax: options.queueMax ?? 100 },
 	);
 	const acknowledged: string[] = [];
@@ -37,7 +40,7 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 		clock.advance(ms);
 		await turn();
 	};
-	return { clock, writer, state, flushes, late, acknowledged, settle, pass };
+	return { clock, writer, state, flushes, late, acknowledged, settle, pass, logged };
 }
 
 test("settlements go out together after the interval and are acknowledged only then", async () => {
@@ -78,6 +81,62 @@ test("one record that is refused for ever does not hold up the others, and is no
 	state.flush = async () => "ok";
 	for (let round = 0; round < 5; round++) await pass(1_000);
 	expect(acknowledged).toContain("bad");
+});
+
+test("an outage is one warning when it begins and one line when it ends, and sends the same batch in the same order", async () => {
+	const { settle, pass, flushes, state, logged, acknowledged } = build();
+	const outages = [
+		Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
+		Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+		Object.assign(new Error("write CONNECTION_CLOSED"), { code: "CONNECTION_CLOSED" }),
+		Object.assign(new Error("too many connections"), { code: "53300" }),
+	];
+	let calls = 0;
+	state.flush = async () => {
+		const error = outages[calls++ % outages.length];
+		if (calls <= 20 && error !== undefined) throw error;
+		return "ok";
+	};
+	for (const id of ["a", "b", "c"]) settle(id);
+	for (let round = 0; round < 30; round++) await pass(1_000);
+	expect(flushes.map(({ settled }) => settled)).toEqual(Array.from({ length: 21 }, () => ["a", "b", "c"]));
+	expect(acknowledged).toEqual(["a", "b", "c"]);
+	expect(logged.map(({ level, message }) => `${level} ${message}`)).toEqual([
+		"warn Postgres is away; settlements wait for it",
+		"info Postgres answers again; settlements go on",
+	]);
+});
+
+test("statements that are given up again and again make smaller batches and let others pass, and are no error", async () => {
+	const { settle, pass, state, logged, acknowledged, writer } = build();
+	state.flush = async (settled) => {
+		if (settled.includes("locked")) throw new DatabaseTimeout("late");
+		return "ok";
+	};
+	for (const id of ["locked", "a", "b", "c"]) settle(id);
+	for (let round = 0; round < 40; round++) await pass(1_000);
+	expect([...acknowledged].sort()).toEqual(["a", "b", "c"]);
+	expect(writer.queued()).toBe(1);
+	expect(logged.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+test("a refusal is an error once it has come again and again, and ends what was taken for an outage", async () => {
+	const { settle, pass, state, logged } = build();
+	let calls = 0;
+	state.flush = async (settled) => {
+		if (calls++ === 0) throw Object.assign(new Error("shutting down"), { code: "57P01" });
+		if (settled.includes("bad")) throw Object.assign(new Error("a check was violated"), { code: "23514" });
+		return "ok";
+	};
+	for (const id of ["bad", "a"]) settle(id);
+	for (let round = 0; round < 12; round++) await pass(1_000);
+	const lines = logged.map(({ level, message }) => `${level} ${message}`);
+	expect(lines.slice(0, 3)).toEqual([
+		"warn Postgres is away; settlements wait for it",
+		"info Postgres answers again; settlements go on",
+		"warn a flush was refused; sending it again",
+	]);
+	expect(lines.filter((line) => line.startsWith("error a settlement is refused"))).not.toHaveLength(0);
 });
 
 test("a full queue says so, what waits the longest gives its age, and both end with the flush", async () => {

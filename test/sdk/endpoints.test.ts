@@ -143,9 +143,14 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 	});
 
 	test("errors are the client's own classes, and what cannot succeed is not retried", async () => {
-		const patient = client.withOptions({ maxRetries: 2 });
+		let calls = 0;
+		const counting = (...args: Parameters<typeof fetch>) => {
+			// The client also looks what `fetch` can do with a form.
+			if (String(args[0]).startsWith(service.url)) calls += 1;
+			return fetch(...args);
+		};
+		const patient = client.withOptions({ maxRetries: 2, fetch: counting });
 		const before = upstream.requests.length;
-		const started = performance.now();
 		const unavailable = { status: 503, code: "service_unavailable" };
 		expect(await failureOf(() => patient.batches.list())).toMatchObject(unavailable);
 		expect(await failureOf(() => patient.files.create({ file: file(), purpose: "batch" }))).toMatchObject(unavailable);
@@ -156,7 +161,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		const bad = new Client({ apiKey: "sk_service_wrong", baseURL: `${service.url}/v1`, maxRetries: 0 });
 		const refused = await failureOf(() => bad.embeddings.create({ model: "x", input: "x" }));
 		expect(refused).toBeInstanceOf(Client.AuthenticationError);
-		expect(performance.now() - started).toBeLessThan(400);
+		expect(calls).toBe(4);
 		expect(upstream.requests.length).toBe(before);
 	});
 

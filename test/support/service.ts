@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { loadConfig } from "../../src/config.ts";
@@ -55,6 +56,7 @@ export async function startService(options: {
 	models: string;
 	limits?: string;
 	env?: Record<string, string>;
+	clock?: Clock;
 }): Promise<TestService> {
 	const db = await createTestDatabase();
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
@@ -63,7 +65,7 @@ export async function startService(options: {
 	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
-	const app = await createApp(loadConfig(env, dataDir), { log });
+	const app = await createApp(loadConfig(env, dataDir), { log, ...(options.clock ? { clock: options.clock } : {}) });
 	const maker = { hot: db.hot, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
 
 	const service: TestService = {

@@ -17,15 +17,17 @@ export interface KeySettingsInput {
 	readonly concurrencyMax?: number | null;
 }
 
-export interface RequestFilter {
+export interface LogFilter {
 	readonly from: number | null;
 	readonly to: number | null;
 	readonly model: string | null;
 	readonly key: string | null;
-	readonly status: "ok" | "failed" | "left" | null;
+	readonly status: "ok" | "failed" | "left" | "refused" | null;
 }
 
-export interface UsageFilter extends RequestFilter {
+export interface UsageFilter extends LogFilter {
+	/** What was refused used nothing. */
+	readonly status: "ok" | "failed" | "left" | null;
 	readonly bucket: "hour" | "day";
 	readonly group: "model" | "key" | "status";
 }
@@ -59,7 +61,7 @@ export const api = {
 		dataOf(client.keys.get({ query: { account, ...given({ after }), limit: 100 } })),
 	key: (account: string, id: string) => dataOf(client.keys({ id }).get({ query: { account } })),
 	createKey: (account: string, input: KeySettingsInput) => dataOf(client.keys.post(input, { query: { account } })),
-	editKey: (account: string, id: string, input: KeySettingsInput) =>
+	editKey: (account: string, id: string, input: Partial<KeySettingsInput>) =>
 		dataOf(client.keys({ id }).patch(input, { query: { account } })),
 	rotateKey: (account: string, id: string, graceMs: number) =>
 		dataOf(client.keys({ id }).rotate.post({ graceMs }, { query: { account } })),
@@ -81,10 +83,10 @@ export const api = {
 
 	usage: (account: string, filter: UsageFilter) => dataOf(client.usage.get({ query: { account, ...given(filter) } })),
 	usageCsvAddress: (account: string, filter: UsageFilter) => `${BASE}/usage.csv${queryText({ account, ...filter })}`,
-	requests: (account: string, filter: Partial<RequestFilter>, page: { after?: After; limit: number }) =>
+	requests: (account: string, filter: Partial<LogFilter>, page: { after?: After; limit: number }) =>
 		dataOf(client.requests.get({ query: { account, limit: page.limit, ...given({ ...filter, after: page.after }) } })),
 	request: (account: string, id: string) => dataOf(client.requests({ id }).get({ query: { account } })),
-	requestsCsvAddress: (account: string, filter: RequestFilter) =>
+	requestsCsvAddress: (account: string, filter: LogFilter) =>
 		`${BASE}/requests.csv${queryText({ account, ...filter })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };

@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
-import { lazy, Suspense, useEffect } from "react";
+import { useEffect } from "react";
+import type { Later } from "./later.tsx";
+import { later } from "./later.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
@@ -7,6 +9,7 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
+import { Door } from "./parts/door.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
 import { PublicShell } from "./public-shell.tsx";
@@ -15,33 +18,40 @@ import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
 
 // What the first visit does not need comes when it is asked for.
-const LandingPage = lazy(() => import("./pages/landing.tsx"));
-const DocsPage = lazy(() => import("./docs/docs.tsx"));
-const ModelsPage = lazy(() => import("./pages/models.tsx"));
-const ModelPage = lazy(() => import("./pages/model.tsx"));
-const KeyPage = lazy(() => import("./pages/key.tsx"));
-const CreditPage = lazy(() => import("./pages/credit.tsx"));
-const UsagePage = lazy(() => import("./pages/usage.tsx"));
-const RequestsPage = lazy(() => import("./pages/requests.tsx"));
-const RequestPage = lazy(() => import("./pages/request.tsx"));
-const PlaygroundPage = lazy(() => import("./pages/playground.tsx"));
-const SettingsPage = lazy(() => import("./pages/settings.tsx"));
-const OperatorPages = lazy(() => import("./operator/pages.tsx"));
+const LandingPage = later(() => import("./pages/landing.tsx"), <PageWaiting />);
+const DocsPage = later(() => import("./docs/docs.tsx"), <PageWaiting />);
+const ModelsPage = later(() => import("./pages/models.tsx"), <PageWaiting />);
+const ModelPage = later(() => import("./pages/model.tsx"), <PageWaiting />);
+const KeyPage = later(() => import("./pages/key.tsx"), <PageWaiting />);
+const CreditPage = later(() => import("./pages/credit.tsx"), <PageWaiting />);
+const UsagePage = later(() => import("./pages/usage.tsx"), <PageWaiting />);
+const RequestsPage = later(() => import("./pages/requests.tsx"), <PageWaiting />);
+const RequestPage = later(() => import("./pages/request.tsx"), <PageWaiting />);
+const PlaygroundPage = later(() => import("./pages/playground.tsx"), <PageWaiting />);
+const SettingsPage = later(() => import("./pages/settings.tsx"), <PageWaiting />);
+const OperatorPages = later(() => import("./operator/pages.tsx"), <PageWaiting />);
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
 interface Route {
 	readonly pattern: string;
 	readonly access: Access;
+	/** What is fetched for it. */
+	readonly code?: Pick<Later<object>, "preload">;
 	readonly page: (found: Record<string, string>) => ReactNode;
 }
 
 const ROUTES: readonly Route[] = [
-	{ pattern: "/", access: "public", page: () => <LandingPage /> },
-	{ pattern: "/docs", access: "public", page: () => <DocsPage section="quick-start" /> },
-	{ pattern: "/docs/:section", access: "public", page: ({ section = "" }) => <DocsPage section={section} /> },
-	{ pattern: "/models", access: "public", page: () => <ModelsPage /> },
-	{ pattern: "/models/*", access: "public", page: ({ rest = "" }) => <ModelPage id={rest} /> },
+	{ pattern: "/", access: "public", code: LandingPage, page: () => <LandingPage /> },
+	{ pattern: "/docs", access: "public", code: DocsPage, page: () => <DocsPage section="quick-start" /> },
+	{
+		pattern: "/docs/:section",
+		access: "public",
+		code: DocsPage,
+		page: ({ section = "" }) => <DocsPage section={section} />,
+	},
+	{ pattern: "/models", access: "public", code: ModelsPage, page: () => <ModelsPage /> },
+	{ pattern: "/models/*", access: "public", code: ModelPage, page: ({ rest = "" }) => <ModelPage id={rest} /> },
 	{ pattern: "/sign-in", access: "guest", page: () => <SignInPage /> },
 	{ pattern: "/sign-up", access: "guest", page: () => <SignUpPage /> },
 	{ pattern: "/verify", access: "guest", page: () => <VerifyPage /> },
@@ -49,36 +59,41 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/invite", access: "viewer", page: () => <InvitePage /> },
 	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
 	{ pattern: "/keys", access: "account", page: () => <KeysPage /> },
-	{ pattern: "/keys/:id", access: "account", page: ({ id = "" }) => <KeyPage id={id} /> },
-	{ pattern: "/credit", access: "account", page: () => <CreditPage /> },
-	{ pattern: "/usage", access: "account", page: () => <UsagePage /> },
-	{ pattern: "/requests", access: "account", page: () => <RequestsPage /> },
-	{ pattern: "/requests/:id", access: "account", page: ({ id = "" }) => <RequestPage id={id} /> },
-	{ pattern: "/playground", access: "account", page: () => <PlaygroundPage /> },
-	{ pattern: "/settings", access: "viewer", page: () => <SettingsPage /> },
-	{ pattern: "/operator", access: "operator", page: () => <OperatorPages section="" id="" /> },
+	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage id={id} /> },
+	{ pattern: "/credit", access: "account", code: CreditPage, page: () => <CreditPage /> },
+	{ pattern: "/usage", access: "account", code: UsagePage, page: () => <UsagePage /> },
+	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },
+	{ pattern: "/requests/:id", access: "account", code: RequestPage, page: ({ id = "" }) => <RequestPage id={id} /> },
+	{ pattern: "/playground", access: "account", code: PlaygroundPage, page: () => <PlaygroundPage /> },
+	{ pattern: "/settings", access: "viewer", code: SettingsPage, page: () => <SettingsPage /> },
+	{ pattern: "/operator", access: "operator", code: OperatorPages, page: () => <OperatorPages section="" id="" /> },
 	{
 		pattern: "/operator/:section",
 		access: "operator",
+		code: OperatorPages,
 		page: ({ section = "" }) => <OperatorPages section={section} id="" />,
 	},
 	{
 		pattern: "/operator/:section/:id",
 		access: "operator",
+		code: OperatorPages,
 		page: ({ section = "", id = "" }) => <OperatorPages section={section} id={id} />,
 	},
 ];
+
+/** Fetches the code of the page at the address while the viewer is still being read. */
+export function preloadPage(): void {
+	ROUTES.find(({ pattern }) => matchPath(pattern, location.pathname))?.code?.preload();
+}
 
 export function App() {
 	return (
 		<SessionProvider
 			waiting={<PageWaiting />}
 			failed={(error, retry) => (
-				<div className="door">
-					<div className="door-card">
-						<Problem error={error} retry={retry} />
-					</div>
-				</div>
+				<Door title="The console cannot start">
+					<Problem error={error} retry={retry} />
+				</Door>
 			)}
 		>
 			<CurrentPage />
@@ -91,23 +106,13 @@ function CurrentPage() {
 	const { path } = usePlace();
 	const found = findRoute(path);
 	const access = found?.route.access ?? "public";
-	const waiting = <PageWaiting />;
-
-	if (access === "guest") return <Suspense fallback={waiting}>{found?.page}</Suspense>;
+	if (access === "guest") return found?.page;
 	if (!me) {
 		if (access !== "public") return <GoTo to={`/sign-in?next=${encodeURIComponent(path + location.search)}`} />;
-		return (
-			<PublicShell>
-				<Suspense fallback={waiting}>{found?.page ?? <NotFoundPage />}</Suspense>
-			</PublicShell>
-		);
+		return <PublicShell>{found?.page ?? <NotFoundPage />}</PublicShell>;
 	}
 	if (path === "/") return <GoTo to="/overview" />;
-	return (
-		<Shell>
-			<Suspense fallback={waiting}>{pageFor(found, me.account !== null, me.user.operator)}</Suspense>
-		</Shell>
-	);
+	return <Shell>{pageFor(found, me.account !== null, me.user.operator)}</Shell>;
 }
 
 /** The server refuses what a viewer may not see in any case; this only says so in better words. */

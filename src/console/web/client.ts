@@ -10,6 +10,9 @@ export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, ke
 /** Told to the window when the server no longer knows the session: it ended, or was ended elsewhere. */
 export const SESSION_ENDED = "tollgate:session-ended";
 
+/** Told to the window when the account that is looked at is not the viewer's any more. */
+export const ACCOUNT_GONE = "tollgate:account-gone";
+
 type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
 
 /** A query without what is empty. */
@@ -34,5 +37,6 @@ export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataO
 	if (!answer.response?.headers) throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
 	const error = apiErrorOf(answer.response, answer.error.value);
 	if (error.code === "session_required") dispatchEvent(new Event(SESSION_ENDED));
+	if (error.code === "not_found" && error.param === "account") dispatchEvent(new Event(ACCOUNT_GONE));
 	throw error;
 }

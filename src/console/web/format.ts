@@ -13,6 +13,9 @@ export function formatUsd(nanoUsd: number): string {
 	return signed(nanoUsd, `$${decimalText(size, decimals).replace(/(\.\d\d\d*?)0+$/, "$1")}`);
 }
 
+/** Digits that an amount's short form has behind the point. */
+export const usdDecimals = (nanoUsd: number): number => formatUsd(nanoUsd).split(".")[1]?.length ?? 0;
+
 /** The whole amount, to the last nano-dollar that is not zero, with its currency. */
 export function formatUsdExact(nanoUsd: number): string {
 	const digits = decimalText(Math.abs(nanoUsd), NANO_DIGITS).replace(/0{1,7}$/, "");
@@ -22,9 +25,12 @@ export function formatUsdExact(nanoUsd: number): string {
 /** For axes and cards: `$1.2k`, `$340`, `$0.02`. */
 export function formatUsdShort(nanoUsd: number): string {
 	const usd = nanoUsd / NANO_PER_USD;
-	if (Math.abs(usd) >= 1000) return `$${compact.format(usd)}`;
+	if (Math.abs(usd) >= 1000) return `$${compactUsd.format(usd)}`;
 	if (usd === 0) return "$0";
-	return Math.abs(usd) >= 10 ? `$${Math.round(usd)}` : `$${Number(usd.toPrecision(2))}`;
+	if (Math.abs(usd) >= 10) return `$${Math.round(usd)}`;
+	// Two digits that say something, and never fewer than whole cents.
+	const [whole = "0", fraction = ""] = decimalText(Math.abs(Math.round(nanoUsd)), shortDecimals(usd)).split(".");
+	return signed(usd, `$${whole}.${fraction.replace(/0+$/, "").padEnd(2, "0")}`);
 }
 
 /** A rate as the catalogue has it (decimal text): `$0.23`, `$0.0006`. */
@@ -48,9 +54,15 @@ function significantDecimals(size: number, count: number): number {
 	return Math.min(NANO_DIGITS, NANO_DIGITS - String(Math.trunc(size)).length + count);
 }
 
+/** For two significant digits; at least cents. */
+function shortDecimals(usd: number): number {
+	return Math.min(NANO_DIGITS, Math.max(2, 1 - Math.floor(Math.log10(Math.abs(usd)))));
+}
+
 const signed = (value: number, text: string): string => (value < 0 ? `−${text}` : text);
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const compactUsd = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
 export const formatCount = (value: number): string => whole.format(value);

@@ -1,6 +1,6 @@
 import { MantineProvider } from "@mantine/core";
 import { createRoot } from "react-dom/client";
-import { App } from "./app.tsx";
+import { App, preloadPage } from "./app.tsx";
 import { cssVariables, schemeManager, theme } from "./theme.ts";
 
 /**
@@ -12,6 +12,7 @@ Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const root = document.getElementById("root");
 if (root) {
+	preloadPage();
 	createRoot(root).render(
 		<MantineProvider
 			theme={theme}

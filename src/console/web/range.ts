@@ -1,4 +1,4 @@
-import type { RequestFilter } from "./api.ts";
+import type { UsageFilter } from "./api.ts";
 
 /** Stretches of time that live in the address: `range=7d`, or `from` and `to` in milliseconds. */
 
@@ -49,7 +49,7 @@ export function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d
 }
 
 /** The filters that the address names. */
-export function filterOf(query: URLSearchParams, nowMs: number): RequestFilter & { bucket: "hour" | "day" } {
+export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilter, "group"> {
 	const { fromMs, toMs, bucket } = stretchOf(query, nowMs);
 	return {
 		from: fromMs,

@@ -39,6 +39,11 @@ function createResourceStore() {
 			const before = entries.get(key);
 			if (before?.data !== undefined) put(key, { data: change(before.data), error: undefined, loading: false });
 		},
+		/** Reads it unless somebody is already reading it: two parts of a page want the same. */
+		async need(key: string, fetcher: () => Promise<unknown>): Promise<void> {
+			if (!running.has(key)) await this.load(key, fetcher);
+		},
+		/** Reads it anew: an answer that is under way may be older than what has just been changed. */
 		async load(key: string, fetcher: () => Promise<unknown>): Promise<void> {
 			const mark = Symbol(key);
 			running.set(key, mark);
@@ -82,8 +87,8 @@ export function useResource<T>(key: string | null, fetcher: () => Promise<T>): R
 		if (name !== "") await resources.load(name, () => latest.current());
 	}, [name]);
 	useEffect(() => {
-		void reload();
-	}, [reload]);
+		if (name !== "") void resources.need(name, () => latest.current());
+	}, [name]);
 	return { data: entry.data as T | undefined, error: entry.error, loading: entry.loading, reload };
 }
 

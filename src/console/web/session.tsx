@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from "react";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
-import { SESSION_ENDED } from "./client.ts";
+import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
 import { ApiError } from "./http.ts";
 import { resources } from "./resource.ts";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
@@ -48,6 +48,20 @@ export function SessionProvider(props: {
 	}, []);
 	useEffect(() => {
 		void refresh();
+	}, [refresh]);
+
+	useEffect(() => {
+		let asking = false;
+		// Reading the viewer may find the account gone as well: it is not read again for that.
+		const goOver = async () => {
+			if (asking) return;
+			asking = true;
+			resources.clear();
+			await refresh();
+			asking = false;
+		};
+		addEventListener(ACCOUNT_GONE, goOver);
+		return () => removeEventListener(ACCOUNT_GONE, goOver);
 	}, [refresh]);
 
 	useEffect(() => {

@@ -16,8 +16,22 @@ const accent: MantineColorsTuple = [
 	"#093f55",
 ];
 
+/** Of the same cast as the pages' own greys. */
+const dark: MantineColorsTuple = [
+	"#d5d9dd",
+	"#b8bfc5",
+	"#9aa4ad",
+	"#8d969e",
+	"#363d44",
+	"#2c3238",
+	"#1f2428",
+	"#191d20",
+	"#15181b",
+	"#101214",
+];
+
 export const theme = createTheme({
-	colors: { accent },
+	colors: { accent, dark },
 	primaryColor: "accent",
 	primaryShade: { light: 7, dark: 6 },
 	defaultRadius: "sm",

@@ -27,8 +27,12 @@ export type Checklist = Overview["checklist"];
 export type Balance = Overview["balance"];
 export type UsageSeries = Answer<typeof api.usage>;
 export type UsageGroup = UsageSeries["groups"][number];
-export type RequestRow = Item<Answer<typeof api.requests>>;
-export type RequestDetail = Answer<typeof api.request>;
+export type LogRow = Item<Answer<typeof api.requests>>;
+/** A request that was admitted and has ended. */
+export type RequestRow = Exclude<LogRow, { statusClass: "refused" }>;
+type LogDetail = Answer<typeof api.request>;
+export type RefusedDetail = Extract<LogDetail, { statusClass: "refused" }>;
+export type RequestDetail = Exclude<LogDetail, RefusedDetail>;
 
 export type KeyView = Answer<typeof api.key>;
 /** How far a change has spread: whether every live instance has applied it. */

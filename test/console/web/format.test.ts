@@ -1,5 +1,13 @@
 import { expect, test } from "bun:test";
-import { formatAgo, formatDuration, formatRate, formatUsd, formatUsdExact } from "../../../src/console/web/format.ts";
+import {
+	formatAgo,
+	formatDuration,
+	formatRate,
+	formatUsd,
+	formatUsdExact,
+	formatUsdShort,
+	usdDecimals,
+} from "../../../src/console/web/format.ts";
 import { qrModules } from "../../../src/console/web/qr.ts";
 import { filterOf } from "../../../src/console/web/range.ts";
 import { matchPath, safeNext } from "../../../src/console/web/router.tsx";
@@ -100,4 +108,15 @@ test("QR codes are those that a reader has read (zbar); a text that is too long 
 	};
 	expect([digest("HELLO"), digest("y".repeat(500))]).toEqual(["d51e6b3d78d8b096", "e81d24d83e6dbb22"]);
 	expect(qrModules("z".repeat(2_000))).toBeUndefined();
+});
+
+test("ticks and cards show whole cents and at least two digits that say something", () => {
+	const shown = [0, 600_000_000, 300_000_000, 15_000_000, 1_500, 1_050_000 * 1e9, 12.4e9, -50_000_000].map(
+		formatUsdShort,
+	);
+	expect(shown).toEqual(["$0", "$0.60", "$0.30", "$0.015", "$0.0000015", "$1.05M", "$12", "−$0.05"]);
+});
+
+test("the digits behind the point of the short form are counted, so that a column can line up", () => {
+	expect([0, 300, 12_345_678, 1_234_567_890_000_000].map(usdDecimals)).toEqual([2, 7, 4, 2]);
 });

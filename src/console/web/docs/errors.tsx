@@ -1,11 +1,16 @@
+import type { ReactNode } from "react";
 import { CodeBlock } from "../parts/code.tsx";
 import { DataTable } from "../parts/table.tsx";
 
-const ERRORS: readonly { status: string; codes: string; what: string }[] = [
+const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 	{
 		status: "400",
 		codes: "invalid_request, context_length_exceeded, unsupported_parameter",
-		what: "Mend the request; `param` names the field.",
+		what: (
+			<>
+				Mend the request; <code>param</code> names the field.
+			</>
+		),
 	},
 	{
 		status: "401",
@@ -31,7 +36,11 @@ const ERRORS: readonly { status: string; codes: string; what: string }[] = [
 	{
 		status: "429",
 		codes: "rate_limit_exceeded, overloaded",
-		what: "Wait for `retry-after` seconds, then send it again.",
+		what: (
+			<>
+				Wait for <code>retry-after</code> seconds, then send it again.
+			</>
+		),
 	},
 	{
 		status: "502, 504",
@@ -41,9 +50,22 @@ const ERRORS: readonly { status: string; codes: string; what: string }[] = [
 	{
 		status: "503",
 		codes: "service_unavailable",
-		what: "No server for this model or service is connected. With `retry-after`: a passing state.",
+		what: (
+			<>
+				No server for this model or service is connected. With <code>retry-after</code>: a passing state.
+			</>
+		),
 	},
 ];
+
+/** Each on a line of its own, so that none is broken in two. */
+function Codes({ names }: { names: string }) {
+	return names.split(", ").map((name) => (
+		<div key={name}>
+			<code>{name}</code>
+		</div>
+	));
+}
 
 export function ErrorsSection() {
 	return (
@@ -63,7 +85,7 @@ x-request-id: req_…
 				empty={null}
 				columns={[
 					{ label: "Status", lead: true, render: (row) => row.status },
-					{ label: "Code", render: (row) => <code>{row.codes}</code> },
+					{ label: "Code", render: (row) => <Codes names={row.codes} /> },
 					{ label: "What to do", render: (row) => row.what },
 				]}
 			/>

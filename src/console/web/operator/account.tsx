@@ -1,5 +1,6 @@
 import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { LEDGER_KINDS, ROLES, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
@@ -108,7 +109,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 						empty={<Empty title="Nobody has signed in for it." />}
 						columns={[
 							{ label: "Email", lead: true, render: (member) => member.email },
-							{ label: "Role", render: (member) => member.role },
+							{ label: "Role", render: (member) => ROLES[member.role] ?? member.role },
 						]}
 					/>
 				</Panel>
@@ -129,7 +130,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 								</code>
 							),
 						},
-						{ label: "State", render: (key) => <KeyState item={key} /> },
+						{ label: "State", corner: true, render: (key) => <KeyState item={key} /> },
 						{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
 						{
 							label: "Cap",
@@ -137,7 +138,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 							render: (key) =>
 								key.capNanoUsd === null ? <span className="dim">none</span> : <Amount nanoUsd={key.capNanoUsd} />,
 						},
-						{ label: "Spent", right: true, render: (key) => <Amount nanoUsd={key.spentNanoUsd} /> },
+						{ label: "Spent", amount: (key) => key.spentNanoUsd },
 					]}
 				/>
 			</Panel>
@@ -149,10 +150,10 @@ function Detail({ data }: { data: OperatorAccount }) {
 					empty={<Empty title="No top-ups." />}
 					columns={[
 						{ label: "Reference", lead: true, render: (topUp) => <code>{topUp.reference}</code> },
-						{ label: "Method", render: (topUp) => topUp.method },
+						{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
 						{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
 						{ label: "State", render: (topUp) => <State value={topUp.state} /> },
-						{ label: "Amount", right: true, render: (topUp) => <Amount nanoUsd={topUp.amountNanoUsd} /> },
+						{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>
@@ -163,14 +164,18 @@ function Detail({ data }: { data: OperatorAccount }) {
 					rowKey={(entry) => entry.id}
 					empty={<Empty title="No movements." />}
 					columns={[
-						{ label: "What", lead: true, render: (entry) => entry.kind.replaceAll("_", " ") },
+						{
+							label: "What",
+							lead: true,
+							render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
+						},
 						{
 							label: "Time",
 							render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
 						},
 						{ label: "Note", render: (entry) => entry.note || <span className="dim">–</span> },
-						{ label: "Amount", right: true, render: (entry) => <Amount nanoUsd={entry.amountNanoUsd} sign /> },
-						{ label: "Balance", right: true, render: (entry) => <Amount nanoUsd={entry.runningNanoUsd} /> },
+						{ label: "Amount", amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
+						{ label: "Balance", amount: (entry) => entry.runningNanoUsd },
 					]}
 				/>
 			</Panel>

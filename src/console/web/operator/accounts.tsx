@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Amount } from "../parts/text.tsx";
+import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
@@ -55,8 +55,8 @@ export function AccountsPage() {
 							),
 						},
 						{ label: "Made", render: (account) => <Ago atMs={account.createdAtMs} /> },
-						{ label: "Spent", right: true, render: (account) => <Amount nanoUsd={account.spentNanoUsd} /> },
-						{ label: "Balance", right: true, render: (account) => <Amount nanoUsd={account.balanceNanoUsd} /> },
+						{ label: "Spent", amount: (account) => account.spentNanoUsd },
+						{ label: "Balance", amount: (account) => account.balanceNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>

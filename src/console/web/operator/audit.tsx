@@ -4,7 +4,7 @@ import { formatUsd } from "../format.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Moment } from "../parts/text.tsx";
+import { Clipped, Moment } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { operatorApi } from "./api.ts";
@@ -30,16 +30,18 @@ export function AuditPage() {
 					empty={<Empty title="No act matches." />}
 					columns={[
 						{ label: "Time", lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
-						{ label: "Who", render: (row) => row.actorEmail ?? row.actor },
+						{ label: "Who", clip: true, render: (row) => <Clipped text={row.actorEmail ?? row.actor} /> },
 						{ label: "Act", render: (row) => <code className="num">{row.action}</code> },
-						{ label: "On", render: (row) => <code>{row.subject}</code> },
+						{ label: "On", render: (row) => <ShortId value={row.subject} /> },
 						{
 							label: "Account",
 							render: (row) =>
 								row.accountId === null ? (
 									<span className="dim">–</span>
 								) : (
-									<Link to={`/operator/accounts/${row.accountId}`}>{row.accountId}</Link>
+									<Link to={`/operator/accounts/${row.accountId}`}>
+										<ShortId value={row.accountId} />
+									</Link>
 								),
 						},
 						{ label: "Detail", render: (row) => <span className="small">{detailText(row)}</span> },
@@ -84,6 +86,16 @@ function Filter(props: {
 				Filter
 			</Button>
 		</form>
+	);
+}
+
+/** Enough of a long id to tell it from others; whole on hover. */
+function ShortId({ value }: { value: string }) {
+	const short = value.length > 20 ? `${value.slice(0, 8)}…${value.slice(-6)}` : value;
+	return (
+		<code className="num" title={value}>
+			{short}
+		</code>
 	);
 }
 

@@ -29,7 +29,7 @@ export function InstancesPage() {
 					columns={[
 						{ label: "Instance", lead: true, render: (item) => item.id },
 						{ label: "Epoch", right: true, render: (item) => <span className="num">{item.epoch}</span> },
-						{ label: "State", render: (item) => <State value={item.state} /> },
+						{ label: "State", corner: true, render: (item) => <State value={item.state} /> },
 						{ label: "Started", render: (item) => <Ago atMs={item.startedAtMs} /> },
 						{
 							label: "Lease ends",
@@ -52,7 +52,7 @@ export function InstancesPage() {
 								</span>
 							),
 						},
-						{ label: "Drawn credit", right: true, render: (item) => <Amount nanoUsd={item.heldNanoUsd} /> },
+						{ label: "Drawn credit", amount: (item) => item.heldNanoUsd },
 					]}
 				/>
 			</Panel>

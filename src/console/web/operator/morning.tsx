@@ -3,7 +3,7 @@ import { formatCount, formatDuration } from "../format.ts";
 import { Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Amount, Id } from "../parts/text.tsx";
+import { Ago, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
@@ -23,6 +23,15 @@ export function MorningPage() {
 	return (
 		<Page title="Today" aside={<span className="small dim">{live ? "Live" : "Connecting…"}</span>}>
 			{summary.error && <Problem error={summary.error} retry={() => void summary.reload()} />}
+			{(data || !summary.error) && <Figures data={data} onDecided={() => void summary.reload()} />}
+		</Page>
+	);
+}
+
+/** Placeholders while they are read; nothing if they cannot be. */
+function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
+	return (
+		<>
 			<Panel>
 				<div className="stats">
 					<Stat label="Top-ups waiting" value={data ? formatCount(data.waitingTopUps.length) : "–"}>
@@ -50,7 +59,7 @@ export function MorningPage() {
 				</div>
 			</Panel>
 			<Panel title="Top-ups to verify" flush aside={<Link to="/operator/top-ups">All top-ups</Link>}>
-				<WaitingTable rows={data?.waitingTopUps} onDecided={() => void summary.reload()} />
+				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
 			</Panel>
 			<Panel title="Held too long" flush>
 				<DataTable
@@ -72,7 +81,7 @@ export function MorningPage() {
 						{ label: "Model", render: (row) => row.model },
 						{ label: "Instance", render: (row) => row.instanceId },
 						{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
-						{ label: "Held", right: true, render: (row) => <Amount nanoUsd={row.reservedNanoUsd} /> },
+						{ label: "Held", amount: (row) => row.reservedNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>
@@ -106,7 +115,7 @@ export function MorningPage() {
 					]}
 				/>
 			</Panel>
-		</Page>
+		</>
 	);
 }
 

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { formatDateTime } from "../format.ts";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { capital, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
@@ -36,9 +36,9 @@ export function ReconciliationPage() {
 					rowKey={(item) => item.name}
 					error={runs.error}
 					retry={() => void runs.reload()}
-					empty={<Empty title="The books were not checked yet." />}
+					empty={<Empty title="The books were not checked yet.">“Check now” takes a second or two.</Empty>}
 					columns={[
-						{ label: "Check", lead: true, render: (item) => item.name.replaceAll("_", " ") },
+						{ label: "Check", lead: true, render: (item) => capital(item.name.replaceAll("_", " ")) },
 						{
 							label: "Result",
 							render: (item) => <State value={item.ok ? "ok" : "failed"} label={item.ok ? "Holds" : "Broken"} />,
@@ -52,7 +52,9 @@ export function ReconciliationPage() {
 					label="Runs"
 					rows={runs.data?.runs}
 					rowKey={(run) => run.id}
-					empty={<Empty title="No runs yet." />}
+					error={runs.error}
+					retry={() => void runs.reload()}
+					empty={<Empty title="No runs yet.">Each check will be a line here.</Empty>}
 					columns={[
 						{ label: "Time", lead: true, render: (run) => <Moment atMs={run.atMs} /> },
 						{

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { formatCount } from "../format.ts";
+import { dialectName } from "../labels.ts";
 import { State } from "../parts/page.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -21,8 +22,8 @@ export function ReplicaTable(props: {
 		{ label: "Replica", lead: true, render: (row) => row.alias },
 		...(props.withModel ? [{ label: "Model", render: (row: ReplicaRow) => row.modelId }] : []),
 		{ label: "Address", render: (row) => <code>{row.url}</code> },
-		{ label: "Dialect", render: (row) => row.dialect },
-		{ label: "Health", render: (row) => <State value={row.draining ? "draining" : row.health} /> },
+		{ label: "Dialect", render: (row) => dialectName(row.dialect) },
+		{ label: "Health", corner: true, render: (row) => <State value={row.draining ? "draining" : row.health} /> },
 		{ label: "Breaker", render: (row) => <State value={row.breaker} label={BREAKERS[row.breaker] ?? row.breaker} /> },
 		{
 			label: "Load",

@@ -1,4 +1,4 @@
-import { Page, Panel } from "../parts/page.tsx";
+import { capital, Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
@@ -22,7 +22,7 @@ export function TopUpsPage() {
 						aria-pressed={value === state}
 						onClick={() => change({ state: value === "pending" ? null : value })}
 					>
-						{value[0]?.toUpperCase() + value.slice(1)}
+						{capital(value)}
 					</button>
 				))}
 			</div>

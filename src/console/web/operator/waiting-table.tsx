@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useState } from "react";
 import { formatUsd } from "../format.ts";
 import type { ApiError } from "../http.ts";
+import { TOP_UP_METHODS } from "../labels.ts";
 import { Facts, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -33,6 +34,7 @@ export function WaitingTable(props: {
 				rows={props.rows}
 				rowKey={(topUp) => topUp.id}
 				error={props.error}
+				retry={props.onDecided}
 				{...(props.more ? { more: props.more } : {})}
 				skeletonRows={3}
 				empty={
@@ -48,12 +50,13 @@ export function WaitingTable(props: {
 						label: "Account",
 						render: (topUp) => <Link to={`/operator/accounts/${topUp.accountId}`}>{topUp.accountEmail}</Link>,
 					},
-					{ label: "Method", render: (topUp) => topUp.method },
+					{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
 					{ label: "Waiting", render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
 					{ label: "State", render: (topUp) => <TopUpState topUp={topUp} /> },
-					{ label: "Amount", right: true, render: (topUp) => <Amount nanoUsd={topUp.amountNanoUsd} /> },
+					{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					{
 						label: "Action",
+						act: true,
 						right: true,
 						render: (topUp) =>
 							topUp.state === "pending" && topUp.method === "transfer" ? (
@@ -177,7 +180,7 @@ function RejectDialog({ topUp, onClose, onDone }: DialogProps) {
 				<TopUpFacts topUp={topUp} />
 				<TextInput
 					label="Reason"
-					description="Kept in the audit log"
+					description="Shown to the customer and kept in the audit log"
 					required
 					withAsterisk={false}
 					data-autofocus

@@ -2,6 +2,7 @@ import { Button, NumberInput, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatUsd } from "../format.ts";
+import { CodeBlock } from "../parts/code.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
@@ -10,22 +11,46 @@ import { useAccount, useSession } from "../session.tsx";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
+const NANO_PER_USD = 1_000_000_000;
+/** The way to the payment page may be slow; a page that is still here then can be used again. */
+const LEAVING_MS = 15_000;
 
-export function TopUpPanel({ onMade }: { onMade: () => void }) {
+/** `transferDetails`: where to transfer to, in lines; null if the operator sends it; undefined while it is not known. */
+export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
+	const { transferDetails, onMade } = props;
 	const { config } = useSession();
 	const account = useAccount();
 	const [usd, setUsd] = useState("100");
 	const [method, setMethod] = useState<"card" | "transfer">(config.cardPayments ? "card" : "transfer");
-	const [made, setMade] = useState<TopUpView>();
+	const [made, setMade] = useState<
+		Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null }
+	>();
+	const [outside, setOutside] = useState<string>();
 	const topUp = useAction(async () => {
 		if (method === "card") {
 			const { url } = await api.topUpByCard(account.id, usd);
 			location.assign(url);
+			// Busy until the page is left: a second click would make a second top-up.
+			await left();
 			return;
 		}
-		setMade((await api.topUpByTransfer(account.id, usd)).topUp);
+		const { topUp: expected, transferDetails: details } = await api.topUpByTransfer(account.id, usd);
+		setMade({ ...expected, transferDetails: details });
 		onMade();
 	});
+
+	function submit() {
+		const nanoUsd = Number(usd) * NANO_PER_USD;
+		const { topUpMinNanoUsd: least, topUpMaxNanoUsd: most } = config;
+		if (nanoUsd < least) setOutside(`A top-up is at least ${formatUsd(least)}.`);
+		else if (nanoUsd > most) setOutside(`A top-up is at most ${formatUsd(most)}.`);
+		else void topUp.run();
+	}
+	function choose(amount: string) {
+		setUsd(amount);
+		setOutside(undefined);
+		topUp.clear();
+	}
 
 	if (made) {
 		return (
@@ -38,6 +63,7 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 							["Reference", <Id key="reference" value={made.reference} label="Copy the reference" />],
 						]}
 					/>
+					<TransferDetails details={made.transferDetails} />
 					<p className="dim">
 						Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and
 						confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a
@@ -58,7 +84,7 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 				className="form"
 				onSubmit={(event) => {
 					event.preventDefault();
-					void topUp.run();
+					submit();
 				}}
 			>
 				{/* biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label */}
@@ -69,7 +95,7 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 							size="xs"
 							variant={usd === preset ? "filled" : "default"}
 							aria-pressed={usd === preset}
-							onClick={() => setUsd(preset)}
+							onClick={() => choose(preset)}
 						>
 							${Number(preset).toLocaleString("en-US")}
 						</Button>
@@ -85,8 +111,10 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 					thousandSeparator=","
 					allowNegative={false}
 					value={usd}
-					error={topUp.error?.param === "usd" ? topUp.error.message : undefined}
-					onValueChange={(value) => setUsd(value.value)}
+					error={outside ?? (topUp.error?.param === "usd" ? topUp.error.message : undefined)}
+					onValueChange={({ value }) => {
+						if (value !== usd) choose(value);
+					}}
 				/>
 				{config.cardPayments && (
 					<SegmentedControl
@@ -104,6 +132,7 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 						? "You pay on Stripe's page. The credit appears when Stripe has confirmed the payment."
 						: "You get a reference for the transfer. The credit appears when an operator has seen the payment."}
 				</p>
+				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
 				{topUp.error && topUp.error.param !== "usd" && <Problem error={topUp.error} />}
 				<div className="form-end">
 					<Button type="submit" loading={topUp.busy} disabled={usd === ""}>
@@ -113,4 +142,29 @@ export function TopUpPanel({ onMade }: { onMade: () => void }) {
 			</form>
 		</Panel>
 	);
+}
+
+function TransferDetails({ details }: { details: string | null }) {
+	if (details === null)
+		return <p className="small dim">The operator of the service sends you the details of the bank account.</p>;
+	return (
+		<section aria-label="Bank details">
+			<CodeBlock code={details} label="Copy the bank details" />
+		</section>
+	);
+}
+
+/** Resolves when the browser shows this page again, from its memory, or never left it. */
+function left(): Promise<void> {
+	return new Promise((resolve) => {
+		const timer = setTimeout(resolve, LEAVING_MS);
+		addEventListener(
+			"pageshow",
+			() => {
+				clearTimeout(timer);
+				resolve();
+			},
+			{ once: true },
+		);
+	});
 }

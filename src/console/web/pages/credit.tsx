@@ -1,7 +1,8 @@
 import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
-import { formatCount } from "../format.ts";
+import { formatCount, formatUsd } from "../format.ts";
+import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
 import { Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
@@ -14,20 +15,6 @@ import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, To
 import { AlertPanel } from "./credit-alert.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
-const KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
-	top_up: "Top-up",
-	refund: "Refund",
-	adjustment: "Adjustment",
-	dispute: "Dispute",
-	credit_note: "Credit note",
-	usage: "Usage",
-};
-const METHODS: Readonly<Record<TopUpView["method"], string>> = {
-	transfer: "Bank transfer",
-	card: "Card",
-	demo: "Demo credit",
-};
-
 export default function CreditPage() {
 	const account = useAccount();
 	const key = `credit ${account.id}`;
@@ -39,11 +26,12 @@ export default function CreditPage() {
 	// The feed says when credit has come or a top-up was decided; the lists are then read anew.
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
 		const now = { balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd, pending: news.pendingTopUps };
-		if (seen && (seen.balance !== now.balance || seen.pending !== now.pending)) {
+		// The first news too: a decision may lie between the reading of the lists and the opening of the feed.
+		if (seen?.balance !== now.balance || seen.pending !== now.pending) {
+			setSeen(now);
 			void topUps.reload();
 			void ledger.reload();
 		}
-		if (seen?.balance !== now.balance || seen.pending !== now.pending) setSeen(now);
 		void credit.reload();
 	});
 	const reloadAll = () => {
@@ -54,12 +42,14 @@ export default function CreditPage() {
 
 	return (
 		<Page title="Credit">
-			<PaymentReturn />
+			<PaymentReturn topUps={topUps.items} />
 			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
-			<BalancePanel credit={credit.data} />
+			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			<div className="grid-even">
-				<TopUpPanel onMade={reloadAll} />
-				<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
+				<TopUpPanel transferDetails={credit.data?.transferDetails} onMade={reloadAll} />
+				{(credit.data || !credit.error) && (
+					<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
+				)}
 			</div>
 			<TopUpList list={topUps} onChanged={reloadAll} />
 			<Panel title="Ledger" flush>
@@ -84,7 +74,11 @@ export default function CreditPage() {
 }
 
 const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
-	{ label: "What", lead: true, render: (entry) => KINDS[entry.kind] ?? entry.kind },
+	{
+		label: "What",
+		lead: true,
+		render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
+	},
 	{
 		label: "Time",
 		render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
@@ -100,8 +94,8 @@ const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
 				entry.note || <span className="dim">–</span>
 			),
 	},
-	{ label: "Amount", right: true, render: (entry) => <Amount nanoUsd={entry.amountNanoUsd} sign /> },
-	{ label: "Balance", right: true, render: (entry) => <Amount nanoUsd={entry.runningNanoUsd} /> },
+	{ label: "Amount", amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
+	{ label: "Balance", amount: (entry) => entry.runningNanoUsd },
 ];
 
 function BalancePanel({ credit }: { credit: CreditView | undefined }) {
@@ -144,6 +138,7 @@ function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 						rows={running.data?.items}
 						rowKey={(row) => row.requestId}
 						error={running.error}
+						retry={() => void running.reload()}
 						skeletonRows={2}
 						empty={<Empty title="No request is running." />}
 					/>
@@ -158,7 +153,7 @@ const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
 	{ label: "Model", render: (row) => row.model },
 	{ label: "Key", render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
 	{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
-	{ label: "Held", right: true, render: (row) => <Amount nanoUsd={row.reservedNanoUsd} /> },
+	{ label: "Held", amount: (row) => row.reservedNanoUsd, corner: true },
 ];
 
 function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
@@ -185,20 +180,24 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 						lead: true,
 						render: (topUp) => <Id value={topUp.reference} label="Copy the reference" />,
 					},
-					{ label: "Method", render: (topUp) => METHODS[topUp.method] ?? topUp.method },
+					{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
 					{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
 					{
 						label: "State",
 						render: (topUp) => (
-							<State
-								value={topUp.state}
-								label={topUp.state === "pending" ? "Pending verification" : capital(topUp.state)}
-							/>
+							<>
+								<State
+									value={topUp.state}
+									label={topUp.state === "pending" ? "Pending verification" : capital(topUp.state)}
+								/>
+								{topUp.whyRejected && <div className="small dim">{topUp.whyRejected}</div>}
+							</>
 						),
 					},
-					{ label: "Amount", right: true, render: (topUp) => <Amount nanoUsd={topUp.amountNanoUsd} /> },
+					{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					{
-						label: "Receipt",
+						label: "Action",
+						act: true,
 						right: true,
 						render: (topUp) => {
 							if (topUp.state === "pending") {
@@ -222,26 +221,32 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 	);
 }
 
-/** What is said to somebody who comes back from the payment page. */
-function PaymentReturn() {
+/** What is said to somebody who comes back from the payment page; it follows the top-up, whatever the address says. */
+function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined }) {
 	const [query, change] = useQueryState();
 	const payment = query.get("payment");
-	if (payment === null) return null;
+	const topUp = topUps?.find(({ id }) => id === query.get("topup"));
+	if (payment === null || topUp === undefined) return null;
 	const dismiss = () => change({ payment: null, topup: null });
 	return (
-		<Notice kind={payment === "done" ? "ok" : "warn"}>
+		<Notice kind={topUp.state === "confirmed" || (topUp.state === "pending" && payment === "done") ? "ok" : "warn"}>
 			<div className="row between">
-				<span>
-					{payment === "done"
-						? "The payment was made. The credit appears here as soon as it is verified, usually within a minute."
-						: "The payment was not made. Nothing was charged."}
-				</span>
+				<span>{returnText(topUp, payment === "done")}</span>
 				<Button size="xs" variant="default" onClick={dismiss}>
 					Close
 				</Button>
 			</div>
 		</Notice>
 	);
+}
+
+function returnText({ state, amountNanoUsd }: TopUpView, paid: boolean): string {
+	if (state === "confirmed") return `The payment is verified: ${formatUsd(amountNanoUsd)} is in your credit.`;
+	if (state === "rejected") return "The payment was not made. No credit was given.";
+	if (state !== "pending") return `The payment is ${state}.`;
+	return paid
+		? "The payment was made. The credit appears here as soon as it is verified, usually within a minute."
+		: "The payment was not made. Nothing was charged.";
 }
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -58,13 +58,20 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 	);
 }
 
-/** Ends only by saying that the secret is stored: no escape key, no click beside it, no leaving the page unasked. */
+/** Ends only by saying that the secret is stored: no escape key, no click beside it, no step back, no leaving the page unasked. */
 export function SecretDialog(props: { secret: string; title: string; onStored: () => void }) {
 	const [stored, setStored] = useState(false);
 	useEffect(() => {
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+		// A step of its own in the history: going back takes that, and it is put there again.
+		const hold = () => history.pushState(null, "", location.href);
+		hold();
 		addEventListener("beforeunload", ask);
-		return () => removeEventListener("beforeunload", ask);
+		addEventListener("popstate", hold);
+		return () => {
+			removeEventListener("beforeunload", ask);
+			removeEventListener("popstate", hold);
+		};
 	}, []);
 	return (
 		<Modal

@@ -53,6 +53,13 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 	return Object.fromEntries(given) as unknown as KeySettingsInput;
 }
 
+/** What was changed, and nothing else: a field left alone is not sent, so it keeps what it has to the last digit. */
+export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
+	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
+	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
+	return Object.fromEntries(Object.entries(settingsOf(draft, "edit")).filter(isNew));
+}
+
 /** `param` is the field that the service refused. */
 export function KeyFields(props: {
 	draft: KeyDraft;

@@ -13,7 +13,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import type { Fence, KeyView } from "../views.ts";
-import { draftOf, KeyFields, settingsOf } from "./key-form.tsx";
+import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
 import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
@@ -130,8 +130,8 @@ function KeyUsage({ item }: { item: KeyView }) {
 	return (
 		<>
 			<Panel title="Spend, last 30 days" aside={<Link to={`/usage?key=${item.id}`}>Usage of this key</Link>}>
-				{usage.error && <Problem error={usage.error} />}
-				{usage.data?.total.requests === 0 ? (
+				{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
+				{usage.error && !usage.data ? null : usage.data?.total.requests === 0 ? (
 					<Empty title="Not used in the last 30 days." />
 				) : (
 					<UsageChart series={usage.data} measure="cost" groupedBy="model" label="Spend of this key by day and model" />
@@ -141,6 +141,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 				<RequestTable
 					rows={requests.data?.items}
 					error={requests.error}
+					retry={() => void requests.reload()}
 					empty={<Empty title="No requests yet.">Requests made with this key appear here when they end.</Empty>}
 				/>
 			</Panel>
@@ -150,10 +151,11 @@ function KeyUsage({ item }: { item: KeyView }) {
 
 function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
-	const [draft, setDraft] = useState(() => draftOf(item));
+	const [before] = useState(() => draftOf(item));
+	const [draft, setDraft] = useState(before);
 	const [fence, setFence] = useState<Fence>();
 	const save = useAction(async () => {
-		const changed = await api.editKey(account.id, item.id, settingsOf(draft, "edit"));
+		const changed = await api.editKey(account.id, item.id, changesOf(draft, before));
 		setFence(changed.fence);
 	});
 	return (

@@ -8,7 +8,7 @@ import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Amount } from "../parts/text.tsx";
+import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -25,11 +25,11 @@ const COLUMNS: readonly Column<KeyView>[] = [
 			</code>
 		),
 	},
-	{ label: "State", render: (key) => <KeyState item={key} /> },
+	{ label: "State", corner: true, render: (key) => <KeyState item={key} /> },
 	{ label: "Models", render: (key) => (key.models.length === 0 ? "All" : formatCount(key.models.length)) },
 	{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
 	{ label: "Cap", render: (key) => <CapBar item={key} small /> },
-	{ label: "Spent", right: true, render: (key) => <Amount nanoUsd={key.spentNanoUsd} /> },
+	{ label: "Spent", amount: (key) => key.spentNanoUsd },
 ];
 
 export function KeyState({ item }: { item: KeyView }) {

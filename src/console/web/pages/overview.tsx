@@ -43,6 +43,15 @@ export function OverviewPage() {
 			{data && (!finished || wasUnfinished) && (
 				<FirstSteps checklist={data.checklist} pendingTopUps={data.pendingTopUps} />
 			)}
+			{(data || !overview.error) && <Figures data={data} />}
+		</Page>
+	);
+}
+
+/** Placeholders while they are read; nothing if they cannot be. */
+function Figures({ data }: { data: Overview | undefined }) {
+	return (
+		<>
 			<BalancePanel data={data} />
 			<div className="grid-2">
 				<Panel title="Spend, last 30 days" aside={<Link to="/usage">Usage</Link>}>
@@ -77,7 +86,7 @@ export function OverviewPage() {
 					}
 				/>
 			</Panel>
-		</Page>
+		</>
 	);
 }
 
@@ -133,7 +142,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 						label: "Model",
 						lead: true,
 						render: (row) => (
-							<span className="row">
+							<span className="named">
 								<span className="swatch" style={{ background: seriesColor(row.model, known) }} />
 								<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
 							</span>
@@ -148,7 +157,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 							</span>
 						),
 					},
-					{ label: "Cost", right: true, render: (row) => <Amount nanoUsd={row.costNanoUsd} /> },
+					{ label: "Cost", amount: (row) => row.costNanoUsd, corner: true },
 				]}
 			/>
 		</Panel>

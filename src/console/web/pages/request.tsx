@@ -10,12 +10,32 @@ import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import type { RequestDetail } from "../views.ts";
+import { RefusedRequest } from "./request-refused.tsx";
 
 const STEPS: Readonly<Record<string, string>> = {
 	admitted: "Admitted",
 	first_token: "First token",
 	ended: "Ended",
 	settled: "Settled",
+};
+
+const ENDPOINTS: Readonly<Record<string, string>> = {
+	chat: "Chat completions",
+	completions: "Completions",
+	embeddings: "Embeddings",
+	transcription: "Transcriptions",
+	image: "Images",
+	rerank: "Rerank",
+};
+
+const HOW_ENDED: Readonly<Record<string, string>> = {
+	finished: "The model finished its answer",
+	upstream_failed: "The model's server failed",
+	upstream_died: "The model's server broke off in the middle",
+	upstream_silent: "The model's server fell silent",
+	client_left: "The client left",
+	shutdown: "The service was being restarted",
+	crashed: "The instance of the service died",
 };
 
 const BASES: Readonly<Record<string, string>> = {
@@ -25,8 +45,7 @@ const BASES: Readonly<Record<string, string>> = {
 };
 
 const ENDINGS: Readonly<Record<number, string>> = {
-	402: "Refused: the credit, or the key's cap, did not cover the most that it could cost.",
-	429: "Refused: too many requests at a time.",
+	429: "The servers of the model were busy.",
 	499: "The client closed the connection.",
 	502: "The model's server failed.",
 	503: "No server for the model was connected.",
@@ -36,12 +55,13 @@ const ENDINGS: Readonly<Record<number, string>> = {
 export default function RequestPage({ id }: { id: string }) {
 	const account = useAccount();
 	const request = useResource(`request ${account.id} ${id}`, () => api.request(account.id, id));
-	const row = request.data;
+	const found = request.data;
 	if (request.error?.status === 404) {
 		return (
 			<Page title="Request">
 				<Empty title="There is no such request in this account." action={<Link to="/requests">All requests</Link>}>
-					The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends.
+					The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one
+					that was refused is kept for 30 days.
 				</Empty>
 			</Page>
 		);
@@ -49,8 +69,8 @@ export default function RequestPage({ id }: { id: string }) {
 	return (
 		<Page title="Request" lead={<Id value={id} label="Copy the request's id" />}>
 			{request.error && <Problem error={request.error} retry={() => void request.reload()} />}
-			{!row && !request.error && <Skeleton height={320} />}
-			{row && <Detail row={row} />}
+			{!found && !request.error && <Skeleton height={320} />}
+			{found && (found.statusClass === "refused" ? <RefusedRequest row={found} /> : <Detail row={found} />)}
 		</Page>
 	);
 }
@@ -90,9 +110,9 @@ function Detail({ row }: { row: RequestDetail }) {
 								</Link>,
 							],
 							["Key", <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-							["Endpoint", `${row.endpoint}${row.streamed ? ", streamed" : ""}`],
+							["Endpoint", `${ENDPOINTS[row.endpoint] ?? row.endpoint}${row.streamed ? ", streamed" : ""}`],
 							["Ending", <RequestEnding key="ending" row={row} />],
-							["How it ended", row.ending.replaceAll("_", " ")],
+							["How it ended", HOW_ENDED[row.ending] ?? row.ending.replaceAll("_", " ")],
 							["Basis", BASES[row.basis] ?? row.basis],
 							[
 								"Replica",
@@ -144,7 +164,8 @@ function Detail({ row }: { row: RequestDetail }) {
 							right: true,
 							render: (line) => (
 								<span className="num">
-									{formatRate(line.rateUsd)} <span className="dim">per {line.unit}</span>
+									{line.unit === "token" ? formatRate(perMillion(line.rateUsd)) : formatRate(line.rateUsd)}{" "}
+									<span className="dim">per {line.unit === "token" ? "million tokens" : line.unit}</span>
 								</span>
 							),
 						},
@@ -164,6 +185,13 @@ function Detail({ row }: { row: RequestDetail }) {
 			</Panel>
 		</>
 	);
+}
+
+/** Decimal text times a million: the point moves, nothing is rounded. */
+function perMillion(usd: string): string {
+	const [whole = "0", fraction = ""] = usd.split(".");
+	const digits = fraction.padEnd(6, "0");
+	return `${whole}${digits.slice(0, 6)}.${digits.slice(6)}`;
 }
 
 function speedText(row: RequestDetail): string {

@@ -1,8 +1,8 @@
 import { Button, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
+import { CsvButton } from "../parts/csv-button.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { Icon } from "../parts/icons.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
@@ -19,7 +19,8 @@ export default function RequestsPage() {
 	const [search, setSearch] = useState("");
 	const [nowMs, setNowMs] = useState(() => Date.now());
 	const filter = useMemo(() => {
-		const { bucket: _, ...filter } = filterOf(query, nowMs);
+		const { bucket: _, ...settled } = filterOf(query, nowMs);
+		const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
 		// Open to the future, so that what arrives meanwhile is there after a reload.
 		return query.has("to") ? filter : { ...filter, to: null };
 	}, [query, nowMs]);
@@ -42,20 +43,11 @@ export default function RequestsPage() {
 					>
 						Reload
 					</Button>
-					<Button
-						component="a"
-						href={api.requestsCsvAddress(account.id, filter)}
-						download
-						size="xs"
-						variant="default"
-						leftSection={<Icon name="download" />}
-					>
-						CSV
-					</Button>
+					<CsvButton href={api.requestsCsvAddress(account.id, filter)} />
 				</>
 			}
 		>
-			<UsageFilters />
+			<UsageFilters refused />
 			<Panel
 				flush
 				title="Log"
@@ -92,7 +84,7 @@ export default function RequestsPage() {
 								title="No requests in this time."
 								action={<Link to="/playground">Try a model in the playground</Link>}
 							>
-								Each request appears here within a second or two of its end.
+								Each request appears here within a second or two of its end, or of being refused.
 							</Empty>
 						)
 					}

@@ -31,6 +31,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 				rows={members.data?.items}
 				rowKey={(member) => member.userId}
 				error={members.error}
+				retry={() => void members.reload()}
 				skeletonRows={2}
 				empty={<Empty title="No members." />}
 				columns={[
@@ -44,6 +45,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 					{ label: "Since", render: (member) => <Moment atMs={member.joinedAtMs} /> },
 					{
 						label: "Action",
+						act: true,
 						right: true,
 						render: (member) =>
 							isOwner && member.userId !== me?.user.id ? (
@@ -66,6 +68,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 						{ label: "Ends", render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
 						{
 							label: "Action",
+							act: true,
 							right: true,
 							render: (invitation) => (
 								<button

@@ -1,8 +1,9 @@
-import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Panel } from "../parts/page.tsx";
+import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { QrCode } from "../parts/qr-code.tsx";
 import { Id } from "../parts/text.tsx";
@@ -53,15 +54,7 @@ export function TwoFactorPanel() {
 						? "A code of your authenticator app is asked for when you sign in."
 						: "With a second factor a stolen password alone opens nothing."}
 				</p>
-				<PasswordInput
-					label="Your password"
-					autoComplete="current-password"
-					required
-					withAsterisk={false}
-					value={password}
-					onChange={(event) => setPassword(event.currentTarget.value)}
-					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
-				/>
+				<PasswordField label="Your password" autoComplete="current-password" value={password} onChange={setPassword} />
 				{failure && <Problem error={failure} />}
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={enable.busy || disable.busy}>

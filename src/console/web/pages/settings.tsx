@@ -194,6 +194,7 @@ function SessionsPanel() {
 				rows={sessions.data?.items}
 				rowKey={(session) => session.id}
 				error={sessions.error}
+				retry={() => void sessions.reload()}
 				skeletonRows={2}
 				empty={<Empty title="No session is open." />}
 				columns={[
@@ -207,6 +208,7 @@ function SessionsPanel() {
 					{ label: "Ends", render: (session) => <Ago atMs={session.expiresAtMs} /> },
 					{
 						label: "Action",
+						act: true,
 						right: true,
 						render: (session) =>
 							session.current ? null : (

@@ -1,10 +1,11 @@
-import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { Page } from "../parts/page.tsx";
+import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
 import { useAction } from "../resource.ts";
@@ -117,16 +118,13 @@ function NewPassword({ token }: { token: string }) {
 					void reset.run();
 				}}
 			>
-				<PasswordInput
+				<PasswordField
 					label="New password"
 					description={`At least ${PASSWORD_CHARS_MIN} characters`}
 					autoComplete="new-password"
-					required
-					withAsterisk={false}
 					minLength={PASSWORD_CHARS_MIN}
 					value={password}
-					onChange={(event) => setPassword(event.currentTarget.value)}
-					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+					onChange={setPassword}
 				/>
 				{reset.error && <Problem error={reset.error} />}
 				<Button type="submit" loading={reset.busy}>

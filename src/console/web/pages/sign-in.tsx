@@ -1,9 +1,10 @@
-import { Button, Checkbox, PasswordInput, TextInput } from "@mantine/core";
+import { Button, Checkbox, TextInput } from "@mantine/core";
 import type { FormEvent } from "react";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
+import { PasswordField } from "../parts/password-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
@@ -73,15 +74,12 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 					value={email}
 					onChange={(event) => setEmail(event.currentTarget.value)}
 				/>
-				<PasswordInput
+				<PasswordField
 					label="Password"
 					name="password"
 					autoComplete="current-password"
-					required
-					withAsterisk={false}
 					value={password}
-					onChange={(event) => setPassword(event.currentTarget.value)}
-					visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+					onChange={setPassword}
 				/>
 				<div className="row between">
 					<Checkbox

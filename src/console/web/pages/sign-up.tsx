@@ -1,8 +1,9 @@
-import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
+import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
@@ -87,17 +88,14 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 				value={email}
 				onChange={(event) => setEmail(event.currentTarget.value)}
 			/>
-			<PasswordInput
+			<PasswordField
 				label="Password"
 				description={`At least ${PASSWORD_CHARS_MIN} characters`}
 				autoComplete="new-password"
-				required
-				withAsterisk={false}
 				minLength={PASSWORD_CHARS_MIN}
 				maxLength={PASSWORD_CHARS_MAX}
 				value={password}
-				onChange={(event) => setPassword(event.currentTarget.value)}
-				visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+				onChange={setPassword}
 			/>
 			{signUp.error && <Problem error={signUp.error} />}
 			<Button type="submit" loading={signUp.busy}>

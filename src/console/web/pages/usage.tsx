@@ -2,8 +2,8 @@ import { Button, SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount, formatDuration } from "../format.ts";
+import { CsvButton } from "../parts/csv-button.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
@@ -42,57 +42,56 @@ export default function UsagePage() {
 	const data = usage.data;
 
 	return (
-		<Page
-			title="Usage"
-			aside={
-				<Button
-					component="a"
-					href={api.usageCsvAddress(account.id, filter)}
-					download
-					size="xs"
-					variant="default"
-					leftSection={<Icon name="download" />}
-				>
-					CSV
-				</Button>
-			}
-		>
+		<Page title="Usage" aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
 			<UsageFilters />
 			{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
-			<Panel
-				title={MEASURES.find(({ value }) => value === measure)?.label ?? "Cost"}
-				aside={
-					<>
-						<SegmentedControl
-							size="xs"
-							aria-label="What is drawn"
-							data={MEASURES}
-							value={measure}
-							onChange={(value) => change({ show: value === "cost" ? null : value })}
-						/>
-						<SegmentedControl
-							size="xs"
-							aria-label="Grouped by"
-							data={[...GROUPS]}
-							value={group}
-							onChange={(value) => change({ group: value === "model" ? null : value })}
-						/>
-					</>
-				}
-			>
-				{data && <Totals series={data} />}
-				{data?.total.requests === 0 ? (
-					<Empty title="No usage in this time.">Choose a longer time, or take a filter away.</Empty>
-				) : (
-					<UsageChart
-						series={data}
-						measure={measure}
-						groupedBy={group}
-						label={`${measure} over time by ${group}; the table below has the figures`}
-					/>
-				)}
-			</Panel>
-			<Groups series={data} group={group} />
+			{(data || !usage.error) && (
+				<>
+					<Panel
+						title={MEASURES.find(({ value }) => value === measure)?.label ?? "Cost"}
+						aside={
+							<>
+								<SegmentedControl
+									size="xs"
+									aria-label="What is drawn"
+									data={MEASURES}
+									value={measure}
+									onChange={(value) => change({ show: value === "cost" ? null : value })}
+								/>
+								<SegmentedControl
+									size="xs"
+									aria-label="Grouped by"
+									data={[...GROUPS]}
+									value={group}
+									onChange={(value) => change({ group: value === "model" ? null : value })}
+								/>
+							</>
+						}
+					>
+						{data && <Totals series={data} />}
+						{data?.total.requests === 0 ? (
+							<Empty
+								title="No usage in this time."
+								action={
+									<Button component={Link} to="/playground" variant="default" size="xs">
+										Try a model
+									</Button>
+								}
+							>
+								Choose a longer time, take a filter away, or make a request.
+							</Empty>
+						) : (
+							<UsageChart
+								series={data}
+								measure={measure}
+								groupedBy={group}
+								label={`${measure} over time by ${group}; the table below has the figures`}
+							/>
+						)}
+					</Panel>
+					<Groups series={data} group={group} />
+				</>
+			)}
 		</Page>
 	);
 }
@@ -127,7 +126,7 @@ function Groups({ series, group }: { series: UsageSeries | undefined; group: str
 			label: GROUPS.find(({ value }) => value === group)?.label ?? "Group",
 			lead: true,
 			render: (row) => (
-				<span className="row">
+				<span className="named">
 					<span className="swatch" style={{ background: seriesColor(row.id, known) }} />
 					{row.id === "other" ? row.label : <Link to={requestsLink(query, group, row.id)}>{row.label}</Link>}
 				</span>
@@ -147,7 +146,7 @@ function Groups({ series, group }: { series: UsageSeries | undefined; group: str
 			render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
 		},
 		{ label: "Mean time", right: true, render: (row) => <span className="num">{formatDuration(row.meanMs)}</span> },
-		{ label: "Cost", right: true, render: (row) => <Amount nanoUsd={row.costNanoUsd} /> },
+		{ label: "Cost", amount: (row) => row.costNanoUsd, corner: true },
 	];
 	return (
 		<Panel title={`By ${group}`} flush>
@@ -156,7 +155,7 @@ function Groups({ series, group }: { series: UsageSeries | undefined; group: str
 				columns={columns}
 				rows={series?.groups}
 				rowKey={(row) => row.id}
-				empty={<Empty title="Nothing to sum up." />}
+				empty={<Empty title="Nothing to sum up.">{`Each ${group} that was used will be a line here.`}</Empty>}
 			/>
 		</Panel>
 	);

@@ -12,7 +12,7 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 		tickLine: "none" as const,
 		valueFormatter: formatValue,
 		withLegend: false,
-		xAxisProps: { minTickGap: 40 },
+		xAxisProps: { interval: "equidistantPreserveStart" as const, minTickGap: 24 },
 		yAxisProps: { width: axisWidth(data, formatTick), tickFormatter: formatTick },
 		tooltipAnimationDuration: 0,
 		strokeDasharray: "2 4",

@@ -12,8 +12,10 @@ const STATUSES = [
 	{ value: "left", label: "Client left" },
 ];
 
+const LOG_STATUSES = [...STATUSES, { value: "refused", label: "Refused" }];
+
 /** Range, model, key and status; all of them in the address, so that a view can be sent to a colleague. */
-export function UsageFilters({ range = "7d" }: { range?: string }) {
+export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
@@ -25,11 +27,10 @@ export function UsageFilters({ range = "7d" }: { range?: string }) {
 	const custom = from !== null && to !== null;
 	const ranges = custom ? [...RANGES, { value: "custom", label: customLabel(Number(from), Number(to)) }] : [...RANGES];
 	return (
-		<div className="filters">
+		<div className="filters usage-filters">
 			<Select
 				label="Time"
 				size="xs"
-				w={170}
 				data={ranges}
 				allowDeselect={false}
 				value={custom ? "custom" : (query.get("range") ?? range)}
@@ -40,7 +41,6 @@ export function UsageFilters({ range = "7d" }: { range?: string }) {
 			<Select
 				label="Model"
 				size="xs"
-				w={220}
 				data={modelIds}
 				searchable
 				clearable
@@ -52,7 +52,6 @@ export function UsageFilters({ range = "7d" }: { range?: string }) {
 			<Select
 				label="Key"
 				size="xs"
-				w={180}
 				data={keys.data?.items.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` })) ?? []}
 				searchable
 				clearable
@@ -64,8 +63,7 @@ export function UsageFilters({ range = "7d" }: { range?: string }) {
 			<Select
 				label="Status"
 				size="xs"
-				w={130}
-				data={STATUSES}
+				data={refused ? LOG_STATUSES : STATUSES}
 				clearable
 				placeholder="All"
 				value={query.get("status")}

@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 		),
 	},
 	{ label: "Kind", render: (model) => KINDS[model.kind] ?? model.kind },
-	{ label: "State", render: (model) => <ModelState model={model} /> },
+	{ label: "State", corner: true, render: (model) => <ModelState model={model} /> },
 	{
 		label: "Context",
 		right: true,

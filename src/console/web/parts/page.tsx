@@ -73,6 +73,9 @@ export function Facts({ items }: { items: readonly (readonly [string, ReactNode]
 	);
 }
 
+/** The first letter large. */
+export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 const TONES: Readonly<Record<string, string>> = {
 	ok: "ok",
 	active: "ok",
@@ -109,5 +112,9 @@ const TONES: Readonly<Record<string, string>> = {
 
 /** A word with a mark before it; the word says it, the colour only helps. */
 export function State({ value, label, tone }: { value: string; label?: string; tone?: "ok" | "warn" | "bad" | "off" }) {
-	return <span className={`state state-${tone ?? TONES[value] ?? "off"}`}>{label ?? value.replaceAll("_", " ")}</span>;
+	return (
+		<span className={`state state-${tone ?? TONES[value] ?? "off"}`}>
+			{label ?? capital(value.replaceAll("_", " "))}
+		</span>
+	);
 }

@@ -1,15 +1,17 @@
 import type { ReactNode } from "react";
 import { formatCount, formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
-import type { RequestRow } from "../views.ts";
+import type { LogRow, RequestRow } from "../views.ts";
 import { State } from "./page.tsx";
 import type { Column, DataTableProps } from "./table.tsx";
 import { DataTable } from "./table.tsx";
-import { Amount, Moment } from "./text.tsx";
+import { Clipped, Moment } from "./text.tsx";
 
 const ENDINGS: Readonly<Record<string, string>> = { ok: "Answered", failed: "Failed", left: "Client left" };
 
-const COLUMNS: readonly Column<RequestRow>[] = [
+const NOTHING = <span className="dim">–</span>;
+
+const COLUMNS: readonly Column<LogRow>[] = [
 	{
 		label: "Time",
 		lead: true,
@@ -19,28 +21,41 @@ const COLUMNS: readonly Column<RequestRow>[] = [
 			</Link>
 		),
 	},
-	{ label: "Model", render: (row) => row.model },
+	{ label: "Model", clip: true, render: (row) => (row.model === null ? NOTHING : <Clipped text={row.model} />) },
 	{
 		label: "Key",
-		render: (row) => <span title={`…${row.keyLastFour}`}>{row.keyName}</span>,
+		clip: true,
+		render: (row) => <Clipped text={row.keyName} title={`${row.keyName} …${row.keyLastFour}`} />,
 	},
 	{
 		label: "Tokens",
 		right: true,
-		render: (row) => (
-			<span className="num" title={`${formatCount(row.promptTokens)} in, ${formatCount(row.completionTokens)} out`}>
-				{formatCount(row.promptTokens)} + {formatCount(row.completionTokens)}
-			</span>
-		),
+		render: (row) =>
+			row.statusClass === "refused" ? (
+				NOTHING
+			) : (
+				<span className="num" title={`${formatCount(row.promptTokens)} in, ${formatCount(row.completionTokens)} out`}>
+					{formatCount(row.promptTokens)} + {formatCount(row.completionTokens)}
+				</span>
+			),
 	},
 	{
 		label: "First token",
 		right: true,
-		render: (row) => <span className="num">{formatDuration(row.firstTokenMs)}</span>,
+		render: (row) =>
+			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.firstTokenMs)}</span>,
 	},
-	{ label: "Duration", right: true, render: (row) => <span className="num">{formatDuration(row.durationMs)}</span> },
-	{ label: "Ending", render: (row) => <RequestEnding row={row} /> },
-	{ label: "Cost", right: true, render: (row) => <Amount nanoUsd={row.costNanoUsd} /> },
+	{
+		label: "Duration",
+		right: true,
+		render: (row) =>
+			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.durationMs)}</span>,
+	},
+	{
+		label: "Ending",
+		render: (row) => (row.statusClass === "refused" ? <Refused row={row} /> : <RequestEnding row={row} />),
+	},
+	{ label: "Cost", corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
 
 /** Short lists, as on the overview, leave these out. */
@@ -56,9 +71,22 @@ export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "
 	);
 }
 
+export function Refused({
+	row,
+}: {
+	row: { readonly status: number; readonly code: string; readonly repeats: number };
+}) {
+	return (
+		<div title={row.code}>
+			<State value="refused" tone="warn" label={`Refused ${row.status}`} />
+			{row.repeats > 0 && <div className="small dim">and {formatCount(row.repeats)} more</div>}
+		</div>
+	);
+}
+
 /** Requests, newest first. */
 export function RequestTable(
-	props: Omit<DataTableProps<RequestRow>, "columns" | "rowKey" | "label"> & { empty: ReactNode; short?: boolean },
+	props: Omit<DataTableProps<LogRow>, "columns" | "rowKey" | "label"> & { empty: ReactNode; short?: boolean },
 ) {
 	const { short, ...rest } = props;
 	return (

@@ -1,15 +1,27 @@
 import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
+import { usdDecimals } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Problem } from "./problem.tsx";
+import { Amount } from "./text.tsx";
 
 export interface Column<T> {
 	readonly label: string;
-	readonly render: (row: T) => ReactNode;
+	readonly render?: (row: T) => ReactNode;
+	/** An amount in nano-dollars in place of `render`: on the right, the points below each other. */
+	readonly amount?: (row: T) => number | null;
+	/** With a plus before what is added. */
+	readonly sign?: boolean;
 	/** Numbers and amounts stand on the right. */
 	readonly right?: boolean;
 	/** The head of the card on a narrow screen; one column of a table. */
 	readonly lead?: boolean;
+	/** In the corner of the card, without its label; one column of a table. */
+	readonly corner?: boolean;
+	/** What can be done with a row: the label is for those who cannot see the buttons. */
+	readonly act?: boolean;
+	/** A name that gives way where figures need the room. */
+	readonly clip?: boolean;
 	/** Left out of cards. */
 	readonly wide?: boolean;
 }
@@ -51,15 +63,28 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
 	if (rows?.length === 0) return <>{props.empty}</>;
+	const decimals = columns.map(({ amount }) =>
+		amount && rows ? Math.max(...rows.map((row) => usdDecimals(amount(row) ?? 0))) : 0,
+	);
 	return (
 		<>
 			{props.error && <Problem error={props.error} retry={props.retry} />}
-			<table className="data" {...ROLE.table} aria-label={props.label} aria-busy={rows === undefined}>
+			<table
+				className={columns.some(({ corner }) => corner) ? "data with-corner" : "data"}
+				{...ROLE.table}
+				aria-label={props.label}
+				aria-busy={rows === undefined}
+			>
 				<thead {...ROLE.rowgroup}>
 					<tr {...ROLE.row}>
 						{columns.map((column) => (
-							<th key={column.label} {...ROLE.columnheader} scope="col" className={column.right ? "right" : undefined}>
-								{column.label}
+							<th
+								key={column.label}
+								{...ROLE.columnheader}
+								scope="col"
+								className={isRight(column) ? "right" : undefined}
+							>
+								{column.act ? <span className="visually-hidden">{column.label}</span> : column.label}
 							</th>
 						))}
 					</tr>
@@ -70,7 +95,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 								// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
 								<SkeletonRow key={index} columns={columns.length} />
 							))
-						: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} />)}
+						: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
 				</tbody>
 			</table>
 			{props.more?.error && <Problem error={props.more.error} />}
@@ -85,20 +110,42 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	);
 }
 
-function Row<T>({ row, columns }: { row: T; columns: readonly Column<T>[] }) {
+function Row<T>(props: { row: T; columns: readonly Column<T>[]; decimals: readonly number[] }) {
+	const { row, columns } = props;
 	return (
 		<tr {...ROLE.row}>
-			{columns.map((column) => (
+			{columns.map((column, index) => (
 				<td key={column.label} {...ROLE.cell} data-label={column.label} className={cellClass(column)}>
-					{column.render(row)}
+					{column.amount && (
+						<ColumnAmount
+							nanoUsd={column.amount(row)}
+							sign={column.sign ?? false}
+							decimals={props.decimals[index] ?? 0}
+						/>
+					)}
+					{column.render?.(row)}
 				</td>
 			))}
 		</tr>
 	);
 }
 
+function ColumnAmount(props: { nanoUsd: number | null; sign: boolean; decimals: number }) {
+	const { nanoUsd, ...rest } = props;
+	return nanoUsd === null ? <span className="dim">–</span> : <Amount nanoUsd={nanoUsd} {...rest} />;
+}
+
+const isRight = <T,>(column: Column<T>): boolean => (column.right ?? false) || column.amount !== undefined;
+
 function cellClass<T>(column: Column<T>): string | undefined {
-	const names = [column.right && "right", column.lead && "lead", column.wide && "wide"].filter(Boolean);
+	const names = [
+		isRight(column) && "right",
+		column.lead && "lead",
+		column.corner && "corner",
+		column.act && "act",
+		column.clip && "clip-cell",
+		column.wide && "wide",
+	].filter(Boolean);
 	return names.length > 0 ? names.join(" ") : undefined;
 }
 

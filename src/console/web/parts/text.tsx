@@ -8,17 +8,30 @@ import {
 	formatUsd,
 	formatUsdExact,
 	formatUtc,
+	usdDecimals,
 } from "../format.ts";
 import { useNow } from "../resource.ts";
 import { Icon } from "./icons.tsx";
 
 /** Money, times, identifiers: the small texts that look the same on every page. */
 
-export function Amount({ nanoUsd, sign }: { nanoUsd: number; sign?: boolean }) {
+/** `decimals`: room for so many digits behind the point, so that the points of a column stand below each other. */
+export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: number; sign?: boolean; decimals?: number }) {
+	const missing = decimals === undefined ? 0 : decimals - usdDecimals(nanoUsd);
 	return (
 		<span className="num" title={formatUsdExact(nanoUsd)}>
 			{sign && nanoUsd > 0 ? "+" : ""}
 			{formatUsd(nanoUsd)}
+			{missing > 0 && <span className="pad" data-digits={"0".repeat(missing)} aria-hidden="true" />}
+		</span>
+	);
+}
+
+/** A name that may be long: cut at the end where it would push the figures away, whole on hover and on narrow screens. */
+export function Clipped({ text, title = text }: { text: string; title?: string }) {
+	return (
+		<span className="clipped" title={title}>
+			{text}
 		</span>
 	);
 }

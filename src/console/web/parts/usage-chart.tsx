@@ -1,7 +1,8 @@
 import { Skeleton } from "@mantine/core";
-import { lazy, Suspense, useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount, formatUsd, formatUsdShort } from "../format.ts";
+import { later } from "../later.tsx";
 import { useResource } from "../resource.ts";
 import { seriesColor } from "../theme.ts";
 import type { UsageSeries } from "../views.ts";
@@ -24,8 +25,8 @@ export interface ChartProps {
 	readonly formatValue: (value: number) => string;
 }
 
-const LazyChart = lazy(() => import("./chart.tsx"));
 const CHART_HEIGHT = 240;
+const Chart = later<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 const NANO_PER_USD = 1_000_000_000;
 /** Beyond these the rest is drawn as one. */
 const SERIES_MAX = 8;
@@ -41,6 +42,8 @@ export function UsageChart(props: {
 	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
 	const known = useKnownModels();
 	const drawn = useMemo(() => (series ? shape(series, measure, known) : undefined), [series, measure, known]);
+	// Beside the figures, not after them.
+	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
 
 	const toggle = (id: string) => {
@@ -51,16 +54,14 @@ export function UsageChart(props: {
 	const money = measure === "cost";
 	return (
 		<div className="chart">
-			<Suspense fallback={<Skeleton height={CHART_HEIGHT} />}>
-				<LazyChart
-					label={props.label}
-					kind={money ? "area" : "bar"}
-					data={drawn.rows}
-					series={drawn.series.filter((item) => !hidden.has(item.label))}
-					formatTick={money ? (usd) => formatUsdShort(usd * NANO_PER_USD) : formatCompact}
-					formatValue={money ? (usd) => formatUsd(Math.round(usd * NANO_PER_USD)) : formatCount}
-				/>
-			</Suspense>
+			<Chart
+				label={props.label}
+				kind={money ? "area" : "bar"}
+				data={drawn.rows}
+				series={drawn.series.filter((item) => !hidden.has(item.label))}
+				formatTick={money ? (usd) => formatUsdShort(usd * NANO_PER_USD) : formatCompact}
+				formatValue={money ? (usd) => formatUsd(Math.round(usd * NANO_PER_USD)) : formatCount}
+			/>
 			{drawn.series.length > 0 && (
 				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
 				<div className="legend" role="group" aria-label={`Shown by ${props.groupedBy}`}>

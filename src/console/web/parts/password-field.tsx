@@ -1,0 +1,25 @@
+import { PasswordInput } from "@mantine/core";
+
+interface PasswordFieldProps {
+	readonly label: string;
+	readonly value: string;
+	readonly onChange: (value: string) => void;
+	readonly autoComplete: "current-password" | "new-password";
+	readonly description?: string;
+	readonly name?: string;
+	readonly minLength?: number;
+	readonly maxLength?: number;
+}
+
+/** A password that must be given, with a button that shows it. */
+export function PasswordField({ onChange, ...rest }: PasswordFieldProps) {
+	return (
+		<PasswordInput
+			required
+			withAsterisk={false}
+			onChange={(event) => onChange(event.currentTarget.value)}
+			visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+			{...rest}
+		/>
+	);
+}

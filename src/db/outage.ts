@@ -1,0 +1,59 @@
+import { DatabaseTimeout } from "./hot.ts";
+
+/** How far down the chain of causes it is looked for: the query builder wraps what the driver threw. */
+const CAUSES_MAX = 5;
+
+/** Of the driver and of the operating system: the connection could not be made, or broke. */
+const CONNECTION_CODES: ReadonlySet<string> = new Set([
+	"CONNECTION_CLOSED",
+	"CONNECTION_ENDED",
+	"CONNECTION_DESTROYED",
+	"CONNECT_TIMEOUT",
+	"ECONNREFUSED",
+	"ECONNRESET",
+	"ECONNABORTED",
+	"EPIPE",
+	"ETIMEDOUT",
+	"EHOSTUNREACH",
+	"EHOSTDOWN",
+	"ENETUNREACH",
+	"ENETDOWN",
+	"ENOTFOUND",
+	"EAI_AGAIN",
+]);
+
+/**
+ * SQLSTATE classes and codes (PostgreSQL, appendix A) that say nothing about the statement: connection exceptions (08),
+ * too few resources (53), the server is starting, stopping or was told to end the connection (57P01 to 57P05), an error
+ * of its system or its files (58), and a standby that only reads (25006), as seen in the middle of a switch-over.
+ */
+const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006)$/;
+
+/** Whether an error means that the database is away for now, and not that it refused what it was asked. */
+export function isDatabaseAway(error: unknown): boolean {
+	return someCause(error, (cause) => {
+		if (cause instanceof DatabaseTimeout || endsConnection(cause)) return true;
+		const { code } = cause as { code?: unknown };
+		return typeof code === "string" && SERVER_STATES.test(code);
+	});
+}
+
+/** Whether an error ended the connection that it came from. */
+export function isConnectionLost(error: unknown): boolean {
+	return someCause(error, endsConnection);
+}
+
+/** FATAL is what the server says last on a connection, or first where it lets nobody in. */
+function endsConnection(error: Error): boolean {
+	const { code, severity } = error as { code?: unknown; severity?: unknown };
+	return severity === "FATAL" || severity === "PANIC" || (typeof code === "string" && CONNECTION_CODES.has(code));
+}
+
+function someCause(error: unknown, is: (cause: Error) => boolean): boolean {
+	let cause = error;
+	for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+		if (is(cause)) return true;
+		cause = cause.cause;
+	}
+	return false;
+}

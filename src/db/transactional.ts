@@ -1,0 +1,158 @@
+import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { drizzle } from "drizzle-orm/postgres-js";
+import postgres from "postgres";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { DatabaseTimeout, reconnectDelayS } from "./hot.ts";
+import { isConnectionLost } from "./outage.ts";
+
+/** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
+export type Transactional = PostgresJsDatabase<Record<string, never>>;
+
+export interface TransactionalOptions {
+	readonly url: string;
+	readonly applicationName: string;
+	readonly statementDeadlineMs: number;
+	/** From `begin` to the end of `commit`, the wait for a connection included. */
+	readonly transactionDeadlineMs: number;
+}
+
+const CONNECTIONS_MAX = 4;
+const IDLE_S = 60;
+/** The server ends a transaction that its client has left open. */
+const IDLE_IN_TRANSACTION_MS = 30_000;
+/** What runs on the other connections of a client that is given up may end in order for so long. */
+const LEFT_TO_ITSELF_S = 5;
+
+/**
+ * For transactions and the console. A connection that is half open never answers and never fails: after the deadline
+ * the statement is given up, its client discarded and a new one made, as in `hot.ts`. What it did on the server is
+ * unknown; the server itself ends it, at twice the deadline.
+ */
+export function createTransactional(
+	deps: { clock: Clock; log: Log },
+	options: TransactionalOptions,
+): { tx: Transactional; end(): Promise<void> } {
+	let client = connect(options);
+	let ended = false;
+
+	function replace(broken: postgres.Sql): void {
+		if (client !== broken || ended) return;
+		client = connect(options);
+		void broken
+			.end({ timeout: LEFT_TO_ITSELF_S })
+			.catch((error) => deps.log.debug("closing a stuck database client failed", { error }));
+	}
+
+	function guarded<T>(used: postgres.Sql, work: PromiseLike<T>, deadlineMs: number): Promise<T> {
+		const late = () => {
+			replace(used);
+			return new DatabaseTimeout("the database did not answer in time");
+		};
+		return withDeadline(deps.clock, work, deadlineMs, late);
+	}
+
+	// All that Drizzle asks of the driver. A query is sent in the next turn, so that `values` still changes its shape.
+	const guard = {
+		get options() {
+			return client.options;
+		},
+		unsafe(text: string, values?: never[], how?: postgres.UnsafeQueryOptions) {
+			const used = client;
+			const query = used.unsafe(text, values, how);
+			const answer = guarded(used, query, options.statementDeadlineMs);
+			const asValues = () => {
+				query.values();
+				return answer;
+			};
+			return Object.assign(answer, { values: asValues });
+		},
+		begin<T>(work: (transaction: postgres.TransactionSql) => Promise<T>) {
+			const used = client;
+			return guarded(used, beginOn(used, work), options.transactionDeadlineMs);
+		},
+	};
+
+	return {
+		tx: drizzle(guard as unknown as postgres.Sql),
+		async end() {
+			ended = true;
+			await client.end({ timeout: 1 });
+		},
+	};
+}
+
+function connect(options: TransactionalOptions): postgres.Sql {
+	const client = postgres(options.url, {
+		max: CONNECTIONS_MAX,
+		connect_timeout: 5,
+		backoff: reconnectDelayS,
+		idle_timeout: IDLE_S,
+		// Types of arrays are not fetched: see `hot.ts`.
+		fetch_types: false,
+		onnotice: () => {},
+		connection: {
+			application_name: options.applicationName,
+			idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+			statement_timeout: 2 * options.statementDeadlineMs,
+		},
+	});
+	// Drizzle sets how types are read on the client that it is given; one that comes later needs the same.
+	drizzle(client);
+	return client;
+}
+
+/** The connection of one transaction. */
+interface Line {
+	/** What broke it; undefined while it holds. */
+	broken: Error | undefined;
+}
+
+/**
+ * A transaction whose connection breaks fails, and nothing more is sent on it: the driver would send its `rollback`, or
+ * whatever comes next, to a socket that is gone, and that ends the process.
+ */
+function beginOn<T>(client: postgres.Sql, work: (transaction: postgres.TransactionSql) => Promise<T>): Promise<T> {
+	const line: Line = { broken: undefined };
+	const outcome = client.begin((scope) => onLine(line, scope, work)) as Promise<T>;
+	outcome.catch((error: Error) => {
+		line.broken ??= error;
+	});
+	return outcome;
+}
+
+/** The driver itself hears that the connection is gone, and ends the transaction with that: until then this waits. */
+async function onLine<T>(
+	line: Line,
+	scope: postgres.TransactionSql,
+	work: (transaction: postgres.TransactionSql) => Promise<T>,
+): Promise<T> {
+	let fails: { error: unknown } | undefined;
+	let result: T | undefined;
+	try {
+		result = await work(scopeOn(line, scope));
+	} catch (error) {
+		fails = { error };
+	}
+	if (line.broken !== undefined) await new Promise<never>(() => {});
+	if (fails !== undefined) throw fails.error;
+	return result as T;
+}
+
+/** All that Drizzle asks of the driver within a transaction. */
+function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
+	const guard = {
+		unsafe(text: string, values?: never[], how?: postgres.UnsafeQueryOptions) {
+			if (line.broken !== undefined) throw line.broken;
+			const query = scope.unsafe(text, values, how);
+			query.catch((error: Error) => {
+				if (isConnectionLost(error)) line.broken ??= error;
+			});
+			return query;
+		},
+		savepoint: <T>(work: (transaction: postgres.TransactionSql) => Promise<T>) =>
+			scope.savepoint((inner) => onLine(line, inner as postgres.TransactionSql, work)),
+	};
+	return guard as unknown as postgres.TransactionSql;
+}

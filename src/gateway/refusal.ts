@@ -1,0 +1,86 @@
+import type { Fault, FaultCode } from "../base/fault.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
+import type { Endpoint } from "../ledger/event.ts";
+import { parseUsd } from "../money/nano-usd.ts";
+import type { Refusal, RefusedShortage } from "../ops/refusals.ts";
+import type { ChatDeps } from "./chat.ts";
+import { errorResponse, statusOf } from "./error-body.ts";
+import type { Connection } from "./exchange.ts";
+
+/** How far a request came. */
+export interface Attempt {
+	/** UUID. */
+	readonly uuid: string;
+	readonly requestId: string;
+	/** Undefined before it is authenticated. */
+	readonly key: KeyEntry | undefined;
+	/** As asked for; undefined before it is read. */
+	readonly asked: string | undefined;
+	/** Then it is settled, and its usage record tells what became of it. */
+	readonly admitted: boolean;
+}
+
+/** The error as an answer: counted, and written down where the owner of the key finds it. */
+export function refusal(
+	deps: ChatDeps,
+	connection: Connection,
+	attempt: Attempt,
+	fault: Fault,
+	/** What was thrown. */
+	error: unknown,
+): Response {
+	const { requestId } = attempt;
+	deps.stats.refuse(fault.code);
+	if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
+	else if (fault.private !== undefined)
+		deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
+	if (!attempt.admitted) {
+		const key = attempt.key ?? (TURNED_AWAY.has(fault.code) ? deps.keyOf(connection) : undefined);
+		if (key !== undefined) deps.refusals.record(recordOf(attempt, key, connection, fault, deps.clock.wallMs()));
+	}
+	return errorResponse(fault, requestId);
+}
+
+/** Said of a key that is known, by whoever authenticates it. */
+const TURNED_AWAY: ReadonlySet<FaultCode> = new Set(["api_key_revoked", "api_key_expired", "account_suspended"]);
+
+const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
+	"/v1/completions": "completions",
+	"/v1/embeddings": "embeddings",
+	"/v1/audio/transcriptions": "transcription",
+	"/v1/images/generations": "image",
+	"/v1/rerank": "rerank",
+};
+
+function recordOf(attempt: Attempt, key: KeyEntry, { request }: Connection, fault: Fault, atMs: number): Refusal {
+	return {
+		requestId: attempt.uuid,
+		accountId: key.accountId,
+		keyId: key.id,
+		model: attempt.asked ?? null,
+		// The playground's chats come another way.
+		endpoint: ENDPOINTS[new URL(request.url).pathname] ?? "chat",
+		code: fault.code,
+		status: statusOf(fault),
+		message: fault.message,
+		param: fault.param,
+		shortage: shortageOf(fault),
+		atMs,
+	};
+}
+
+/** The amounts that a 402 carries; null without them. */
+function shortageOf({ extra }: Fault): RefusedShortage | null {
+	const amount = (name: string) => parseUsd(String(extra?.[name]));
+	const available = amount("available_usd");
+	const held = amount("held_usd");
+	const required = amount("required_usd");
+	if (available === undefined || held === undefined || required === undefined) return null;
+	const affordable = extra?.affordable_max_tokens;
+	return {
+		availableNanoUsd: available,
+		heldNanoUsd: held,
+		requiredNanoUsd: required,
+		affordableTokens: typeof affordable === "number" ? affordable : null,
+	};
+}

@@ -1,0 +1,43 @@
+import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
+
+/**
+ * Requests of known keys that were answered with an error before they were admitted: what they would have cost was never
+ * set aside. For people to read, kept for a month, never the authority on anything; nothing of a prompt is in it.
+ */
+export const refusedRequest = pgTable(
+	"refused_request",
+	{
+		requestId: uuid("request_id").primaryKey(),
+		accountId: text("account_id").notNull(),
+		keyId: text("key_id").notNull(),
+		/** As asked for, cut; null where the request was refused before it was read. */
+		model: text(),
+		/** As in `usage_event`. */
+		endpoint: text().notNull(),
+		/** Of the error, `insufficient_quota` and so on. */
+		code: text().notNull(),
+		/** HTTP. */
+		status: integer().notNull(),
+		/** What the client was told. */
+		message: text().notNull(),
+		param: text(),
+		/** What there was, and what it took, where credit or a cap did not suffice; else null. */
+		availableNanoUsd: bigint("available_nano_usd", { mode: "number" }),
+		heldNanoUsd: bigint("held_nano_usd", { mode: "number" }),
+		requiredNanoUsd: bigint("required_nano_usd", { mode: "number" }),
+		/** The `max_tokens` that would have fitted. */
+		affordableTokens: integer("affordable_tokens"),
+		refusedAt: timestamp("refused_at", { withTimezone: true }).notNull(),
+		/** Further refusals of the same key with the same code, in the same minute, that got no row of their own. */
+		repeats: integer().notNull().default(0),
+		/** The last of them. */
+		repeatedAt: timestamp("repeated_at", { withTimezone: true }),
+	},
+	(table) => [
+		index("refused_request_account").on(table.accountId, table.refusedAt, table.requestId),
+		index("refused_request_key").on(table.keyId, table.refusedAt, table.requestId),
+		index("refused_request_model").on(table.accountId, table.model, table.refusedAt, table.requestId),
+		/** For what is too old. */
+		index("refused_request_refused").on(table.refusedAt),
+	],
+);

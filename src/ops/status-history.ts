@@ -1,0 +1,134 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { DayTally, ServiceLevel, StatusLook, StatusStore } from "./status-store.ts";
+import { MINUTES_PER_DAY } from "./status-store.ts";
+
+/**
+ * How the service and its parts did: looks once a minute, writes what it saw to Postgres, and keeps the last 90 days in
+ * memory, so that nobody who asks waits for Postgres.
+ *
+ * One look stands for its minute. Every instance looks and writes; nobody leads. Where they differ the best counts: a
+ * part is down only in a minute in which every instance that looked found it down. A minute in which no instance ran
+ * has no data. While Postgres is away looks are kept and written later.
+ */
+export interface StatusHistory {
+	/** Never waits; as of the last time that Postgres could be read. */
+	view(): HistoryView;
+	/** Waits for the work under way. */
+	stop(): Promise<void>;
+}
+
+/** Immutable: another one after each reading. */
+export interface HistoryView {
+	/** Wall time; undefined before the first reading. */
+	readonly readAtMs: number | undefined;
+	/** Days since 1970 (UTC) by subject. A day without data is left out. */
+	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayTally>>;
+}
+
+/** Shown, and kept in memory. */
+export const HISTORY_DAYS = 90;
+/** Kept in Postgres. */
+const RETENTION_DAYS = 400;
+const MINUTE_MS = 60_000;
+/** In the middle of the minute: a clock that is some seconds off then still books the right one. */
+const LOOK_AT_MS = 30_000;
+/** Looks that wait for Postgres: a day of them. Beyond it the oldest are given up, and their minutes have no data. */
+const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
+const LOOKS_PER_WRITE = 60;
+/** A look can arrive so late at most; days before it do not change any more and are not read again. */
+const LATE_DAYS = 2;
+
+export function createStatusHistory(deps: {
+	store: StatusStore;
+	clock: Clock;
+	log: Log;
+	/** The present level of each subject; synchronous, without a question to anybody. */
+	look: () => ReadonlyMap<string, ServiceLevel>;
+}): StatusHistory {
+	const { store, clock, log } = deps;
+	let waiting: StatusLook[] = [];
+	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
+	let readDay = Number.NEGATIVE_INFINITY;
+	let cleanedDay = Number.NEGATIVE_INFINITY;
+	let running: Promise<void> | undefined;
+	let again = false;
+	let stopped = false;
+	let cancel = clock.after(0, () => {
+		schedule();
+		work();
+	});
+
+	function schedule(): void {
+		if (stopped) return;
+		const intoMinuteMs = clock.wallMs() % MINUTE_MS;
+		const delayMs = (LOOK_AT_MS - intoMinuteMs + MINUTE_MS) % MINUTE_MS;
+		cancel = clock.after(delayMs === 0 ? MINUTE_MS : delayMs, () => {
+			schedule();
+			waiting.push({ minute: Math.floor(clock.wallMs() / MINUTE_MS), levels: deps.look() });
+			if (waiting.length > WAITING_LOOKS_MAX) waiting = waiting.slice(-WAITING_LOOKS_MAX);
+			work();
+		});
+	}
+
+	/** What comes while it runs is done after it; what fails is tried again in the next minute. */
+	function work(): void {
+		again = true;
+		running ??= (async () => {
+			try {
+				while (again && !stopped) {
+					again = false;
+					await bringUpToDate();
+				}
+			} catch (error) {
+				log.warn("the status history is not up to date; it is tried again", { error });
+			} finally {
+				running = undefined;
+			}
+		})();
+	}
+
+	async function bringUpToDate(): Promise<void> {
+		while (waiting.length > 0 && !stopped) {
+			const batch = waiting.slice(0, LOOKS_PER_WRITE);
+			await store.add(batch);
+			waiting = waiting.filter((look) => !batch.includes(look));
+		}
+		const today = dayOf(clock.wallMs());
+		await read(today);
+		if (cleanedDay === today) return;
+		await store.deleteBefore(today - RETENTION_DAYS);
+		cleanedDay = today;
+	}
+
+	async function read(today: number): Promise<void> {
+		const oldest = today - HISTORY_DAYS + 1;
+		const rows = await store.read(Math.max(oldest, Math.min(readDay, today) - LATE_DAYS), today);
+		const subjects = new Map<string, Map<number, DayTally>>();
+		const daysOf = (subject: string) => {
+			const days = subjects.get(subject) ?? new Map<number, DayTally>();
+			subjects.set(subject, days);
+			return days;
+		};
+		for (const [subject, days] of view.subjects)
+			for (const [day, tally] of days) if (day >= oldest && day <= today) daysOf(subject).set(day, tally);
+		for (const { subject, day, operational, degraded, down } of rows)
+			daysOf(subject).set(day, { operational, degraded, down });
+		view = { readAtMs: clock.wallMs(), subjects };
+		readDay = today;
+	}
+
+	return {
+		view: () => view,
+		async stop() {
+			stopped = true;
+			cancel();
+			await running;
+		},
+	};
+}
+
+/** Days since 1970, UTC. */
+export function dayOf(wallMs: number): number {
+	return Math.floor(wallMs / (MINUTE_MS * MINUTES_PER_DAY));
+}

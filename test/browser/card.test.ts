@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, Page, Route } from "playwright-core";
+import type { OpenedPage } from "../billing/stripe-server.ts";
+import { signedEvent, startStripe } from "../billing/stripe-server.ts";
+import { PERSON_ENV, signedUp } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import { ledgerThatAddsUp } from "./screen-ledger.ts";
+import { picture } from "./stage.ts";
+
+const SECRET = "whsec_browser";
+const PAYMENT = "pi_browser";
+const WITH_PICTURES = Bun.env.PICTURES === "1";
+
+setDefaultTimeout(60_000);
+
+describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
+	let upstream: UpstreamServer;
+	let stripe: ReturnType<typeof startStripe>;
+	let service: TestService;
+	let browser: Browser;
+	let tab: Tab;
+	let page: Page;
+	/** Of the top-up that is paid, as the customer knows it. */
+	let reference = "";
+
+	beforeAll(async () => {
+		upstream = startUpstream({ dialect: "vllm" });
+		stripe = startStripe({ withPages: true });
+		[service, browser] = await Promise.all([
+			startService({
+				models: chatModel({ url: upstream.url, dialect: "vllm" }),
+				env: {
+					...PERSON_ENV,
+					STRIPE_SECRET_KEY: "sk_test_local",
+					STRIPE_WEBHOOK_SECRET: SECRET,
+					STRIPE_API_BASE: stripe.url,
+				},
+			}),
+			launch(),
+		]);
+		tab = await openTab(browser, service.url, { person: await signedUp(service), elsewhere: [stripe.payUrl] });
+		page = tab.page;
+	}, 60_000);
+
+	afterAll(async () => {
+		await browser?.close();
+		await service?.stop();
+		await upstream?.stop();
+		await stripe?.stop();
+	}, 30_000);
+
+	const available = () => page.locator(".stat", { hasText: "for new requests" });
+	const topUps = () => page.getByRole("table", { name: "Top-ups" }).locator("tbody tr");
+	const shoot = async (name: string) => {
+		if (WITH_PICTURES) await picture(page, name);
+	};
+
+	async function tell(secret: string, type: string, object: Record<string, unknown>): Promise<number> {
+		const { body, signature } = await signedEvent(secret, type, object);
+		const headers = { "content-type": "application/json", "stripe-signature": signature };
+		const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
+		await response.text();
+		return response.status;
+	}
+
+	function opened(number: number): OpenedPage {
+		const found = stripe.pages[number];
+		if (found === undefined || stripe.pages.length !== number + 1)
+			throw new Error(`${stripe.pages.length} payment pages were opened, not ${number + 1}`);
+		return found;
+	}
+
+	const paidSession = ({ id, topUpId, amount }: OpenedPage) => ({
+		id,
+		object: "checkout.session",
+		client_reference_id: topUpId,
+		payment_intent: PAYMENT,
+		payment_status: "paid",
+		amount_total: amount,
+		currency: "usd",
+	});
+
+	test("an amount outside the limits is refused in words before anything is sent; the presets fill the amount", async () => {
+		await page.goto("/credit");
+		const amount = page.getByLabel("Amount in USD");
+		const pay = page.getByRole("button", { name: "Pay by card" });
+		let sent = 0;
+		page.on("request", (request) => {
+			if (request.method() === "POST") sent += 1;
+		});
+		await amount.fill("99.99");
+		await pay.click();
+		await page.getByText("A top-up is at least $100.00.").waitFor();
+		await shoot("card-1-too-little");
+		await amount.fill("1000000.01");
+		await page.getByText("A top-up is at least $100.00.").waitFor({ state: "detached" });
+		await pay.click();
+		await page.getByText("A top-up is at most $1,000,000.00.").waitFor();
+		for (const [preset, filled] of [
+			["$100", "100"],
+			["$500", "500"],
+			["$1,000", "1,000"],
+			["$250", "250"],
+		] as const) {
+			await page.getByRole("button", { name: preset, exact: true }).click();
+			expect(await amount.inputValue()).toBe(filled);
+			expect(await page.getByText(/A top-up is at/).count()).toBe(0);
+		}
+		expect(sent).toBe(0);
+		expect(stripe.pages).toEqual([]);
+	});
+
+	test("clicking again on the way there opens no second payment page; who has paid comes back to a top-up that is pending", async () => {
+		const arrival = Promise.withResolvers<void>();
+		const slow = async (route: Route) => {
+			await arrival.promise;
+			await route.continue();
+		};
+		await page.route(`${stripe.payUrl}**`, slow, { times: 1 });
+		const leaving = page.waitForRequest(`${stripe.payUrl}**`);
+		const box = await page.getByRole("button", { name: "Pay by card" }).boundingBox();
+		if (box === null) throw new Error("the button is not there");
+		const click = () => page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+		await click();
+		await leaving;
+		await click();
+		arrival.resolve();
+		await page.waitForURL(`${stripe.payUrl}**`);
+		await page.getByRole("heading", { name: "Pay USD 250.00" }).waitFor();
+		expect(opened(0).amount).toBe(25_000);
+		await page.getByRole("link", { name: "Pay" }).click();
+		await page.waitForURL("**/credit?topup=*&payment=done");
+		await page.getByText(/The credit appears here as soon as it is verified/).waitFor();
+		await topUps().getByText("Pending verification").waitFor();
+		await available().getByText("$0.00").waitFor();
+		await shoot("card-2-pending");
+		expect(stripe.pages.length).toBe(1);
+	});
+
+	test("a forged word of Stripe changes nothing that is seen; the true one brings the credit without a reload", async () => {
+		expect(await tell("whsec_guess", "checkout.session.completed", paidSession(opened(0)))).toBe(400);
+		await page.reload();
+		await topUps().getByText("Pending verification").waitFor();
+		await available().getByText("$0.00").waitFor();
+		await page.getByText("No movements yet.").waitFor();
+
+		await page.evaluate(() => Object.assign(window, { notReloaded: true }));
+		expect(await tell(SECRET, "checkout.session.completed", paidSession(opened(0)))).toBe(200);
+		await available().getByText("$250.00").waitFor();
+		await topUps().getByText("Confirmed").waitFor();
+		await page.getByText("The payment is verified: $250.00 is in your credit.").waitFor();
+		const [entry] = await ledgerThatAddsUp(page, { what: "Top-up", lines: 1 });
+		expect(entry?.amountNanoUsd).toBe(250_000_000_000n);
+		reference = entry?.note ?? "";
+		await topUps().getByText(reference).waitFor();
+		await shoot("card-3-credited");
+		expect(await page.evaluate(() => Object.hasOwn(window, "notReloaded"))).toBe(true);
+		await page.getByRole("button", { name: "Close" }).click();
+		await page.waitForURL("**/credit");
+		expect(await page.getByText("The payment is verified").count()).toBe(0);
+	});
+
+	test("the receipt opens in a window of its own, names the payment and prints on one page", async () => {
+		const [receipt] = await Promise.all([
+			tab.context.waitForEvent("page"),
+			topUps().getByRole("link", { name: "Receipt" }).click(),
+		]);
+		await receipt.getByRole("heading", { name: "Receipt" }).waitFor();
+		for (const fact of [opened(0).topUpId, "Amount USD 250.00", "Paid by Card", "State Paid"]) {
+			await receipt.getByRole("row", { name: fact }).waitFor();
+		}
+		if (WITH_PICTURES) await picture(receipt, "card-4-receipt");
+		const pdf = Buffer.from(await receipt.pdf({ format: "A4" })).toString("latin1");
+		expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
+		await receipt.close();
+	});
+
+	test("who turns back at the payment page has paid nothing and can cancel the top-up, which closes that page", async () => {
+		await page.getByRole("button", { name: "$100", exact: true }).click();
+		await page.getByRole("button", { name: "Pay by card" }).click();
+		await page.waitForURL(`${stripe.payUrl}**`);
+		await page.getByRole("link", { name: "Back" }).click();
+		await page.waitForURL("**/credit?topup=*&payment=cancelled");
+		await page.getByText("The payment was not made. Nothing was charged.").waitFor();
+		await available().getByText("$250.00").waitFor();
+		await shoot("card-5-turned-back");
+		const row = topUps().filter({ hasText: "$100.00" });
+		await row.getByRole("button", { name: "Cancel" }).click();
+		await row.getByText("Rejected").waitFor();
+		await row.getByText("Cancelled.").waitFor();
+		await page.getByText("The payment was not made. No credit was given.").waitFor();
+		expect(stripe.expired).toEqual(new Set([opened(1).id]));
+		await page.getByRole("button", { name: "Close" }).click();
+	});
+
+	test("the browser's own way back from the payment page leads to a page that works", async () => {
+		await page.getByRole("button", { name: "$500", exact: true }).click();
+		await page.getByRole("button", { name: "Pay by card" }).click();
+		await page.waitForURL(`${stripe.payUrl}**`);
+		await page.goBack();
+		const row = topUps().filter({ hasText: "$500.00" });
+		await row.getByText("Pending verification").waitFor();
+		expect(opened(2).amount).toBe(50_000);
+		await page.getByRole("button", { name: "Pay by card" }).and(page.locator(":enabled")).waitFor();
+		expect(await tell(SECRET, "checkout.session.expired", { id: opened(2).id, object: "checkout.session" })).toBe(200);
+		await row.getByText("It was not paid.").waitFor();
+	});
+
+	test("a refund and a dispute are lines of the ledger, which adds up to the balance after each of them", async () => {
+		const dispute = (status: string) => ({
+			id: "dp_browser",
+			object: "dispute",
+			payment_intent: PAYMENT,
+			amount: 20_000,
+			currency: "usd",
+			status,
+		});
+		const charge = { id: "ch_1", object: "charge", payment_intent: PAYMENT, amount_refunded: 4_999, currency: "usd" };
+		expect(await tell(SECRET, "charge.refunded", charge)).toBe(200);
+		await page.reload();
+		const [refund] = await ledgerThatAddsUp(page, { what: "Refund", lines: 2 });
+		expect(refund?.amountNanoUsd).toBe(-49_990_000_000n);
+		expect(refund?.note).toBe(reference);
+		await available().getByText("$200.01").waitFor();
+
+		expect(await tell(SECRET, "charge.dispute.created", dispute("needs_response"))).toBe(200);
+		const [taken] = await ledgerThatAddsUp(page, { what: "Dispute", lines: 3 });
+		expect(taken?.amountNanoUsd).toBe(-200_000_000_000n);
+		await topUps().getByText("Disputed").waitFor();
+		await shoot("card-6-disputed");
+		await page.goto("/overview");
+		await page.getByText(/This account is suspended/).waitFor();
+
+		expect(await tell(SECRET, "charge.dispute.closed", dispute("won"))).toBe(200);
+		await page.goto("/credit");
+		const [returned] = await ledgerThatAddsUp(page, { what: "Dispute", lines: 4 });
+		expect(returned?.amountNanoUsd).toBe(200_000_000_000n);
+		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	});
+
+	test("on all this way the browser found nothing to complain of and no request failed", () => {
+		expect(tab.complaints).toEqual([]);
+		expect(tab.failures).toEqual([]);
+	});
+});

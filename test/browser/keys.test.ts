@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import OpenAI, { APIError } from "openai";
+import type { Browser, Page } from "playwright-core";
+import { systemClock } from "../../src/base/clock.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import { picture } from "./stage.ts";
+
+const LARGE = "llama-3.3-70b-instruct";
+const SMALL = "mistral-small-3.2";
+const HOUR_MS = 3_600_000;
+const WITH_PICTURES = Bun.env.PICTURES === "1";
+
+setDefaultTimeout(60_000);
+
+describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
+	let upstream: UpstreamServer;
+	let service: TestService;
+	let browser: Browser;
+	let tab: Tab;
+	let page: Page;
+	let clockAheadMs = 0;
+	/** Of the key and of its replacement. */
+	let secret = "";
+	let newSecret = "";
+
+	beforeAll(async () => {
+		upstream = startUpstream({ dialect: "vllm" });
+		upstream.always(() => reply().text("Hello."));
+		[service, browser] = await Promise.all([
+			startService({
+				models: [LARGE, SMALL].map((id) => chatModel({ id, url: upstream.url, dialect: "vllm" })).join("\n"),
+				env: PERSON_ENV,
+				clock: { ...systemClock, wallMs: () => systemClock.wallMs() + clockAheadMs },
+			}),
+			launch(),
+		]);
+		const customer = await signedUp(service);
+		await topUp(customer, await operator(service));
+		tab = await openTab(browser, service.url, { person: customer });
+		page = tab.page;
+	}, 60_000);
+
+	afterAll(async () => {
+		await browser?.close();
+		await service?.stop();
+		await upstream?.stop();
+	}, 30_000);
+
+	const dialog = () => page.getByRole("dialog");
+	const fact = (name: string) => page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) });
+	const shoot = async (name: string) => {
+		if (WITH_PICTURES) await picture(page, name);
+	};
+
+	/** "answered", or the code of the refusal. */
+	async function call(key: string, model = LARGE): Promise<string> {
+		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: key, maxRetries: 0 });
+		try {
+			await client.chat.completions.create({ model, messages: [{ role: "user", content: "Hello!" }], max_tokens: 16 });
+			return "answered";
+		} catch (error) {
+			if (!(error instanceof APIError)) throw error;
+			return `${error.status} ${error.code}`;
+		}
+	}
+
+	async function pickModel(id: string): Promise<void> {
+		await dialog().getByRole("combobox", { name: "Models" }).or(dialog().getByLabel("Models")).first().click();
+		await page.getByRole("option", { name: id }).click();
+	}
+
+	test("a key is made with a cap, one model of the list and an end, and keeps to them", async () => {
+		await page.goto("/keys");
+		await page.getByRole("button", { name: "Create a key" }).first().click();
+		await dialog().getByLabel("Name").fill("search-api");
+		await dialog().getByLabel("Lifetime cap in USD").fill("5");
+		await pickModel(LARGE);
+		await dialog().getByLabel("Expires").fill("2031-05-01T12:30");
+		await shoot("keys-1-create");
+		await dialog().getByRole("button", { name: "Create" }).click();
+		await page.getByTestId("secret").waitFor();
+		secret = (await page.getByTestId("secret").textContent()) ?? "";
+		expect(await call(secret)).toBe("answered");
+		expect(await call(secret, SMALL)).toBe("403 model_not_allowed");
+	});
+
+	test("the secret stays until it is said to be stored: no Escape, no click beside it, no shortcut, no step back", async () => {
+		const shown = () => page.getByTestId("secret").textContent();
+		await page.keyboard.press("Escape");
+		await page.mouse.click(3, 3);
+		await page.mouse.click(1_430, 890);
+		for (const key of ["g", "c"]) await page.keyboard.press(key);
+		expect(await shown()).toBe(secret);
+		await page.goBack();
+		expect(await shown()).toBe(secret);
+		await page.goBack();
+		expect(await shown()).toBe(secret);
+		expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByTestId("secret").waitFor({ state: "detached" });
+		expect(await page.content()).not.toContain(secret);
+	});
+
+	test("the key's page has its settings; another cap and another list hold as soon as the page says so", async () => {
+		await page.getByRole("link", { name: "search-api" }).click();
+		await fact("Models").getByText(LARGE).waitFor();
+		await fact("Lifetime cap").getByText("$5.00").waitFor();
+		await fact("Expires").getByText("May 1, 2031, 12:30").waitFor();
+		const expiry = "select extract(epoch from expires_at) * 1000 as ms from api_key";
+		const [before] = await service.db.sql.unsafe(expiry);
+		expect(Number(before?.ms)).toBe(Date.parse("2031-05-01T10:30:00Z"));
+
+		await page.getByRole("button", { name: "Edit" }).click();
+		await pickModel(SMALL);
+		await dialog().getByLabel("Lifetime cap in USD").fill("2.5");
+		await shoot("keys-2-edit");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByText(/The change applies on all instances since/).waitFor();
+		expect(await call(secret, SMALL)).toBe("answered");
+		await page.getByRole("button", { name: "Done" }).click();
+		await fact("Lifetime cap").getByText("$2.50").waitFor();
+		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
+
+		await page.getByRole("button", { name: "Edit" }).click();
+		await dialog().getByLabel("Lifetime cap in USD").fill("0.000001");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByText(/The change applies on all instances since/).waitFor();
+		expect(await call(secret)).toBe("402 key_cap_exceeded");
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("button", { name: "Edit" }).click();
+		await dialog().getByLabel("Lifetime cap in USD").fill("");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByText(/The change applies on all instances since/).waitFor();
+		expect(await call(secret)).toBe("answered");
+		await page.getByRole("button", { name: "Done" }).click();
+	});
+
+	test("a rotated key and its replacement both work for the time that was chosen; then the old one stops", async () => {
+		await page.getByRole("button", { name: "Rotate" }).click();
+		await dialog()
+			.getByRole("combobox", { name: "The old key works for" })
+			.or(dialog().getByLabel("The old key works for"))
+			.first()
+			.click();
+		await page.getByRole("option", { name: "1 hour" }).click();
+		await dialog().getByRole("button", { name: "Make the replacement" }).click();
+		await page.getByText("Replacement created").waitFor();
+		newSecret = (await page.getByTestId("secret").textContent()) ?? "";
+		expect(newSecret).not.toBe(secret);
+		await page.keyboard.press("Escape");
+		await page.goBack();
+		expect(await page.getByTestId("secret").textContent()).toBe(newSecret);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
+		await page.getByTestId("secret").waitFor({ state: "detached" });
+		expect([await call(secret), await call(newSecret)]).toEqual(["answered", "answered"]);
+
+		const keys = page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Keys" });
+		await keys.click();
+		await page.getByText("Being replaced").waitFor();
+		await shoot("keys-3-replaced");
+		clockAheadMs = HOUR_MS + 60_000;
+		// An instance whose clock jumps admits nothing until its next heartbeat has been answered.
+		await waitFor(async () => (await call(newSecret)) === "answered", "the replacement to be admitted", 20_000);
+		expect(await call(secret)).toBe("401 api_key_expired");
+		await page.reload();
+		await page.getByRole("table", { name: "API keys" }).getByText("Expired").waitFor();
+	});
+
+	test("a change of one setting leaves the end of a key as exact as it was", async () => {
+		const [row] = await service.db.sql`
+			update api_key set expires_at = clock_timestamp() + interval '1 day 1.234 seconds'
+			where state = 'active' and replaced_by is null returning id, expires_at`;
+		await page.goto(`/keys/${row?.id}`);
+		await page.getByRole("button", { name: "Edit" }).click();
+		await dialog().getByLabel("Name").fill("search-api, second");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("heading", { name: "search-api, second" }).waitFor();
+		const [after] = await service.db.sql`select expires_at from api_key where id = ${row?.id ?? ""}`;
+		expect(after?.expires_at).toEqual(row?.expires_at);
+	});
+
+	test("revoking wants the key's name, says since when no instance accepts it, and the next call is 401", async () => {
+		await page.getByRole("button", { name: "Revoke" }).click();
+		const revoke = dialog().getByRole("button", { name: "Revoke" });
+		await dialog()
+			.getByLabel(/Type the key's name/)
+			.fill("search-api");
+		expect(await revoke.isDisabled()).toBe(true);
+		await page.keyboard.press("Enter");
+		await dialog()
+			.getByLabel(/Type the key's name/)
+			.fill("search-api, second");
+		expect(await call(newSecret)).toBe("answered");
+		await revoke.click();
+		await page.getByText(/No instance accepts this key since \d\d:\d\d:\d\d\.\d{3} \(.+\)\./).waitFor();
+		expect(await call(newSecret)).toBe("401 api_key_revoked");
+		await page.getByText("No request was running under it.").waitFor();
+		await shoot("keys-4-revoked");
+		await page.getByRole("button", { name: "Done" }).click();
+		await fact("State").getByText("Revoked").waitFor();
+		expect(await page.getByRole("button", { name: /Edit|Rotate|Revoke/ }).count()).toBe(0);
+	});
+
+	test("on all this way the browser found nothing to complain of and no request failed", () => {
+		expect(tab.complaints).toEqual([]);
+		expect(tab.failures).toEqual([]);
+	});
+});

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import type { Person } from "../console/person.ts";
+import { mailedLink, newPerson, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import { picture } from "./stage.ts";
+
+const GUEST = "grace@example.com";
+const WITH_PICTURES = Bun.env.PICTURES === "1";
+
+setDefaultTimeout(60_000);
+
+describe.skipIf(!hasChromium)("a member of an account, from the invitation to the end, in a browser", () => {
+	let upstream: UpstreamServer;
+	let service: TestService;
+	let browser: Browser;
+	let owner: Person & { accountId: string };
+	let house: Tab;
+	let guest: Tab;
+
+	beforeAll(async () => {
+		upstream = startUpstream({ dialect: "vllm" });
+		[service, browser] = await Promise.all([
+			startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV }),
+			launch(),
+		]);
+		owner = await signedUp(service);
+		await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
+		await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
+		house = await openTab(browser, service.url, { person: owner });
+		guest = await openTab(browser, service.url);
+	}, 60_000);
+
+	afterAll(async () => {
+		await browser?.close();
+		await service?.stop();
+		await upstream?.stop();
+	}, 30_000);
+
+	const shoot = async (tab: Tab, name: string) => {
+		if (WITH_PICTURES) await picture(tab.page, name);
+	};
+	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
+
+	test("an owner invites somebody; the mailed link leads through sign-up into the account, as a member", async () => {
+		await house.page.goto("/settings");
+		await house.page.getByLabel("Invite by email").fill(GUEST);
+		await house.page.getByRole("button", { name: "Invite", exact: true }).click();
+		await house.page.getByRole("table", { name: "Open invitations" }).getByText(GUEST).waitFor();
+		await shoot(house, "members-1-invited");
+
+		const { page } = guest;
+		await page.goto(await mailedLink(newPerson(service, GUEST)));
+		await page.getByRole("link", { name: "Sign up" }).click();
+		await page.getByLabel("Name").fill("Grace Guest");
+		await page.getByLabel("Email").fill(GUEST);
+		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await page.getByRole("button", { name: "Sign up" }).click();
+		await page.getByRole("heading", { name: "Check your mail" }).waitFor();
+		await page.goto(await mailedLink(newPerson(service, GUEST)));
+		await page.waitForURL("**/invite?token=*");
+		await shoot(guest, "members-2-invitation");
+		await page.getByRole("button", { name: "Accept the invitation" }).click();
+		await page.waitForURL("**/overview");
+		await page.getByRole("button", { name: "Account: Example Works" }).waitFor();
+		await page.goto("/keys");
+		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await house.page.reload();
+		await members(house).locator("tr", { hasText: GUEST }).getByText("Member", { exact: true }).waitFor();
+		expect(await house.page.getByRole("table", { name: "Open invitations" }).count()).toBe(0);
+	});
+
+	test("a member sees who belongs to the account, is offered nothing that owners do, and is refused it", async () => {
+		const { page } = guest;
+		await page.goto("/settings");
+		await members(guest).getByText("Grace Guest (you)").waitFor();
+		await members(guest).getByText(owner.email).waitFor();
+		await shoot(guest, "members-3-settings");
+		expect(await members(guest).getByRole("button", { name: "Remove" }).count()).toBe(0);
+		expect(await page.getByLabel("Invite by email").count()).toBe(0);
+		expect(await page.getByLabel("Name of the account").isDisabled()).toBe(true);
+		const statuses = await page.evaluate(async (account) => {
+			const send = async (method: string, path: string, body: object) => {
+				const headers = { "content-type": "application/json" };
+				const init = { method, headers, body: JSON.stringify(body) };
+				return (await fetch(`/api/console${path}?account=${account}`, init)).status;
+			};
+			return [
+				await send("PATCH", "/account", { name: "Mine" }),
+				await send("POST", "/invitations", { email: "friend@example.com", role: "owner" }),
+			];
+		}, owner.accountId);
+		expect(statuses).toEqual([403, 403]);
+		expect(guest.failures.splice(0)).toEqual(["403 PATCH /api/console/account", "403 POST /api/console/invitations"]);
+	});
+
+	test("a removed member's open page goes over to the account of his own; nothing of the other is to be had", async () => {
+		const { page } = guest;
+		await page.goto("/keys");
+		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await members(house).locator("tr", { hasText: GUEST }).getByRole("button", { name: "Remove" }).click();
+		await members(house).getByText(GUEST).waitFor({ state: "detached" });
+		await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Credit" }).click();
+		await page.getByRole("heading", { name: "Credit" }).waitFor();
+		await page.getByText("No top-ups yet.").waitFor();
+		await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Keys" }).click();
+		await page.getByText("No keys yet.").waitFor();
+		await shoot(guest, "members-4-removed");
+		expect(await page.getByText("the owner's key").count()).toBe(0);
+		expect(await page.getByRole("button", { name: /^Account:/ }).count()).toBe(0);
+		const refused = guest.failures.splice(0);
+		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
+	});
+
+	test("on all this way the browsers found nothing to complain of and no request failed", () => {
+		expect([...house.complaints, ...guest.complaints]).toEqual([]);
+		expect([...house.failures, ...guest.failures]).toEqual([]);
+	});
+});

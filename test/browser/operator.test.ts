@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import OpenAI, { APIError } from "openai";
+import type { Browser, Page } from "playwright-core";
+import type { Person } from "../console/person.ts";
+import { operator, PERSON_ENV, signedUp } from "../console/person.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, startService } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import type { Tab } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+import { ledgerThatAddsUp } from "./screen-ledger.ts";
+import { picture } from "./stage.ts";
+
+const MODEL = "llama-3.3-70b-instruct";
+const WITH_PICTURES = Bun.env.PICTURES === "1";
+
+setDefaultTimeout(60_000);
+
+describe.skipIf(!hasChromium)("an operator at work and the customer who sees it, in a browser", () => {
+	let upstream: UpstreamServer;
+	let service: TestService;
+	let browser: Browser;
+	let customer: Person & { accountId: string };
+	let secret: string;
+	const tabs: Tab[] = [];
+	/** The customer's page of credit, open all the time. */
+	let credit: Page;
+	let office: Page;
+	/** Another operator. */
+	let colleague: Page;
+	let colleagueEmail: string;
+
+	beforeAll(async () => {
+		upstream = startUpstream({ dialect: "vllm" });
+		upstream.always(() => reply().text("Hello."));
+		[service, browser] = await Promise.all([
+			startService({
+				models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
+				env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "5000" },
+			}),
+			launch(),
+		]);
+		customer = await signedUp(service);
+		secret = (await customer.send("POST", "/api/console/keys", { name: "production" })).body.secret;
+		const [first, second] = [await operator(service), await operator(service)];
+		colleagueEmail = second.email;
+		for (const person of [customer, first, second]) tabs.push(await openTab(browser, service.url, { person }));
+		[credit, office, colleague] = tabs.map((tab) => tab.page) as [Page, Page, Page];
+	}, 60_000);
+
+	afterAll(async () => {
+		await browser?.close();
+		await service?.stop();
+		await upstream?.stop();
+	}, 30_000);
+
+	const shoot = async (page: Page, name: string) => {
+		if (WITH_PICTURES) await picture(page, name);
+	};
+	const available = () => credit.locator(".stat", { hasText: "for new requests" });
+	const topUpOf = (page: Page, text: string) =>
+		page.getByRole("table", { name: "Top-ups" }).locator("tbody tr", { hasText: text });
+	/** The statuses of what the tests try although it is refused. */
+	const expected: string[] = [];
+
+	/** "answered", or the code of the refusal. */
+	async function call(): Promise<string> {
+		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret, maxRetries: 0 });
+		try {
+			const messages = [{ role: "user" as const, content: "Hello!" }];
+			await client.chat.completions.create({ model: MODEL, messages, max_tokens: 16 });
+			return "answered";
+		} catch (error) {
+			if (!(error instanceof APIError)) throw error;
+			return `${error.status} ${error.code}`;
+		}
+	}
+
+	/** The customer announces a transfer on the page; gives its reference. */
+	async function announce(usd: string): Promise<string> {
+		const another = credit.getByRole("button", { name: "Make another" });
+		if (await another.isVisible()) await another.click();
+		await credit.getByLabel("Amount in USD").fill(usd);
+		await credit.getByRole("button", { name: "Get the reference" }).click();
+		await credit.getByText("Recorded as pending").waitFor();
+		return (await credit.locator(".facts .id code").textContent()) ?? "";
+	}
+
+	async function confirm(page: Page, reference: string, transaction: string): Promise<void> {
+		await topUpOf(page, reference).getByRole("button", { name: "Confirm" }).click();
+		await page.getByLabel("The bank's transaction reference").fill(transaction);
+		await page
+			.getByRole("dialog")
+			.getByRole("button", { name: /^Confirm \$/ })
+			.click();
+	}
+
+	test("of two transfers one is confirmed and one rejected; the customer's open page shows both, with the reason", async () => {
+		await credit.goto("/credit");
+		const [good, bad] = [await announce("250"), await announce("300")];
+		await office.goto("/operator/top-ups");
+		await confirm(office, good, "BANK-1");
+		await topUpOf(office, good).waitFor({ state: "detached" });
+		await topUpOf(office, bad).getByRole("button", { name: "Reject" }).click();
+		await office.getByLabel("Reason").fill("Only EUR 30 arrived, sent back");
+		await shoot(office, "operator-1-reject");
+		await office.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+		await office.getByText("No top-up waits.").waitFor();
+
+		await available().getByText("$250.00").waitFor();
+		await topUpOf(credit, good).getByText("Confirmed").waitFor();
+		await topUpOf(credit, bad).getByText("Rejected").waitFor();
+		await topUpOf(credit, bad).getByText("Only EUR 30 arrived, sent back").waitFor();
+		await shoot(credit, "operator-2-rejected");
+		await ledgerThatAddsUp(credit, { what: "Top-up", lines: 1 });
+		expect(await call()).toBe("answered");
+	});
+
+	test("one transaction of the bank cannot be credited twice", async () => {
+		const reference = await announce("100");
+		await office.goto("/operator/top-ups");
+		await confirm(office, reference, "BANK-1");
+		await office.getByText("This transaction has paid another top-up already.").waitFor();
+		expected.push("409");
+		await office.getByLabel("The bank's transaction reference").fill("BANK-2");
+		await office.getByRole("dialog").getByRole("button", { name: "Confirm $100.00" }).click();
+		await office.getByText("No top-up waits.").waitFor();
+	});
+
+	test("a large sum takes two operators who found the same transaction; the first alone moves nothing", async () => {
+		const reference = await announce("5000");
+		await office.goto("/operator/top-ups");
+		await confirm(office, reference, "BANK-3");
+		await office.getByText(/needs another operator/).waitFor();
+		await shoot(office, "operator-3-second-look");
+		await office.getByRole("button", { name: "Done" }).click();
+		await topUpOf(office, reference).getByText("Second look").waitFor();
+		await confirm(office, reference, "BANK-3");
+		await office.getByText("A second operator must look at this one.").waitFor();
+		await office.getByRole("button", { name: "Cancel" }).click();
+
+		await colleague.goto("/operator/top-ups");
+		await confirm(colleague, reference, "BANK-4");
+		await colleague.getByText("The first look found another transaction.").waitFor();
+		expected.push("409", "409");
+		await credit.reload();
+		await topUpOf(credit, reference).getByText("Pending verification").waitFor();
+		await available().getByText("$350.00").waitFor();
+		await colleague.getByLabel("The bank's transaction reference").fill("BANK-3");
+		await colleague.getByRole("dialog").getByRole("button", { name: "Confirm $5,000.00" }).click();
+		await colleague.getByText("No top-up waits.").waitFor();
+		await credit.reload();
+		await available().getByText("$5,350.00").waitFor();
+	});
+
+	test("a suspended account's next call is refused with 403, its pages say so, and lifting it lets calls through", async () => {
+		await office.goto("/operator/accounts");
+		await office.getByRole("link", { name: customer.email }).click();
+		await office.getByRole("button", { name: "Suspend" }).click();
+		await office.getByLabel("Reason").fill("unpaid invoice");
+		await office.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
+		await office.getByText(/It applies on all instances since/).waitFor();
+		expect(await call()).toBe("403 account_suspended");
+		await office.getByRole("button", { name: "Lift the suspension" }).waitFor();
+		await shoot(office, "operator-4-suspended");
+		await credit.goto("/overview");
+		await credit.getByText(/This account is suspended/).waitFor();
+
+		await office.getByRole("button", { name: "Lift the suspension" }).click();
+		await office.getByLabel("Reason").fill("invoice paid");
+		await office.getByRole("button", { name: "Lift it" }).click();
+		await office.getByRole("button", { name: "Suspend" }).waitFor();
+		expect(await call()).toBe("answered");
+		await credit.reload();
+		await credit.getByRole("heading", { name: "Overview" }).waitFor();
+		await credit.getByText("Newest requests").waitFor();
+		expect(await credit.getByText(/This account is suspended/).count()).toBe(0);
+	});
+
+	test("credit moved by hand stands with its reason in the customer's ledger and the audit log; too much is refused", async () => {
+		await credit.goto("/credit");
+		await available().getByText("$5,350.00").waitFor();
+		await office.getByRole("button", { name: "Adjust the credit" }).click();
+		await office.getByLabel("Amount in USD").fill("-6000");
+		await office.getByLabel("Reason").fill("a slip of the keyboard");
+		await office.getByRole("button", { name: "Book it" }).click();
+		await office.getByRole("dialog").getByRole("alert").waitFor();
+		expected.push("409");
+		await shoot(office, "operator-5-too-much");
+		await office.getByLabel("Amount in USD").fill("12.5");
+		await office.getByLabel("Reason").fill("goodwill for the outage");
+		await office.getByRole("button", { name: "Book it" }).click();
+		await office.getByRole("dialog").waitFor({ state: "detached" });
+		await office.getByRole("table", { name: "Ledger" }).getByText("goodwill for the outage").waitFor();
+
+		await available().getByText("$5,362.50").waitFor();
+		await credit.getByRole("table", { name: "Ledger" }).getByText("goodwill for the outage").waitFor();
+		await shoot(credit, "operator-6-ledger");
+
+		await office.getByRole("link", { name: "acts on it" }).click();
+		const log = office.getByRole("table", { name: "Audit log" });
+		const line = log.locator("tbody tr", { hasText: "account.adjust" });
+		await line.getByText(/usd: 12\.5, reason: goodwill for the outage/).waitFor();
+		await log
+			.locator("tbody tr", { hasText: "account.suspend" })
+			.getByText(/reason: unpaid invoice/)
+			.waitFor();
+		await shoot(office, "operator-7-audit");
+		await office.goto("/operator/audit?action=topup.confirm");
+		await log
+			.locator("tbody tr", { hasText: colleagueEmail })
+			.getByText(/transactionReference: BANK-3/)
+			.waitFor();
+		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	});
+
+	test("a customer finds no operator's page", async () => {
+		await credit.goto("/operator");
+		await credit.getByRole("heading", { name: "No such page" }).waitFor();
+	});
+
+	test("on all this way the browsers found nothing to complain of and nothing failed but what was refused in words", () => {
+		expect(tabs.flatMap((tab) => tab.complaints)).toEqual([]);
+		expect(tabs.flatMap((tab) => tab.failures).map((failure) => failure.slice(0, 3))).toEqual(expected);
+	});
+});

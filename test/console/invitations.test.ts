@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { invite } from "../../src/console/members.ts";
+import { forgetOldCounts } from "../../src/console/rate-counter.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { PERSON_ENV, signedUp } from "./person.ts";
+
+const DAY_MS = 24 * 3600_000;
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const newAccount = async () =>
+	(await createAccount(service.db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
+const inviteTo = (accountId: string, email: string) =>
+	invite(service.db.hot, accountId, { email, role: "member", invitedBy: "usr_1" });
+const daysPass = (days: number) =>
+	service.db.sql`update rate_limit set last_request = last_request - ${days * DAY_MS}::bigint`;
+
+test("an address gets five invitations a day, from all accounts together; the next is a 429 that says so, and no mail", async () => {
+	const owner = await signedUp(service);
+	const email = `${crypto.randomUUID()}@example.com`;
+	const outbox = async () => (await owner.get(`/api/console/public/outbox?email=${email}`)).body.items.length;
+	for (let nth = 0; nth < 3; nth++) await inviteTo(await newAccount(), nth === 1 ? email.toUpperCase() : email);
+	const send = () => owner.send("POST", "/api/console/invitations", { email, role: "member" });
+	const [fourth, fifth, sixth] = [await send(), await send(), await send()];
+	expect([fourth.status, fifth.status, sixth.status]).toEqual([200, 200, 429]);
+	expect(sixth.body.error).toMatchObject({ code: "rate_limit_exceeded", param: "email" });
+	expect(sixth.body.error.message).toContain("Try again tomorrow");
+	const retryAfterS = Number(sixth.headers.get("retry-after"));
+	expect(retryAfterS).toBeGreaterThan(23 * 3600);
+	expect(retryAfterS).toBeLessThanOrEqual(24 * 3600);
+	expect(await outbox()).toBe(2);
+	// The one that was mailed last is still good, and others may be invited.
+	expect((await owner.get("/api/console/members")).body.invitations).toMatchObject([{ email }]);
+	const other = await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "member" });
+	expect(other.status).toBe(200);
+	await daysPass(1.01);
+	expect((await send()).status).toBe(200);
+});
+
+test("an account sends fifty invitations a day, and what it is refused does not count against the address", async () => {
+	const [busy, other] = [await newAccount(), await newAccount()];
+	const address = () => `${crypto.randomUUID()}@example.com`;
+	for (let nth = 0; nth < 50; nth++) {
+		const { id } = await inviteTo(busy, address());
+		await service.db.sql`delete from invitation where id = ${id}`;
+	}
+	const wanted = address();
+	for (let nth = 0; nth < 10; nth++)
+		await expect(inviteTo(busy, wanted)).rejects.toMatchObject({ code: "rate_limit_exceeded", param: "email" });
+	expect((await inviteTo(other, wanted)).email).toBe(wanted);
+});
+
+test("counts are forgotten when their windows are long over, and not before", async () => {
+	await inviteTo(await newAccount(), "forgotten@example.com");
+	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_limit`)[0]?.n);
+	const before = await rows();
+	expect(before).toBeGreaterThan(0);
+	await daysPass(1.9);
+	await forgetOldCounts(service.db.hot);
+	expect((await service.db.sql`select 1 from rate_limit where key like 'invitations to:%'`).length).toBeGreaterThan(0);
+	await daysPass(0.2);
+	await forgetOldCounts(service.db.hot);
+	expect(await rows()).toBe(0);
+});

@@ -1,0 +1,61 @@
+/** What people see while the database is away. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import postgres from "postgres";
+import { silentLog } from "../../src/base/log.ts";
+import { consoleErrorResponse } from "../../src/console/console-error.ts";
+import { DatabaseTimeout } from "../../src/db/hot.ts";
+import { testPostgres } from "../support/postgres.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { type Answer, newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
+
+let upstream: ReturnType<typeof startUpstream>;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+function expectAway({ status, headers, body }: Answer): void {
+	expect({ status, code: body?.error?.code }).toEqual({ status: 503, code: "service_unavailable" });
+	expect(headers.get("retry-after")).not.toBeNull();
+	expect(headers.get("x-request-id")).not.toBeNull();
+}
+
+test("pages and sign-in answer with a coded 503 while it lets nobody in, and work again after", async () => {
+	const person = await signedUp(service);
+	const stranger = newPerson(service);
+	const { adminUrl } = await testPostgres();
+	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
+	const name = new URL(service.db.url).pathname.slice(1);
+	try {
+		await admin.unsafe(`alter database ${name} with allow_connections false`);
+		await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
+		expectAway(await person.get("/api/console/me"));
+		expectAway(await person.get("/api/console/overview"));
+		expectAway(await person.get("/api/auth/get-session"));
+		const body = { email: person.email, password: PASSWORD };
+		expectAway(await stranger.send("POST", "/api/auth/sign-in/email", body));
+	} finally {
+		await admin.unsafe(`alter database ${name} with allow_connections true`);
+		await admin.end();
+	}
+	await waitFor(async () => (await person.get("/api/console/me")).status === 200, "the console to work again");
+	// What is wrong with a request is still said as it was.
+	expect((await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: "no" })).status).toBe(
+		401,
+	);
+});
+
+test("a statement that is given up is a 503 too, however deep it lies in another error", async () => {
+	const error = new Error("Failed query", { cause: new DatabaseTimeout("late") });
+	const response = consoleErrorResponse(error, "req_1", silentLog);
+	expect([response.status, (await response.json()).error.code]).toEqual([503, "service_unavailable"]);
+	expect(consoleErrorResponse(new Error("a bug"), "req_1", silentLog).status).toBe(500);
+});

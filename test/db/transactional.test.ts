@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createDatabase, type Database } from "../../src/db/database.ts";
+import { DatabaseTimeout } from "../../src/db/hot.ts";
+import { isDatabaseAway } from "../../src/db/outage.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { waitFor } from "../support/wait.ts";
+
+const DEADLINE_MS = 500;
+const note = pgTable("note", { id: integer().primaryKey(), words: text().notNull(), at: timestamp().notNull() });
+const AT = new Date("2026-01-02T03:04:05.678Z");
+
+let server: TestDatabase;
+let proxy: TcpProxy;
+let db: Database;
+
+beforeAll(async () => {
+	server = await createTestDatabase();
+	await server.sql`create table note (id integer primary key, words text not null, at timestamp not null)`;
+	const url = new URL(server.url);
+	proxy = startTcpProxy({ hostname: url.hostname, port: Number(url.port) });
+	url.port = String(proxy.port);
+	db = createDatabase(
+		{ clock: systemClock, log: silentLog },
+		{ url: url.href, applicationName: "tx test", txDeadlineMs: DEADLINE_MS },
+	);
+});
+afterAll(async () => {
+	await db.end();
+	proxy.stop();
+	await server.drop();
+});
+
+/** What a promise was rejected with. */
+async function rejection(work: PromiseLike<unknown>): Promise<unknown> {
+	try {
+		await work;
+	} catch (error) {
+		return error;
+	}
+	throw new Error("it was not rejected");
+}
+
+test("a statement on a connection that never answers again is given up, and the next one works and reads the same types", async () => {
+	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
+	const rows = await db.tx.select().from(note);
+	expect(rows).toEqual([{ id: 1, words: "one", at: AT }]);
+	proxy.freeze();
+	const error = await rejection(db.tx.select().from(note));
+	expect((error as Error).cause).toBeInstanceOf(DatabaseTimeout);
+	expect(isDatabaseAway(error)).toBe(true);
+	expect(await db.tx.select().from(note)).toEqual(rows);
+});
+
+test("a transaction whose connection goes silent in the middle is given up whole", async () => {
+	const error = await rejection(
+		db.tx.transaction(async (tx) => {
+			await tx.insert(note).values({ id: 2, words: "two", at: AT });
+			proxy.freeze();
+			await tx.insert(note).values({ id: 3, words: "three", at: AT });
+		}),
+	);
+	expect(error).toBeInstanceOf(DatabaseTimeout);
+	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
+});
+
+test("a transaction that is cut off fails, whatever its code does then, and nothing of it is kept", async () => {
+	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
+		db.tx.transaction(async (tx) => {
+			await tx.insert(note).values({ id: 9, words: "nine", at: AT });
+			if (where === "between two") {
+				const [own] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+				proxy.cut();
+				const alive = () => server.sql`select 1 from pg_stat_activity where pid = ${own?.pid ?? 0}`;
+				await waitFor(async () => (await alive()).length === 0, "the server to see the cut");
+			} else setTimeout(() => proxy.cut(), 20);
+			const sleeping = tx.execute(sql`select pg_sleep(2)`);
+			await (swallow ? sleeping.catch(() => {}) : sleeping);
+			await tx.insert(note).values({ id: 10, words: "ten", at: AT });
+		});
+	for (const where of ["in a statement", "between two"] as const)
+		for (const swallow of [false, true]) expect(isDatabaseAway(await rejection(cuts(swallow, where)))).toBe(true);
+	// Ended by the server, and in the middle of a nested one.
+	const ended = db.tx.transaction((tx) =>
+		tx.transaction(async (inner) => {
+			await inner.execute(sql`select pg_terminate_backend(pg_backend_pid())`);
+		}),
+	);
+	expect(isDatabaseAway(await rejection(ended))).toBe(true);
+	await waitFor(async () => (await db.tx.execute(sql`select 1`).catch(() => [])).length === 1, "a new connection");
+	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
+});
+
+test("a transaction that fails by itself is rolled back, and its words reach the caller", async () => {
+	const own = new Error("changed my mind");
+	const error = await rejection(
+		db.tx.transaction(async (tx) => {
+			await tx.insert(note).values({ id: 11, words: "eleven", at: AT });
+			throw own;
+		}),
+	);
+	expect(error).toBe(own);
+	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
+});
+
+test("what runs beside a statement that is given up comes to its end", async () => {
+	const late = Promise.withResolvers<void>();
+	const slow = db.tx.transaction(async (tx) => {
+		await tx.insert(note).values({ id: 4, words: "four", at: AT });
+		await late.promise;
+		await tx.insert(note).values({ id: 5, words: "five", at: AT });
+	});
+	await waitFor(async () => (await db.tx.execute(sql`select 1`)).length === 1, "a second connection");
+	const stuck = rejection(db.tx.execute(sql`select pg_sleep(${(4 * DEADLINE_MS) / 1000})`));
+	expect(isDatabaseAway(await stuck)).toBe(true);
+	late.resolve();
+	await slow;
+	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
+});
+
+test("an error of the database is passed on as it is and costs no connection", async () => {
+	await db.tx.execute(sql`select 1`);
+	const before = proxy.accepted();
+	const error = await rejection(db.tx.execute(sql`select 1 / 0`));
+	expect(((error as Error).cause as { code?: string }).code).toBe("22012");
+	expect(isDatabaseAway(error)).toBe(false);
+	expect(await db.tx.execute(sql`select 1 as one`)).toMatchObject([{ one: 1 }]);
+	expect(proxy.accepted()).toBe(before);
+});
+
+test("errors that say nothing about the statement mean that the database is away, others do not", () => {
+	const coded = (code: string) => Object.assign(new Error("x"), { code });
+	const away = ["57P03", "57P01", "08006", "53300", "25006", "ECONNREFUSED", "CONNECTION_CLOSED", "CONNECT_TIMEOUT"];
+	const refused = ["23505", "22003", "P0001", "42P01", "40001", "57014", "ENOENT"];
+	expect(away.filter((code) => !isDatabaseAway(coded(code)))).toEqual([]);
+	expect(refused.filter((code) => isDatabaseAway(coded(code)))).toEqual([]);
+	expect(isDatabaseAway(new Error("outer", { cause: coded("57P02") }))).toBe(true);
+	expect(isDatabaseAway("57P03")).toBe(false);
+});

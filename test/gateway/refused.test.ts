@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import { ROWS_PER_MINUTE_MAX } from "../../src/ops/refusals.ts";
+import { ask } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** Requests that are refused before they are admitted leave a row for the owner of the key. */
+
+let upstream: UpstreamServer;
+let service: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "vllm" });
+	service = await startService({
+		models: [
+			chatModel({ url: upstream.url, dialect: "vllm" }),
+			chatModel({ id: "other-model", url: upstream.url, dialect: "vllm" }),
+		].join("\n"),
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const CHAT = "/v1/chat/completions";
+
+interface Sent {
+	readonly status: number;
+	readonly uuid: string;
+	readonly error: Record<string, string | number | null>;
+}
+
+async function send(secret: string, body: unknown, path = CHAT, init: RequestInit = {}): Promise<Sent> {
+	const response = await service.post(path, secret, body, init);
+	const { error } = (await response.json()) as { error: Sent["error"] };
+	const hex = (response.headers.get("x-request-id") ?? "").slice("req_".length);
+	const uuid = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+	return { status: response.status, uuid, error };
+}
+
+const refused = async (accountId: string) => [
+	...(await service.db.sql`
+		select * from refused_request where account_id = ${accountId} order by refused_at, request_id`),
+];
+
+/** All refusals of an account, once there are `count`. */
+async function stored(accountId: string, count: number) {
+	await waitFor(async () => (await refused(accountId)).length >= count, `${count} refusals of ${accountId}`);
+	const rows = await refused(accountId);
+	expect(rows).toHaveLength(count);
+	return rows;
+}
+
+const amounts = (error: Sent["error"]) => ({
+	available_nano_usd: String(parseUsd(String(error.available_usd))),
+	held_nano_usd: String(parseUsd(String(error.held_usd))),
+	required_nano_usd: String(parseUsd(String(error.required_usd))),
+	affordable_tokens: error.affordable_max_tokens ?? null,
+});
+
+test("a 402 for want of credit keeps the amounts that the client was told, held credit among them", async () => {
+	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
+	const leave = new AbortController();
+	upstream.next(reply().text("a b").stallAfter(1));
+	const running = await service.post(CHAT, secret, ask("hi", { stream: true, max_tokens: 500 }), {
+		signal: leave.signal,
+	});
+	const { status, uuid, error } = await send(secret, ask("hi", { max_tokens: 1_000 }));
+	expect(status).toBe(402);
+	leave.abort();
+	await running.text().catch(() => {});
+	const [row] = await stored(accountId, 1);
+	expect(row).toMatchObject({
+		request_id: uuid,
+		key_id: keyId,
+		model: "test-model",
+		endpoint: "chat",
+		code: "insufficient_quota",
+		status: 402,
+		message: error.message,
+		param: null,
+		...amounts(error),
+		repeats: 0,
+	});
+	expect(Number(row?.held_nano_usd)).toBeGreaterThan(1_000_000);
+	expect(Number(row?.required_nano_usd)).toBeGreaterThan(Number(row?.available_nano_usd));
+	expect(row?.affordable_tokens).toBeGreaterThan(0);
+});
+
+test("a 402 by a key's cap is told from one by the account's credit, on other endpoints too", async () => {
+	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
+	const chat = await send(secret, ask());
+	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
+	const rows = await stored(accountId, 2);
+	expect(rows.map((row) => [row.request_id, row.endpoint, row.code, row.status])).toEqual([
+		[chat.uuid, "chat", "key_cap_exceeded", 402],
+		[completion.uuid, "completions", "key_cap_exceeded", 402],
+	]);
+	expect(rows[0]).toMatchObject(amounts(chat.error));
+	expect(rows[0]?.available_nano_usd).toBe("1000");
+});
+
+test("402 without a top-up, 403, 404, 400 and 429 are stored with what they are about, and without the prompt", async () => {
+	const poor = await service.account({ credit: null });
+	const { secret: poorSecret } = await service.key(poor);
+	await send(poorSecret, ask());
+	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });
+
+	const settings = { models: ["test-model"], requestsPerMinute: 1 };
+	const { accountId, secret } = await service.customer({ settings });
+	const fine = await service.post(CHAT, secret, ask("canary-prompt"));
+	await fine.text();
+	await send(secret, ask("canary-prompt", { model: "other-model" }));
+	await send(secret, ask("canary-prompt", { model: `none\0${"x".repeat(500)}` }));
+	await send(secret, ask("canary-prompt", { temperature: "canary-prompt" }));
+	await send(secret, `{"messages": "canary-prompt`);
+	await send(secret, ask("canary-prompt"));
+	const rows = await stored(accountId, 5);
+	expect(rows.map((row) => [row.code, row.status, row.model?.slice(0, 11) ?? null, row.param])).toEqual([
+		["model_not_allowed", 403, "other-model", "model"],
+		["model_not_found", 404, "none\u{fffd}xxxxxx", "model"],
+		["invalid_request", 400, "test-model", "temperature"],
+		["invalid_request", 400, null, null],
+		["rate_limit_exceeded", 429, "test-model", null],
+	]);
+	expect(JSON.stringify(rows)).not.toContain("canary-prompt");
+	expect(rows[1]?.model).toHaveLength(128);
+});
+
+test("a revoked key that is still in use is on its owner's log; a key that is nobody's is on none", async () => {
+	const { accountId, keyId, secret } = await service.customer();
+	expect((await service.get("/v1/models", secret)).status).toBe(200);
+	await revokeKey(service.db.hot, { id: keyId, accountId });
+	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to arrive");
+	const { error } = await send(secret, ask());
+	expect(error.code).toBe("api_key_revoked");
+	expect((await stored(accountId, 1))[0]).toMatchObject({ code: "api_key_revoked", status: 401, model: null });
+	const before = (await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n;
+	const nobody = await send(`${secret.slice(0, -6)}AAAAAA`, ask());
+	expect(nobody.status).toBe(401);
+	const { accountId: next, secret: nextSecret } = await service.customer();
+	await send(nextSecret, ask("hi", { model: "none" }));
+	await stored(next, 1);
+	expect((await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n).toBe(before + 1);
+});
+
+test("what failed after it was admitted has its usage record and no refusal", async () => {
+	const { accountId, secret } = await service.customer();
+	upstream.next(reply().errorStatus(400, { error: { message: "no" } }));
+	const failed = await send(secret, ask());
+	expect(failed.status).toBe(400);
+	const { uuid } = await send(secret, ask("hi", { model: "none" }));
+	expect((await stored(accountId, 1))[0]?.request_id).toBe(uuid);
+	await service.settled();
+	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
+});
+
+test("a loop of refusals fills no table: a few rows, and the count of the rest on the last", async () => {
+	const { accountId, secret } = await service.customer({ exactCredit: 5_000 });
+	const count = ROWS_PER_MINUTE_MAX + 25;
+	for (let sent = 0; sent < count; sent++) expect((await send(secret, ask())).status).toBe(402);
+	const sum = async () => (await refused(accountId)).reduce((total, row) => total + row.repeats + 1, 0);
+	await waitFor(async () => (await sum()) === count, "all of them to be counted");
+	const rows = await refused(accountId);
+	// The machine may have taken more than a minute for them.
+	expect(rows.length).toBeLessThanOrEqual(2 * ROWS_PER_MINUTE_MAX);
+	expect(rows.at(-1)?.repeats === 0 ? rows.length : rows.at(-1)?.repeated_at).toBeTruthy();
+});
+
+test("while the log's table cannot be written to, requests are answered as ever; what waited is written afterwards", async () => {
+	const { accountId, secret } = await service.customer();
+	await service.db.sql`alter table refused_request rename to away`;
+	try {
+		const { status } = await send(secret, ask("hi", { model: "none" }));
+		expect(status).toBe(404);
+		await waitFor(
+			() => service.logged.some((line) => String(line.message).startsWith("refused requests cannot be written")),
+			"the first attempt",
+		);
+		for (let sent = 0; sent < 5; sent++) {
+			const fine = await service.post(CHAT, secret, ask());
+			expect(fine.status).toBe(200);
+			await fine.text();
+			expect((await send(secret, ask("hi", { model: "none" }))).status).toBe(404);
+		}
+		await service.settled();
+		expect(await service.usage(accountId)).toHaveLength(5);
+	} finally {
+		await service.db.sql`alter table away rename to refused_request`;
+	}
+	expect(await stored(accountId, 6)).toHaveLength(6);
+	const metrics = async () => (await service.get("/metrics")).text();
+	await waitFor(async () => /^tollgate_refusals_waiting 0$/m.test(await metrics()), "nothing to wait any more");
+	expect(await metrics()).toMatch(/^tollgate_refusals_dropped_total 0$/m);
+});

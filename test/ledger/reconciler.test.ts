@@ -1,0 +1,148 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createBooksHistory } from "../../src/console/reconciliation.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { BooksHistory, BooksRun } from "../../src/ledger/reconciler.ts";
+import { createReconciler } from "../../src/ledger/reconciler.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Instances with one history and one clock; `books.ok` is what a check finds. */
+function world() {
+	const clock = createManualClock();
+	const books = { ok: true, checks: 0 };
+	const rows: BooksRun[] = [];
+	const history: BooksHistory = {
+		async add(result, by) {
+			const run = { ...result, id: `rec_${rows.length}`, atMs: clock.wallMs(), by };
+			rows.push(run);
+			return run;
+		},
+		newest: async (withinMs) => rows.findLast((run) => run.atMs > clock.wallMs() - withinMs),
+	};
+	let hold: Promise<void> | undefined;
+	const instance = (random = 0) =>
+		createReconciler({
+			random: () => random,
+			async check() {
+				books.checks += 1;
+				const { ok } = books;
+				await hold;
+				return { ok, checks: [] };
+			},
+			history,
+			clock,
+			log: silentLog,
+		});
+	const pass = async (ms: number) => {
+		for (let left = ms; left > 0; left -= MINUTE_MS / 2) {
+			clock.advance(Math.min(left, MINUTE_MS / 2));
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+	};
+	const holdChecks = () => {
+		const gate = Promise.withResolvers<void>();
+		hold = gate.promise;
+		return () => {
+			hold = undefined;
+			gate.resolve();
+		};
+	};
+	return { books, rows, instance, pass, holdChecks, history, clock };
+}
+
+test("one run feeds readiness and the history, at the start and every quarter of an hour", async () => {
+	const { books, rows, instance, pass } = world();
+	const one = instance();
+	expect(one.last()).toBeUndefined();
+	await pass(MINUTE_MS);
+	expect(one.last()?.ok).toBe(true);
+	books.ok = false;
+	await pass(60 * MINUTE_MS);
+	expect(one.last()?.ok).toBe(false);
+	expect(rows.map(({ by, ok }) => [by, ok])).toEqual([
+		["start", true],
+		["timer", false],
+		["timer", false],
+		["timer", false],
+		["timer", false],
+	]);
+	expect(books.checks).toBe(rows.length);
+	one.stop();
+	await pass(60 * MINUTE_MS);
+	expect(books.checks).toBe(5);
+});
+
+test("of many instances one reads the books, and all know what it found", async () => {
+	const { books, rows, instance, pass } = world();
+	const first = instance();
+	const others = [instance(0.4), instance(0.6), instance(0.9)];
+	await pass(1);
+	await pass(999);
+	// Those that start with it take its word.
+	expect(rows).toHaveLength(1);
+	expect(others.map((one) => one.last()?.ok)).toEqual([true, true, true]);
+	books.ok = false;
+	await pass(19 * MINUTE_MS);
+	expect([first, ...others].map((one) => one.last()?.ok)).toEqual([false, false, false, false]);
+	await pass(41 * MINUTE_MS);
+	expect(books.checks).toBe(5);
+	// Each that starts later looks for itself.
+	const before = books.checks;
+	await pass(5 * MINUTE_MS);
+	const late = instance();
+	await pass(MINUTE_MS / 4);
+	expect(books.checks).toBe(before + 1);
+	for (const one of [first, late, ...others]) one.stop();
+});
+
+test("who asks sees the books as they are after the asking, and many who ask share one run", async () => {
+	const { books, rows, instance, pass, holdChecks } = world();
+	const one = instance();
+	await pass(1);
+	const release = holdChecks();
+	const underWay = one.run("usr_1");
+	books.ok = false;
+	const after = [one.run("usr_2"), one.run("usr_3"), one.run("usr_4")];
+	release();
+	expect((await underWay).ok).toBe(true);
+	const seen = await Promise.all(after);
+	expect(new Set(seen.map(({ id, ok, by }) => `${id} ${ok} ${by}`))).toEqual(new Set(["rec_2 false usr_2"]));
+	expect(rows).toHaveLength(3);
+	expect(one.last()?.ok).toBe(false);
+	one.stop();
+});
+
+test("a result that cannot be written down is known to readiness all the same, and the run is tried again", async () => {
+	const { books, instance, pass, history } = world();
+	const add = history.add;
+	history.add = () => Promise.reject(new Error("the database is away"));
+	books.ok = false;
+	const one = instance();
+	await pass(1);
+	expect(one.last()?.ok).toBe(false);
+	history.add = add;
+	books.ok = true;
+	await pass(2 * MINUTE_MS);
+	expect(one.last()?.ok).toBe(true);
+	one.stop();
+});
+
+test("the history in the database gives back the newest run that is young enough", async () => {
+	const db = await createTestDatabase();
+	try {
+		const history = createBooksHistory(db.hot);
+		expect(await history.newest(MINUTE_MS)).toBeUndefined();
+		await history.add(await reconcile(db.hot), "start");
+		const second = await history.add({ ok: false, checks: [{ name: "x", ok: false, detail: "y" }] }, "usr_1");
+		expect(await history.newest(MINUTE_MS)).toEqual(second);
+		await db.sql`update reconciliation_run set at = at - interval '1 hour'`;
+		await waitFor(async () => (await history.newest(MINUTE_MS)) === undefined, "the runs to be old");
+		expect(await history.newest(2 * 60 * MINUTE_MS)).toMatchObject({ id: second.id, by: "usr_1", ok: false });
+	} finally {
+		await db.drop();
+	}
+});

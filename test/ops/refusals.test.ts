@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { newUuid } from "../../src/base/id.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
+import type { Hot } from "../../src/db/hot.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Refusal } from "../../src/ops/refusals.ts";
+import { createRefusals, ROWS_PER_MINUTE_MAX, WAITING_MAX } from "../../src/ops/refusals.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+let db: TestDatabase;
+beforeAll(async () => {
+	db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+
+/** A database that can be away: statements are refused, or never answered. */
+function setUp() {
+	const clock = createManualClock(Date.UTC(2026, 10, 21));
+	const logged: string[] = [];
+	const log = createLog({ level: "debug", write: (line) => void logged.push(line) });
+	let state: "up" | "refusing" | "hanging" = "up";
+	let asked = 0;
+	const run = (strings: TemplateStringsArray, ...values: readonly (string | number | boolean | null)[]) => {
+		asked += 1;
+		if (state === "refusing") return Promise.reject(new Error("connection refused"));
+		if (state === "hanging") return new Promise<never>(() => {});
+		return db.hot(strings, ...values);
+	};
+	const hot = Object.assign(run, { end: async () => {} }) as Hot;
+	const refusals = createRefusals({ hot, clock, log });
+	return {
+		clock,
+		refusals,
+		logged,
+		asked: () => asked,
+		set(next: typeof state) {
+			state = next;
+		},
+		/** Lets a second pass and waits until all is written. */
+		async written() {
+			clock.advance(1_000);
+			await waitFor(() => refusals.waiting() === 0, "the refusals to be written");
+		},
+	};
+}
+
+function refusal(keyId: string, change: Partial<Refusal> = {}): Refusal {
+	return {
+		requestId: newUuid(),
+		accountId: "acc_1",
+		keyId,
+		model: "test-model",
+		endpoint: "chat",
+		code: "insufficient_quota",
+		status: 402,
+		message: "The credit does not cover it.",
+		param: null,
+		shortage: null,
+		atMs: Date.UTC(2026, 10, 21),
+		...change,
+	};
+}
+
+const rowsOf = async (keyId: string) => [
+	...(await db.sql`select * from refused_request where key_id = ${keyId} order by refused_at, request_id`),
+];
+
+test("a refusal is stored with its amounts a second later, whatever its texts are made of", async () => {
+	const { refusals, clock, asked, written } = setUp();
+	const shortage = {
+		availableNanoUsd: nanoUsd(1),
+		heldNanoUsd: nanoUsd(2),
+		requiredNanoUsd: nanoUsd(Number.MAX_SAFE_INTEGER),
+		affordableTokens: 812,
+	};
+	const atMs = clock.wallMs() - 5;
+	const nasty = `a\0b\ud800c\n${"x".repeat(1_000)}`;
+	const one = refusal("key_amounts", { shortage, atMs, model: nasty, message: `${nasty}\udc00`, param: nasty });
+	refusals.record(one);
+	refusals.record(refusal("key_amounts", { atMs: atMs + 1, code: "model_not_found", status: 404, model: null }));
+	clock.advance(999);
+	expect(asked()).toBe(0);
+	await written();
+	const [first, second] = await rowsOf("key_amounts");
+	expect(first).toMatchObject({
+		request_id: one.requestId,
+		account_id: "acc_1",
+		endpoint: "chat",
+		code: "insufficient_quota",
+		status: 402,
+		available_nano_usd: "1",
+		held_nano_usd: "2",
+		required_nano_usd: String(Number.MAX_SAFE_INTEGER),
+		affordable_tokens: 812,
+		refused_at: new Date(atMs),
+		repeats: 0,
+		repeated_at: null,
+	});
+	expect(first?.model).toStartWith("a\u{fffd}b\u{fffd}c\u{fffd}xxx");
+	expect([first?.model.length, first?.param.length, first?.message.length]).toEqual([128, 128, 500]);
+	expect(second).toMatchObject({ model: null, available_nano_usd: null, affordable_tokens: null });
+	expect(refusals.dropped()).toBe(0);
+	await refusals.stop();
+	expect(clock.pending()).toBe(0);
+});
+
+test("a loop of the same refusal makes few rows a minute, and the last of them counts the rest", async () => {
+	const { refusals, clock, written } = setUp();
+	const send = (count: number) => {
+		for (let sent = 0; sent < count; sent++) refusals.record(refusal("key_loop", { atMs: clock.wallMs() + sent }));
+	};
+	send(1_000);
+	refusals.record(refusal("key_loop", { code: "model_not_found", status: 404, atMs: clock.wallMs() - 1 }));
+	expect(refusals.waiting()).toBe(ROWS_PER_MINUTE_MAX + 1);
+	await written();
+	let rows = await rowsOf("key_loop");
+	expect(rows.map((row) => row.repeats)).toEqual([...Array(ROWS_PER_MINUTE_MAX).fill(0), 1_000 - ROWS_PER_MINUTE_MAX]);
+	expect(rows[0]?.code).toBe("model_not_found");
+	expect(rows.at(-1)?.repeated_at).toEqual(new Date(clock.wallMs() - 1_000 + 999));
+	// Later ones in the same minute are added to the row that is stored already.
+	send(7);
+	await written();
+	rows = await rowsOf("key_loop");
+	expect(rows).toHaveLength(ROWS_PER_MINUTE_MAX + 1);
+	expect(rows.at(-1)?.repeats).toBe(1_007 - ROWS_PER_MINUTE_MAX);
+	clock.advance(60_000);
+	send(1);
+	await written();
+	expect(await rowsOf("key_loop")).toHaveLength(ROWS_PER_MINUTE_MAX + 2);
+	expect(refusals.dropped()).toBe(0);
+	await refusals.stop();
+});
+
+test("a refusal that comes while its row is being written is not lost", async () => {
+	const { refusals, clock, written } = setUp();
+	for (let sent = 0; sent < ROWS_PER_MINUTE_MAX; sent++) refusals.record(refusal("key_meanwhile"));
+	clock.advance(1_000);
+	refusals.record(refusal("key_meanwhile"));
+	await waitFor(() => clock.pending() > 0, "the next attempt");
+	expect(refusals.waiting()).toBe(1);
+	await written();
+	const rows = await rowsOf("key_meanwhile");
+	expect(rows).toHaveLength(ROWS_PER_MINUTE_MAX);
+	expect(rows.reduce((sum, row) => sum + row.repeats, 0)).toBe(1);
+	await refusals.stop();
+});
+
+test("while Postgres is away refusals wait up to a bound, the rest is counted; then what waited is written", async () => {
+	const { refusals, clock, logged, set } = setUp();
+	set("refusing");
+	const send = (count: number, from: number) => {
+		for (let sent = 0; sent < count; sent++) refusals.record(refusal(`key_away_${from + sent}`));
+	};
+	send(WAITING_MAX + 300, 0);
+	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 300]);
+	for (let second = 0; second < 3; second++) {
+		const pending = () => clock.pending() > 0;
+		await waitFor(pending, "the next attempt");
+		clock.advance(1_000);
+	}
+	await waitFor(() => clock.pending() > 0, "the next attempt");
+	send(5, WAITING_MAX);
+	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 305]);
+	// Once, and not every second.
+	expect(logged.filter((line) => line.includes("cannot be written"))).toHaveLength(1);
+	set("up");
+	clock.advance(1_000);
+	await waitFor(() => refusals.waiting() === 0, "what waited to be written");
+	const [stored] = await db.sql`select count(*)::int as n from refused_request where key_id like 'key_away_%'`;
+	expect(stored?.n).toBe(WAITING_MAX);
+	expect(logged.filter((line) => line.includes("are missing")).length).toBeGreaterThan(0);
+	await refusals.stop();
+});
+
+test("a database that never answers holds up nobody", () => {
+	const { refusals, clock, asked, set } = setUp();
+	set("hanging");
+	for (let second = 0; second < 100; second++) {
+		refusals.record(refusal(`key_hang_${second}`));
+		clock.advance(1_000);
+	}
+	expect(asked()).toBe(1);
+	expect(refusals.waiting()).toBe(100);
+});
+
+test("rows that Postgres does not take are let go and do not hold up the others", async () => {
+	const { refusals, written } = setUp();
+	refusals.record(refusal("key_bad", { status: 2 ** 40 }));
+	await written();
+	expect(refusals.dropped()).toBe(1);
+	refusals.record(refusal("key_bad_after"));
+	await written();
+	expect(await rowsOf("key_bad_after")).toHaveLength(1);
+	await refusals.stop();
+});
+
+test("stopping writes what waits, and does not fail where it cannot", async () => {
+	const { refusals } = setUp();
+	refusals.record(refusal("key_stop"));
+	await refusals.stop();
+	expect(await rowsOf("key_stop")).toHaveLength(1);
+	const away = setUp();
+	away.set("refusing");
+	away.refusals.record(refusal("key_stop_away"));
+	await away.refusals.stop();
+	expect(away.clock.pending()).toBe(0);
+});
+
+test("a row that is written twice is there once", async () => {
+	const clock = createManualClock(Date.UTC(2026, 10, 21));
+	const once = refusal("key_twice");
+	for (let time = 0; time < 2; time++) {
+		const refusals = createRefusals({ hot: db.hot, clock, log: silentLog });
+		refusals.record(once);
+		await refusals.stop();
+	}
+	expect(await rowsOf("key_twice")).toHaveLength(1);
+});

@@ -88,6 +88,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
 		}
 		textInForce = text;
+		if (file.warnings.length > 0) log.warn("the catalogue is in force; of its file", { warnings: file.warnings });
 		return accept();
 	}
 

@@ -1,6 +1,6 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
-import { CatalogFileError, describeProblems, parseCatalogFile } from "./file.ts";
+import { CatalogFileError, describeProblems, parseCatalogFile, problemLines } from "./file.ts";
 import type { ModelKind, ModelSpec, Rates } from "./model.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import type { Problem } from "./yaml-reader.ts";
@@ -17,14 +17,19 @@ export interface ModelSummary {
 }
 
 export type CatalogCheck =
-	| { readonly ok: true; readonly models: readonly ModelSummary[]; readonly limits: ServiceLimits }
+	| {
+			readonly ok: true;
+			readonly models: readonly ModelSummary[];
+			readonly limits: ServiceLimits;
+			readonly warnings: readonly Problem[];
+	  }
 	| { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** What a server would make of the file, without a database. */
 export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	try {
-		const { models, limits } = parseCatalogFile(text, env);
-		return { ok: true, models: models.map(summariseModel), limits };
+		const { models, limits, warnings } = parseCatalogFile(text, env);
+		return { ok: true, models: models.map(summariseModel), limits, warnings };
 	} catch (error) {
 		if (error instanceof CatalogFileError) return { ok: false, problems: error.problems };
 		throw error;
@@ -41,7 +46,8 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 	});
 	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
 	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
-	return [`${count}${unit}`, ...models].join("\n");
+	const warnings = check.warnings.length === 0 ? [] : ["to be known:", ...problemLines(check.warnings)];
+	return [`${count}${unit}`, ...models, ...warnings].join("\n");
 }
 
 export function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {

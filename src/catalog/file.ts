@@ -10,6 +10,8 @@ import { createYamlReader, show } from "./yaml-reader.ts";
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
 	readonly limits: ServiceLimits;
+	/** What the operator should know of, by line. */
+	readonly warnings: readonly Problem[];
 }
 
 /** A file that cannot be served; carries every mistake in it, in the order of their lines. */
@@ -48,13 +50,17 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	const limits = limitsField === undefined ? DEFAULT_LIMITS : readLimits(reader, limitsField);
 	const problems = reader.problems();
 	if (problems.length > 0) throw new CatalogFileError(problems);
-	return Object.freeze({ models: Object.freeze(models), limits });
+	return Object.freeze({ models: Object.freeze(models), limits, warnings: reader.warnings() });
 }
 
 /** "2 problems:" and a line for each. */
 export function describeProblems(problems: readonly Problem[]): string {
-	const lines = problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
-	return `the catalogue has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}:\n${lines.join("\n")}`;
+	const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
+	return `the catalogue has ${count}:\n${problemLines(problems).join("\n")}`;
+}
+
+export function problemLines(problems: readonly Problem[]): string[] {
+	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
 /** Ids and aliases share one space of names: each stands for one model. */

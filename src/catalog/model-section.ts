@@ -70,7 +70,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
 	const rates = ratesField && readRates(reader, ratesField, kind);
 	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
-	if (kind !== undefined && upstreams !== undefined) reportNotHonoured(reader, kind, listed, upstreams);
+	if (kind !== undefined && upstreams !== undefined) leaveOutUnheard(reader, kind, listed, upstreams);
 
 	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
 	if (lengths === undefined || unsupported === undefined || rates === undefined || upstreams === undefined)
@@ -168,18 +168,19 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 	return upstreams.length === items.length ? upstreams : undefined;
 }
 
-/** A parameter is a promise that every replica keeps: one that a family of servers cannot keep is refused. */
-function reportNotHonoured(
+/** A parameter is a promise that every replica keeps: one that a family of servers cannot keep is not made. */
+function leaveOutUnheard(
 	reader: YamlReader,
 	kind: ModelKind,
-	parameters: ReadonlyMap<string, YamlField>,
+	parameters: Map<string, YamlField>,
 	upstreams: readonly UpstreamSpec[],
 ): void {
 	for (const [parameter, item] of parameters) {
 		for (const dialect of new Set(upstreams.map((upstream) => upstream.dialect))) {
 			const why = whyNotHonoured(dialect, kind, parameter);
-			if (why !== undefined)
-				reader.report(item, `${show(parameter)} cannot be honoured with dialect ${dialect}: ${why}`);
+			if (why === undefined) continue;
+			parameters.delete(parameter);
+			reader.warn(item, `${show(parameter)} is left out, dialect ${dialect} cannot honour it: ${why}`);
 		}
 	}
 }

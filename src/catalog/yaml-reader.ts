@@ -43,8 +43,12 @@ export interface YamlReader {
 	/** Undefined if the text is no YAML at all or empty; the problem is noted. */
 	readonly root: YamlField | undefined;
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
+	/** Notes what is odd and keeps nothing from being served. */
+	warn(at: { readonly line: number; readonly path: string }, message: string): void;
 	/** All problems so far, in the order of their lines. */
 	problems(): Problem[];
+	/** All that was odd so far, in the order of its lines. */
+	warnings(): Problem[];
 	/** Names outside `known` are problems, unless `extra` accepts them. */
 	map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
 	/** More than `itemsMax` items are a problem. */
@@ -66,6 +70,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	const counter = new LineCounter();
 	const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, stringKeys: true });
 	const found: Problem[] = [];
+	const odd: Problem[] = [];
 
 	const note = (line: number, message: string) => {
 		if (found.length < PROBLEMS_MAX) found.push({ line, message });
@@ -217,7 +222,11 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	return {
 		root,
 		report,
+		warn(at, message) {
+			if (odd.length < PROBLEMS_MAX) odd.push({ line: at.line, message: `${at.path}: ${message}` });
+		},
 		problems: () => found.toSorted((a, b) => a.line - b.line),
+		warnings: () => odd.toSorted((a, b) => a.line - b.line),
 		map,
 		list,
 		scalar,

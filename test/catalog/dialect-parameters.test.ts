@@ -52,44 +52,53 @@ ${parameters
 `;
 }
 
-function problems(text: string): string[] {
-	try {
-		parseCatalogFile(text, {});
-		return [];
-	} catch (error) {
-		return (error as { problems: { line: number; message: string }[] }).problems.map(
-			({ line, message }) => `${line}: ${message}`,
-		);
-	}
+/** What the file's operator hears, and what the deployment honours. */
+function read(text: string): { warnings: string[]; parameters: string[] } {
+	const { models, warnings } = parseCatalogFile(text, {});
+	return {
+		warnings: warnings.map(({ line, message }) => `${line}: ${message}`),
+		parameters: [...(models[0]?.parameters ?? [])],
+	};
 }
 
 describe("a parameter that a server's dialect cannot express", () => {
-	test("is refused with its line and why, for each family among the upstreams", () => {
-		expect(problems(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual([
-			'10: models[0].parameters[1]: "n" cannot be honoured with dialect ollama: its servers answer with one choice, whatever is asked',
-			'10: models[0].parameters[1]: "n" cannot be honoured with dialect tgi: its servers answer with one choice, whatever is asked',
-		]);
-		expect(problems(yaml("chat", ["tgi"], "logit_bias, max_tokens"))).toHaveLength(1);
-		expect(problems(yaml("rerank", ["tei"], "truncate"))).toEqual([
-			'9: models[0].parameters[0]: "truncate" cannot be honoured with dialect tei: its servers take no such options',
-		]);
+	test("is left out, and its line and the reason are said, for each family among the upstreams", () => {
+		expect(read(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual({
+			warnings: [
+				'10: models[0].parameters[1]: "n" is left out, dialect ollama cannot honour it: its servers answer with one choice, whatever is asked',
+				'10: models[0].parameters[1]: "n" is left out, dialect tgi cannot honour it: its servers answer with one choice, whatever is asked',
+			],
+			parameters: ["temperature"],
+		});
+		expect(read(yaml("chat", ["tgi"], "logit_bias, max_tokens")).parameters).toEqual(["max_tokens"]);
+		expect(read(yaml("rerank", ["tei"], "truncate"))).toEqual({
+			warnings: [
+				'9: models[0].parameters[0]: "truncate" is left out, dialect tei cannot honour it: its servers take no such options',
+			],
+			parameters: [],
+		});
 	});
 
-	test("is refused whatever the dialect if the service itself stands in its place", () => {
+	test("is left out whatever the dialect if the service itself stands in its place", () => {
 		for (const name of ["best_of", "n_predict", "max_new_tokens", "num_predict"])
-			expect(problems(yaml("chat", ["vllm"], name))).toHaveLength(1);
-		expect(problems(yaml("chat", ["llama.cpp"], "n_predict"))[0]).toContain("the output limit is `max_tokens` here");
-		expect(problems(yaml("image", ["openai"], "partial_images"))).toHaveLength(1);
+			expect(read(yaml("chat", ["vllm"], name))).toMatchObject({ warnings: [expect.any(String)], parameters: [] });
+		expect(read(yaml("chat", ["llama.cpp"], "n_predict")).warnings[0]).toContain(
+			"the output limit is `max_tokens` here",
+		);
+		expect(read(yaml("image", ["openai"], "partial_images")).parameters).toEqual([]);
 	});
 
 	test("is none where the server has it", () => {
-		expect(problems(yaml("chat", ["vllm", "sglang", "llama.cpp", "openai"], "n, logit_bias, constructor"))).toEqual([]);
-		expect(problems(yaml("chat", ["ollama", "tgi"], "temperature, max_tokens, stop"))).toEqual([]);
-		expect(problems(yaml("rerank", ["vllm"], "truncate"))).toEqual([]);
-		expect(problems(yaml("rerank", ["tei"], "top_n, return_documents"))).toEqual([]);
+		for (const [kind, dialects, parameters] of [
+			["chat", ["vllm", "sglang", "llama.cpp", "openai"], "n, logit_bias, constructor"],
+			["chat", ["ollama", "tgi"], "temperature, max_tokens, stop"],
+			["rerank", ["vllm"], "truncate"],
+			["rerank", ["tei"], "top_n, return_documents"],
+		] as const)
+			expect(read(yaml(kind, dialects, parameters))).toEqual({ warnings: [], parameters: parameters.split(", ") });
 	});
 
-	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: what is refused is exactly what would be dropped", (name) => {
+	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: what is left out is exactly what would be dropped", (name) => {
 		const dialect = DIALECTS[name];
 		const context = { upstreamModel: "m", stream: false, outputLimit: 9, parameters: new Set<string>(), n: 3 };
 		const chat = JSON.parse(dialect.chatRequest(FIELDS, context)) as Record<string, unknown>;

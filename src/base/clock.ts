@@ -1,3 +1,5 @@
+import { createTimerWheel } from "./timer-wheel.ts";
+
 /** Time, so that tests and the simulation can move it. Wall time is for records, monotonic time for durations. */
 export interface Clock {
 	/** Milliseconds since 1970; may jump. */
@@ -8,10 +10,24 @@ export interface Clock {
 	after(delayMs: number, run: () => void): () => void;
 }
 
+/** Delays from here on may end up to two ticks late: deadlines, which nobody waits for exactly. */
+const COARSE_DELAY_MS_MIN = 2_000;
+const COARSE_TICK_MS = 100;
+
+const wheel = createTimerWheel({
+	nowMs: () => performance.now(),
+	tickMs: COARSE_TICK_MS,
+	every(tickMs, tick) {
+		const timer = setInterval(tick, tickMs);
+		return () => clearInterval(timer);
+	},
+});
+
 export const systemClock: Clock = {
 	wallMs: () => Date.now(),
 	monotonicMs: () => performance.now(),
 	after(delayMs, run) {
+		if (delayMs >= COARSE_DELAY_MS_MIN && Number.isFinite(delayMs)) return wheel.after(delayMs, run);
 		const timer = setTimeout(run, delayMs);
 		return () => clearTimeout(timer);
 	},

@@ -7,15 +7,26 @@ const READ_DEADLINE_MS = 60_000;
 /** Deeper than any request or JSON schema that a person wrote; what is nested without end costs a serializer its stack. */
 const DEPTH_MAX = 128;
 
-/**
- * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
- * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, nested too deeply).
- */
+/** A body as it came, and what it says. */
+export interface JsonBody {
+	readonly text: string;
+	readonly value: Record<string, unknown>;
+}
+
+/** As `readJson`, for those who need no text. */
 export async function readJsonObject(
 	request: Request,
 	bytesMax: number,
 	clock: Clock = systemClock,
 ): Promise<Record<string, unknown>> {
+	return (await readJson(request, bytesMax, clock)).value;
+}
+
+/**
+ * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
+ * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, nested too deeply).
+ */
+export async function readJson(request: Request, bytesMax: number, clock: Clock = systemClock): Promise<JsonBody> {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(
@@ -23,12 +34,13 @@ export async function readJsonObject(
 			"The body must be JSON: set the header `content-type: application/json`.",
 		);
 	}
-	const value = parseJson(await readText(request, bytesMax, clock));
+	const text = await readText(request, bytesMax, clock);
+	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
 	if (isDeeperThan(value, DEPTH_MAX))
 		throw new Fault("invalid_request", `The body is nested more than ${DEPTH_MAX} levels deep.`);
-	return value as Record<string, unknown>;
+	return { text, value: value as Record<string, unknown> };
 }
 
 function parseJson(text: string): unknown {

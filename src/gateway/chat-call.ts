@@ -7,6 +7,7 @@ const PREFIX_CHARS = 1_024;
 export function callOf({ ask, model, requestId }: Exchange, signal: AbortSignal): ChatCall {
 	return {
 		fields: ask.fields,
+		rawMessages: ask.rawMessages,
 		outputLimit: ask.outputTokensMax,
 		n: ask.choices,
 		signal,

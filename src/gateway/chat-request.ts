@@ -4,6 +4,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import { rebuildPart } from "./content-part.ts";
+import { rawMemberOf } from "./raw-member.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -77,6 +78,8 @@ const checkBody = TypeCompiler.Compile(ChatRequestBody);
 /** What a chat request asks for, checked and cut to what its deployment honours. */
 export interface ChatRequest {
 	readonly messages: readonly unknown[];
+	/** The messages as the client wrote them, where they may go on like that. */
+	readonly rawMessages: string | undefined;
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
 	readonly choices: number;
@@ -101,8 +104,8 @@ export function modelOf(body: Readonly<Record<string, unknown>>): string {
 	return body.model;
 }
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model): ChatRequest {
+/** `text` is what `body` was read from, if it is at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, text = ""): ChatRequest {
 	if (!checkBody.Check(body)) throw fieldFault(body);
 	if (body.stream_options && body.stream !== true) {
 		throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
@@ -117,6 +120,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	const { fields, ignored } = honoured(body, model, limits);
 	return {
 		messages: body.messages,
+		rawMessages: text.length < RAW_CHARS_MIN ? undefined : rawMessagesOf(body.messages, text),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
@@ -151,6 +155,27 @@ function honoured(
 		});
 	}
 	return { fields, ignored };
+}
+
+/** From here on it takes less to find the messages in the body than to write them anew (a hundredth for long prose). */
+const RAW_CHARS_MIN = 16 * 1024;
+const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
+
+/**
+ * Plain messages go on as they came. Not those with parts or fields that other readers may take for something else, and
+ * none with a name twice: a server may read the one that was neither checked nor measured here.
+ */
+function rawMessagesOf(messages: ChatRequestBody["messages"], text: string): string | undefined {
+	let names = 0;
+	for (const message of messages) {
+		for (const name in message) {
+			const value = (message as Record<string, unknown>)[name];
+			if (!PLAIN_FIELDS.has(name) || (typeof value !== "string" && value !== null)) return undefined;
+			names += 1;
+		}
+	}
+	const raw = rawMemberOf(text, "messages");
+	return raw?.names === names ? raw.text : undefined;
 }
 
 /** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */

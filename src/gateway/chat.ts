@@ -5,7 +5,7 @@ import { measureChat, promptTokensMax } from "../admission/prompt-bound.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Authenticate, KeyOf } from "./authenticate.ts";
-import { readJsonObject } from "./body.ts";
+import { readJson } from "./body.ts";
 import { billOf, FREE_BILL, outcomeOf, sizeOf } from "./chat-bill.ts";
 import { callOf } from "./chat-call.ts";
 import { modelOf, readChatRequest } from "./chat-request.ts";
@@ -37,10 +37,10 @@ export async function chat(deps: ChatDeps, connection: Connection): Promise<Resp
 	try {
 		const known = deps.authenticate(connection);
 		key = known instanceof Promise ? await known : known;
-		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax, deps.clock);
+		const { value: body, text } = await readJson(connection.request, deps.limits().bodyBytesMax, deps.clock);
 		asked = modelOf(body);
 		const model = modelFor(deps.catalog.current(), asked, "chat");
-		const ask = readChatRequest(body, model);
+		const ask = readChatRequest(body, model, text);
 		const measure = measureChat(ask.messages, ask.rendered);
 		const most = {
 			...NO_QUANTITIES,

@@ -27,21 +27,24 @@ export interface ChatRequestRules {
 
 const INCLUDE_USAGE = { include_usage: true };
 
-/** One stringify of a shallow object: the messages, the bulk of a long prompt, are neither copied nor looked at. */
+/** One stringify of a shallow object; messages that are at hand as text, the bulk of a long prompt, stay out of it. */
 export function chatRequestText(
 	fields: Readonly<Record<string, unknown>>,
 	context: ChatRequestContext,
 	rules: ChatRequestRules = {},
 ): string {
+	const { rawMessages } = context;
 	const body: Record<string, unknown> = { model: context.upstreamModel };
 	for (const name in fields) {
 		const value = fields[name];
 		if (value === null || value === undefined || OWN_FIELDS.has(name) || rules.omit?.has(name) === true) continue;
+		if (rawMessages !== undefined && name === "messages") continue;
 		body[name] = rules.reshape === undefined ? value : rules.reshape(name, value);
 	}
 	if (context.n > 1 && rules.choices !== false) body.n = context.n;
 	body[rules.limitField ?? "max_tokens"] = context.outputLimit;
 	body.stream = context.stream;
 	if (context.stream) body.stream_options = rules.streamOptions ?? INCLUDE_USAGE;
-	return JSON.stringify(body);
+	const json = JSON.stringify(body);
+	return rawMessages === undefined ? json : `${json.slice(0, -1)},"messages":${rawMessages}}`;
 }

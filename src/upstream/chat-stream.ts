@@ -13,6 +13,8 @@ import type { CallDeps } from "./upstream-call.ts";
 export interface ChatCall {
 	/** The client's body, filtered to what the deployment honours, `messages` included. */
 	readonly fields: Readonly<Record<string, unknown>>;
+	/** The JSON text of `fields.messages`, if it is at hand. */
+	readonly rawMessages?: string | undefined;
 	/** Output tokens a choice that the reservation covers. */
 	readonly outputLimit: number;
 	readonly n: number;
@@ -30,6 +32,7 @@ export function requestTextOf(replica: Replica, model: Model, call: ChatCall, st
 		outputLimit: call.outputLimit,
 		n: call.n,
 		parameters: model.parameters,
+		rawMessages: call.rawMessages,
 	});
 }
 

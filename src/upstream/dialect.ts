@@ -12,6 +12,8 @@ export interface ChatRequestContext {
 	readonly n: number;
 	/** The deployment's optional request fields. */
 	readonly parameters: ReadonlySet<string>;
+	/** The JSON text of the messages, if it is at hand: then nothing reads them again. */
+	readonly rawMessages?: string | undefined;
 }
 
 /** What is particular to one family of model servers. Stateless; one constant per family. */

@@ -56,9 +56,11 @@ export function baseEnvironment(): Record<string, string> {
 	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }
 
-export function startBare(upstreamPort: number, secrets: readonly string[]): Promise<Gateway> {
+/** `reads`: it looks at the events of a stream instead of passing its bytes on. */
+export function startBare(upstreamPort: number, secrets: readonly string[], reads = false): Promise<Gateway> {
 	const script = join(import.meta.dir, "bare-pass-through.ts");
-	return startPortPrinter("bare Bun", onGatewayCore([process.execPath, script]), {
+	return startPortPrinter(reads ? "bare Bun, reading" : "bare Bun", onGatewayCore([process.execPath, script]), {
+		READS: reads ? "1" : "0",
 		UPSTREAM: `http://127.0.0.1:${upstreamPort}/v1`,
 		KEYS: secrets.join(","),
 		NODE_ENV: "production",

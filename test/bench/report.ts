@@ -30,12 +30,14 @@ interface Goal {
 const COLUMNS_MAX = 6;
 const PRODUCT = "tollgate";
 const BARE = "bare Bun";
+const READING = "bare Bun, reading";
 const GOALS: readonly Goal[] = [
 	{ scenario: "plain", name: "CPU per request, small prompt", against: BARE, goal: 1.4, stretch: 1.2 },
 	{ scenario: "plain", name: "CPU per request, small prompt", against: "nginx", goal: 3.5, stretch: 2.8 },
 	{ scenario: "plain", name: "CPU per request, small prompt", against: "Portkey", goal: 1 / 15, stretch: 1 / 20 },
 	{ scenario: "plain", name: "CPU per request, 1 MB prompt", against: BARE, goal: 1.5, stretch: 1.1 },
 	{ scenario: "stream", name: "CPU per event", against: BARE, goal: 1.3, stretch: 1.1 },
+	{ scenario: "stream", name: "CPU per event", against: READING, goal: 1.3, stretch: 1.1 },
 	{ scenario: "latency", name: "added p50 at concurrency 1", against: "nginx", goal: 3, stretch: 2 },
 	{ scenario: "latency", name: "added p99 at concurrency 1", against: "nginx", goal: 3, stretch: 2 },
 	{ scenario: "first", name: "added time to first token, p99", against: "nginx", goal: 3, stretch: 2 },

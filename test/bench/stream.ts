@@ -34,10 +34,15 @@ async function measure(
 	return { ...result, cpu, postgresCpu };
 }
 
+function streamGateways({ gateways, product, readingFloor }: World): readonly Gateway[] {
+	const others = gateways.filter((gateway) => gateway.streams && gateway !== product);
+	return [...others, readingFloor, product];
+}
+
 /** 64 streams at once, 100 events each, 5 ms apart; and the same events without pauses. */
 export async function stream(world: World, figures: Figures): Promise<void> {
 	const { mode, product } = world;
-	const gateways = world.gateways.filter(({ streams }) => streams);
+	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
 		// Streams leave the core half idle, so that a short window would hold few ticks of its clock.
@@ -78,7 +83,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 /** One stream at a time: how much later its first event comes than without a gateway. */
 export async function first(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
-	const gateways = world.gateways.filter(({ streams }) => streams);
+	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
 		let base: Float64Array | undefined;

@@ -31,6 +31,8 @@ export interface World {
 	/** Floors and product, in the order of a round. */
 	readonly gateways: readonly Gateway[];
 	readonly product: Gateway;
+	/** The floor of looking at every event of a stream; measured in streams alone. */
+	readonly readingFloor: Gateway;
 	readonly checks: Check[];
 	upstreamCount(): Promise<UpstreamCount>;
 	/** The bytes of one request, for each key. */
@@ -145,6 +147,7 @@ async function build(
 	const first = await isolated("main");
 	const product = first.gateway;
 	const bare = keep(await startBare(upstream.port, first.secrets));
+	const readingFloor = keep(await startBare(upstream.port, first.secrets, true));
 	const nginx = keep(await startNginx(upstream.port, join(folder, "nginx")));
 	const portkey = keep(await startPortkey(upstream.port));
 	const gateways = [bare, nginx, portkey, product].filter((gateway) => gateway !== undefined);
@@ -158,6 +161,7 @@ async function build(
 		command,
 		gateways,
 		product,
+		readingFloor,
 		checks,
 		upstreamCount,
 		isolated,

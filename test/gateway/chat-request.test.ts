@@ -152,3 +152,31 @@ describe("x-ignored-parameters", () => {
 		expect(ignoredHeader(["\n"])).toBe("+1");
 	});
 });
+
+describe("long plain messages go on as they were written", () => {
+	const LONG = "a line of text\n".repeat(2_000);
+	const readText = (messages: string) => {
+		const text = `{"model":"${model.id}","messages":${messages},"max_tokens":5}`;
+		return readChatRequest(JSON.parse(text), model, text).rawMessages;
+	};
+	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
+
+	test("to the letter, spaces and escapes included", () => {
+		const messages = `[ {"role" : "system","content":"\\u00fc"}, ${user('"name":"n",')} ]`;
+		expect(readText(messages)).toBe(messages);
+	});
+
+	test("but not short ones, which are written anew", () => {
+		expect(readText('[{"role":"user","content":"hello"}]')).toBeUndefined();
+	});
+
+	test("but nothing that another reader may take for more than was checked: parts, other fields, a name twice", () => {
+		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
+		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
+		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();
+		expect(readText(`[${user('"reasoning_content":"x",')}]`)).toBeUndefined();
+		expect(readText(`[${user('"\\u0063ontent":"x",')}]`)).toBeUndefined();
+		expect(readText(`[{"role":"user","content":[{"type":"text","text":${JSON.stringify(LONG)}}]}]`)).toBeUndefined();
+		expect(readText(`[${user("")}],"messages":[${user("")}]`)).toBe(`[${user("")}]`);
+	});
+});

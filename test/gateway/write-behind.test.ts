@@ -102,6 +102,10 @@ describe("no usage is lost or counted twice, and requests go on being served", (
 			service.logged.filter(({ message }) => message === "a flush was not carried out; sending it again").length;
 		const failedBefore = failedFlushes();
 		let sent = 1;
+		// So that a flush is under way most of the time.
+		await service.db.sql.unsafe(`
+			create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.05); return null; end $$;
+			create trigger linger after insert on usage_event for each statement execute function linger()`);
 		// Until some flushes were hit in the middle.
 		while (failedFlushes() < failedBefore + 3 && sent < 2_000) {
 			const sending = send(secret, 10);
@@ -111,6 +115,7 @@ describe("no usage is lost or counted twice, and requests go on being served", (
 			await sending;
 		}
 		expect(failedFlushes()).toBeGreaterThanOrEqual(failedBefore + 3);
+		await service.db.sql.unsafe("drop trigger linger on usage_event; drop function linger()");
 		await expectAll(accountId, sent);
 	}, 20_000);
 });

@@ -121,7 +121,10 @@ begin
   update lease l set settled_nano_usd = l.settled_nano_usd + sums.nano
     from sums join locked on locked.budget_id = sums.budget_id
     where l.budget_id = locked.budget_id and l.instance_id = p_instance and l.epoch = p_epoch;
-  delete from reservation r using json_to_recordset(p_settled) as x(id uuid) where r.request_id = x.id;
+  -- Most requests are over before anybody wrote them down as running; then there is no need to read the batch again.
+  if exists (select 1 from reservation) then
+    delete from reservation r using json_to_recordset(p_settled) as x(id uuid) where r.request_id = x.id;
+  end if;
   insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0)
     from json_to_recordset(p_open) as x(id uuid, account text, key text, model text, reserved bigint, at double precision)

@@ -1,0 +1,89 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { createTimerWheel } from "../../src/base/timer-wheel.ts";
+
+const TICK_MS = 100;
+
+/** A wheel whose time is moved by hand. */
+function handWheel() {
+	let nowMs = 12_345.6;
+	let tick: (() => void) | undefined;
+	const wheel = createTimerWheel({
+		nowMs: () => nowMs,
+		tickMs: TICK_MS,
+		every(_, run) {
+			tick = run;
+			return () => (tick = undefined);
+		},
+	});
+	return {
+		wheel,
+		now: () => nowMs,
+		runs: () => tick !== undefined,
+		async pass(ms: number) {
+			nowMs += ms;
+			tick?.();
+			await Promise.resolve();
+		},
+	};
+}
+
+test("a deadline fires once, never early, at most a tick after its time, whatever else comes and goes", async () => {
+	const step = fc.record({
+		kind: fc.constantFrom("add", "cancel", "pass"),
+		amount: fc.integer({ min: 0, max: 5_000 }),
+	});
+	await fc.assert(
+		fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+			const { wheel, now, pass, runs } = handWheel();
+			const open: { dueMs: number; cancel: () => void; state: { fired: number; cancelled: boolean } }[] = [];
+			for (const { kind, amount } of steps) {
+				if (kind === "add") {
+					const state = { fired: 0, cancelled: false };
+					const dueMs = now() + amount;
+					const cancel = wheel.after(amount, () => {
+						expect(now()).toBeGreaterThanOrEqual(dueMs);
+						state.fired += 1;
+					});
+					open.push({ dueMs, cancel, state });
+				} else if (kind === "cancel") {
+					const one = open[amount % Math.max(1, open.length)];
+					if (one !== undefined && one.state.fired === 0) {
+						one.cancel();
+						one.state.cancelled = true;
+					}
+				} else await pass(amount);
+				for (const { dueMs, state } of open) {
+					if (state.cancelled) expect(state.fired).toBe(0);
+					else if (kind === "pass" && now() >= dueMs + TICK_MS) expect(state.fired).toBe(1);
+				}
+			}
+			await pass(5_000 + TICK_MS);
+			for (const { state } of open) expect(state.fired).toBe(state.cancelled ? 0 : 1);
+			expect(runs()).toBe(false);
+		}),
+		{ numRuns: 300, seed: 11 },
+	);
+});
+
+test("what one deadline cancels in the same tick does not fire", async () => {
+	const { wheel, pass } = handWheel();
+	const fired: string[] = [];
+	wheel.after(1_000, () => {
+		fired.push("first");
+		cancel();
+	});
+	const cancel = wheel.after(1_000, () => fired.push("second"));
+	await pass(2_000);
+	expect(fired).toEqual(["first"]);
+});
+
+test("nothing runs on once the last deadline was cancelled", () => {
+	const { wheel, runs } = handWheel();
+	const cancels = [wheel.after(1_000, () => {}), wheel.after(1_000, () => {}), wheel.after(60_000, () => {})];
+	for (const cancel of cancels) {
+		expect(runs()).toBe(true);
+		cancel();
+	}
+	expect(runs()).toBe(false);
+});

@@ -120,7 +120,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	const { fields, ignored } = honoured(body, model, limits);
 	return {
 		messages: body.messages,
-		rawMessages: text.length < RAW_CHARS_MIN ? undefined : rawMessagesOf(body.messages, text),
+		rawMessages: text.length >= RAW_CHARS_MIN && text.includes(ESCAPE) ? rawMessagesOf(body.messages, text) : undefined,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
@@ -157,8 +157,10 @@ function honoured(
 	return { fields, ignored };
 }
 
-/** From here on it takes less to find the messages in the body than to write them anew (a hundredth for long prose). */
+/** From here on it takes less to find the messages in the body than to write them anew. */
 const RAW_CHARS_MIN = 16 * 1024;
+/** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
+const ESCAPE = "\\";
 const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
 
 /**

@@ -55,7 +55,9 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 }
 
 function checkOutput(result: CatalogCheck): Output {
-	const json = result.ok ? { ok: true, models: result.models, warnings: result.warnings } : { ok: false, problems: result.problems };
+	const json = result.ok
+		? { ok: true, models: result.models, warnings: result.warnings }
+		: { ok: false, problems: result.problems };
 	return { json, text: formatCatalogCheck(result), exitCode: result.ok ? 0 : 1 };
 }
 

@@ -159,10 +159,12 @@ async function writeHistory(service: TestService, accountId: string, keyIds: rea
 			from generate_series(0, ${USAGE_ROWS - 1}::int) n) g`;
 }
 
+export const WITH_PICTURES = Bun.env.PICTURES === "1";
 const PICTURES = join(import.meta.dir, "screenshots");
 
-/** The whole page, for a person to look at; not kept in the repository. */
+/** The whole page, for a person to look at who asks by `PICTURES=1`; not kept in the repository. */
 export async function picture(page: Page, name: string): Promise<void> {
+	if (!WITH_PICTURES) return;
 	mkdirSync(PICTURES, { recursive: true });
 	await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
 }

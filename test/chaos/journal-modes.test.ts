@@ -16,7 +16,7 @@ import type { OwnPostgres } from "./own-postgres.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
-const SAMPLES = Number(process.env.SAMPLES ?? 40);
+const SAMPLES = Number(process.env.SAMPLES ?? 15);
 const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
@@ -78,9 +78,11 @@ async function startPlace(mode: Mode): Promise<Place> {
 		account,
 		ask: (what) => sendChat({ member: 0, url: member.url }, key, what),
 		async rowOf(one) {
+			// Its client heard nothing of it, not even its id.
+			if (one.uuid === undefined) return undefined;
 			const [row] = await fleet.sql`
 				select charged_nano_usd::bigint as charged, coalesce(l.amount_nano_usd, 0)::bigint as credited
-				from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id where request_id = ${one.uuid ?? ""}`;
+				from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id where request_id = ${one.uuid}`;
 			return row && { charged: Number(row.charged), credited: Number(row.credited) };
 		},
 	};
@@ -158,6 +160,10 @@ for (const mode of MODES) {
 			for (const one of finished) expect((await rowOf(one))?.charged).toBe(Math.round((one.usage?.cost ?? 0) * 1e9));
 			const over: number[] = [];
 			for (const one of cut) {
+				if (one.uuid === undefined) {
+					expect(one.tokens).toBe(0);
+					continue;
+				}
 				const [row, arrival] = [await rowOf(one), (await arrivalOf(one)) as Arrival];
 				const sent = costOf(arrival.prompt, arrival.sent);
 				const got = one.tokens === 0 ? 0 : costOf(arrival.prompt, one.tokens);

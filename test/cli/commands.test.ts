@@ -2,9 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
+import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { parseSecret } from "../../src/keys/secret.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { runCli } from "./run-cli.ts";
@@ -25,13 +29,14 @@ afterAll(async () => {
 });
 
 const run = (...args: string[]) => runCli([...args, "--json"], env);
-let made = 0;
+/** What a test only needs to be there is made without a process. */
 async function newAccount(): Promise<string> {
-	made += 1;
-	return (await run("account", "create", "--email", `cli${made}@example.com`)).json<{ id: string }>().id;
+	return (await createAccount(database.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
 }
-async function newKey(account: string, ...settings: string[]): Promise<{ id: string; secret: string }> {
-	return (await run("key", "create", "--account", account, "--name", "k", ...settings)).json();
+async function newKey(account: string, settings: KeySettings = {}): Promise<{ id: string; secret: string }> {
+	const maker = { hot: database.hot, digest: createDigest(PEPPER), serviceName: "service" };
+	const { id, secret } = await createKey(maker, account, { name: "k", ...settings });
+	return { id, secret };
 }
 
 describe("from an account to a key", () => {
@@ -48,8 +53,8 @@ describe("from an account to a key", () => {
 		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
 		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
 		const credit = { balance_usd: "100.00", held_usd: "0.00", available_usd: "100.00", spent_usd: "0.00" };
-		expect((await run("account", "show", id)).json<object>()).toEqual({ id, ...credit });
-		expect((await run("account", "show", "ADA@example.com")).json<object>()).toEqual({ id, ...credit });
+		for (const shown of await Promise.all([run("account", "show", id), run("account", "show", "ADA@example.com")]))
+			expect(shown.json<object>()).toEqual({ id, ...credit });
 
 		const key = (
 			await run(
@@ -89,13 +94,15 @@ describe("from an account to a key", () => {
 			next: string;
 		}>();
 		expect(first.data.map((key) => key.id)).toEqual([ids[2] as string, ids[1] as string]);
-		const second = (await run("key", "list", "--account", account, "--limit", "2", "--after", first.next)).json<{
-			data: { id: string }[];
-		}>();
-		expect(second).toMatchObject({ data: [{ id: ids[0] as string }], next: null } as never);
-		const accounts = (await run("account", "list", "--limit", "1")).json<{ data: object[] }>();
-		expect(accounts.data).toMatchObject([{ id: account, state: "active", topped_up: false }]);
-		await run("topup", "create", "--account", account, "--usd", "250", "--reference", "list");
+		const [second, accounts] = await Promise.all([
+			run("key", "list", "--account", account, "--limit", "2", "--after", first.next),
+			run("account", "list", "--limit", "1"),
+			run("topup", "create", "--account", account, "--usd", "250", "--reference", "list"),
+		]);
+		expect(second.json<object>()).toMatchObject({ data: [{ id: ids[0] as string }], next: null });
+		expect(accounts.json<{ data: object[] }>().data).toMatchObject([
+			{ id: account, state: "active", topped_up: false },
+		]);
 		const topUps = (await run("topup", "list", "--account", account, "--status", "pending")).json<{ data: object[] }>();
 		expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
 	});
@@ -110,7 +117,7 @@ describe("from an account to a key", () => {
 
 	test("update and rotate change and replace a key", async () => {
 		const account = await newAccount();
-		const { id } = await newKey(account, "--cap-usd", "5");
+		const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
 		expect(
 			(
 				await run("key", "update", id, "--cap-usd", "none", "--models", "x", "--concurrency", "3", "--name", "new")
@@ -126,9 +133,11 @@ describe("from an account to a key", () => {
 
 	test("without --json people read the same", async () => {
 		const account = await newAccount();
-		const shown = await runCli(["account", "show", account], env);
+		const [shown, created] = await Promise.all([
+			runCli(["account", "show", account], env),
+			runCli(["key", "create", "--account", account, "--name", "k"], env),
+		]);
 		expect(shown.stdout).toContain("available USD 0.00");
-		const created = await runCli(["key", "create", "--account", account, "--name", "k"], env);
 		expect(created.stdout).toContain("sk_service_");
 		expect((await runCli(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
 	});
@@ -228,16 +237,19 @@ describe("the books and the catalogue", () => {
 		const bad = join(folder, "bad.yaml");
 		writeFileSync(bad, "models:\n  - id: m\n    colour: red\n");
 		const broken = { NODE_ENV: "production", PORT: "x" };
-		const checked = await runCli(["catalog", "check", good, "--json"], broken);
+		const [checked, refused, missing, shown] = await Promise.all([
+			runCli(["catalog", "check", good, "--json"], broken),
+			runCli(["catalog", "check", bad, "--json"], broken),
+			runCli(["catalog", "check", join(folder, "none.yaml")], broken),
+			runCli(["catalog", "show", "--json"], { ...env, CONFIG: good }),
+		]);
 		expect(checked.json<object>()).toMatchObject({
 			ok: true,
 			models: [{ id: "m", rates: { input: "1", output: "2" } }],
 		});
-		const refused = await runCli(["catalog", "check", bad, "--json"], broken);
 		expect(refused.exitCode).toBe(1);
 		expect(refused.json<{ problems: { line: number }[] }>().problems.map((problem) => problem.line)).toContain(3);
-		expect((await runCli(["catalog", "check", join(folder, "none.yaml")], broken)).exitCode).toBe(1);
-		const shown = await runCli(["catalog", "show", "--json"], { ...env, CONFIG: good });
+		expect(missing.exitCode).toBe(1);
 		expect(shown.json<object>()).toMatchObject({ ok: true, models: [{ id: "m" }] });
 	});
 });
@@ -272,12 +284,14 @@ describe("errors", () => {
 
 	test("a refusal is exit code 1 with the reason on stderr, as JSON too", async () => {
 		const account = await newAccount();
-		const little = await run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little");
+		const [little, missing] = await Promise.all([
+			run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little"),
+			runCli(["account", "show", "acc_none"], env),
+		]);
 		expect([little.exitCode, little.stdout]).toEqual([1, ""]);
 		expect(JSON.parse(little.stderr)).toEqual({
 			error: { code: "invalid_request", message: "A top-up is at least USD 100." },
 		});
-		const missing = await runCli(["account", "show", "acc_none"], env);
 		expect([missing.exitCode, missing.stdout, missing.stderr]).toEqual([
 			1,
 			"",
@@ -286,10 +300,12 @@ describe("errors", () => {
 	});
 
 	test("a wrong configuration or a database that is away is exit code 1, without a stack or a password", async () => {
-		const configuration = await runCli(["account", "list"], { ...env, PORT: "x" });
+		const [configuration, away] = await Promise.all([
+			runCli(["account", "list"], { ...env, PORT: "x" }),
+			runCli(["account", "list"], { ...env, DATABASE_URL: "postgres://user:hunter2@127.0.0.1:1/x" }),
+		]);
 		expect([configuration.exitCode, configuration.stdout]).toEqual([1, ""]);
 		expect(configuration.stderr).toContain("PORT");
-		const away = await runCli(["account", "list"], { ...env, DATABASE_URL: "postgres://user:hunter2@127.0.0.1:1/x" });
 		expect([away.exitCode, away.stdout]).toEqual([1, ""]);
 		expect(away.stderr).toStartWith("error: ");
 		expect(away.stderr).not.toContain("hunter2");
@@ -298,17 +314,18 @@ describe("errors", () => {
 
 	test("help and version need nothing, and every command has its own help", async () => {
 		const broken = { PORT: "x" };
-		const help = await runCli(["help"], broken);
+		const [help, version, ...helps] = await Promise.all([
+			runCli(["help"], broken),
+			runCli(["version", "--json"], broken),
+			runCli(["key", "revoke", "--help"], broken),
+			runCli(["help", "key", "revoke"], broken),
+		]);
 		expect([help.exitCode, help.stderr]).toEqual([0, ""]);
 		for (const name of ["serve", "migrate", "key revoke", "topup reject", "instance recover", "DATABASE_URL"])
 			expect(help.stdout).toContain(name);
-		for (const args of [
-			["key", "revoke", "--help"],
-			["help", "key", "revoke"],
-		]) {
-			expect((await runCli(args, broken)).stdout).toStartWith("Usage: tollgate key revoke ID");
-		}
-		expect((await runCli(["version", "--json"], broken)).json<object>()).toEqual({
+		expect(helps).toHaveLength(2);
+		for (const { stdout } of helps) expect(stdout).toStartWith("Usage: tollgate key revoke ID");
+		expect(version.json<object>()).toEqual({
 			version: expect.stringMatching(/^\d+\.\d+\.\d+/),
 		});
 	});

@@ -293,4 +293,4 @@ test("guesses at a password are slowed down by address and by account, in the da
 	expect(many).toContain(429);
 	const [row] = await service.db.sql`select count(*)::int as count from rate_limit`;
 	expect(row?.count).toBeGreaterThan(0);
-});
+}, 30_000);

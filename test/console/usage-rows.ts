@@ -6,7 +6,7 @@ export async function writeUsage(
 	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },
 ): Promise<void> {
 	const perStatement = 100_000;
-	for (let from = 0; from < of.rows; from += perStatement) {
+	const write = async (from: number) => {
 		const count = Math.min(perStatement, of.rows - from);
 		// Model 0 of the last thousand is rare, and so is a failure.
 		await db.sql`
@@ -21,7 +21,10 @@ export async function writeUsage(
 				at, case when n % 997 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'
 			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
-	}
+	};
+	// As many at a time as the client has connections.
+	const starts = Array.from({ length: Math.ceil(of.rows / perStatement) }, (_, at) => at * perStatement);
+	await Promise.all(starts.map(write));
 }
 
 /** Writes refused requests of an account, the same way. */

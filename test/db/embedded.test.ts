@@ -1,7 +1,8 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
 	chmodSync,
 	chownSync,
+	copyFileSync,
 	existsSync,
 	mkdirSync,
 	mkdtempSync,
@@ -44,13 +45,34 @@ afterEach(async () => {
 	}
 });
 
+/** Holds a cluster that a first start has made. */
+let seed: string;
+beforeAll(async () => {
+	seed = mkdtempSync(join(tmpdir(), "tollgate-embedded-seed-"));
+	chmodSync(seed, 0o755);
+	await (await start(seed)).stop();
+}, 60_000);
+afterAll(() => rmSync(seed, { recursive: true, force: true }));
+
 const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
-const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir });
+/** Processes are killed here, never the machine: what the system has in memory is safe. */
+const SETTINGS = { fsync: "off" };
+const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: SETTINGS });
 
 function newFolder(mode = 0o755): string {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-embedded-"));
 	chmodSync(folder, mode);
 	folders.push(folder);
+	return folder;
+}
+
+/** A folder whose first start was before: for what is about later ones. */
+function usedFolder(): string {
+	const folder = newFolder();
+	copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
+	// With owners and modes, which the server insists on.
+	const { success } = Bun.spawnSync(["cp", "-Rp", join(seed, "postgres"), join(folder, "postgres")]);
+	if (!success) throw new Error("the cluster could not be copied");
 	return folder;
 }
 
@@ -79,7 +101,7 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 }
 
 test("a server keeps its data from one start to the next, and is gone after its stop", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const first = await start(folder);
 	expect(first.adopted).toBe(false);
 	expect(runningEmbeddedUrl(folder)).toBe(first.url);
@@ -103,14 +125,16 @@ test("a folder that others may not enter works too", async () => {
 test.if(IS_ROOT)(
 	"started by root, the server runs as another user who alone can read the data",
 	async () => {
-		const folder = newFolder();
-		const server = await start(folder);
-		const postmaster = findPostmaster(clusterOf(folder));
-		const owner = statSync(`/proc/${postmaster?.pid}`).uid;
-		expect(owner).not.toBe(0);
-		expect(statSync(clusterOf(folder))).toMatchObject({ uid: owner, mode: 0o040700 });
-		expect(statSync(join(folder, "postgres.password")).mode & 0o777).toBe(0o600);
-		await server.stop();
+		const server = await start(seed);
+		try {
+			const postmaster = findPostmaster(clusterOf(seed));
+			const owner = statSync(`/proc/${postmaster?.pid}`).uid;
+			expect(owner).not.toBe(0);
+			expect(statSync(clusterOf(seed))).toMatchObject({ uid: owner, mode: 0o040700 });
+			expect(statSync(join(seed, "postgres.password")).mode & 0o777).toBe(0o600);
+		} finally {
+			await server.stop();
+		}
 	},
 	60_000,
 );
@@ -128,7 +152,7 @@ test.if(CAN_BE_NOBODY)(
 );
 
 test("a server survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const { process: parent, url } = await hold(folder);
 	const before = findPostmaster(clusterOf(folder));
 	await query(url, "create table t (a int); insert into t values (7)");
@@ -143,7 +167,7 @@ test("a server survives the kill of its parent, is adopted with what was committ
 }, 60_000);
 
 test("a server that was killed itself is started again with what was committed", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const first = await start(folder);
 	await query(first.url, "create table t (a int); insert into t values (7)");
 	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
@@ -156,7 +180,7 @@ test("a server that was killed itself is started again with what was committed",
 }, 60_000);
 
 test("a server that is killed under its users runs again by itself, at the address that they have", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const [own, other] = await Promise.all([start(folder), hold(folder)]);
 	await query(own.url, "create table t (a int); insert into t values (7)");
 	const killed = findPostmaster(clusterOf(folder))?.pid as number;
@@ -175,7 +199,7 @@ test("a server that is killed under its users runs again by itself, at the addre
 }, 60_000);
 
 test("who comes while the server is dead starts it at the address that its users have", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const first = await start(folder);
 	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
 	await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
@@ -186,7 +210,7 @@ test("who comes while the server is dead starts it at the address that its users
 }, 60_000);
 
 test("a pid file that names a stranger is not believed", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const first = await start(folder);
 	await query(first.url, "create table t (a int); insert into t values (7)");
 	const pidFile = join(clusterOf(folder), "postmaster.pid");
@@ -194,7 +218,7 @@ test("a pid file that names a stranger is not believed", async () => {
 	await first.stop();
 
 	// A stranger that PostgreSQL itself would take for its forerunner: another server, of the same user.
-	const other = newFolder();
+	const other = usedFolder();
 	const stranger = await start(other);
 	const pid = findPostmaster(clusterOf(other))?.pid;
 	writeFileSync(pidFile, text.replace(/^\d+/, String(pid)));
@@ -221,7 +245,7 @@ test("of several that start at once one starts the server, and it runs until the
 }, 60_000);
 
 test("a start during another's stop waits for it and starts anew", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const first = await start(folder);
 	const stopped = first.stop();
 	const second = await start(folder);
@@ -231,7 +255,7 @@ test("a start during another's stop waits for it and starts anew", async () => {
 }, 60_000);
 
 test("what an interrupted first start left behind is not taken for a database", async () => {
-	const folder = newFolder();
+	const folder = usedFolder();
 	const server = await start(folder);
 	await server.stop();
 	rmSync(clusterOf(folder), { recursive: true });

@@ -10,20 +10,27 @@ import { waitFor } from "../support/wait.ts";
 /** Requests that are refused before they are admitted leave a row for the owner of the key. */
 
 let upstream: UpstreamServer;
+/** Of a model of its own each, so that tests run beside each other without taking each other's answers. */
+let stalling: UpstreamServer;
+let failing: UpstreamServer;
 let service: TestService;
 
 beforeAll(async () => {
 	upstream = startUpstream({ dialect: "vllm" });
+	stalling = startUpstream({ dialect: "vllm" });
+	failing = startUpstream({ dialect: "vllm" });
 	service = await startService({
 		models: [
 			chatModel({ url: upstream.url, dialect: "vllm" }),
 			chatModel({ id: "other-model", url: upstream.url, dialect: "vllm" }),
+			chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
+			chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
 		].join("\n"),
 	});
 });
 afterAll(async () => {
 	await service.stop();
-	await upstream.stop();
+	for (const server of [upstream, stalling, failing]) await server.stop();
 });
 
 const CHAT = "/v1/chat/completions";
@@ -62,14 +69,20 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-test("a 402 for want of credit keeps the amounts that the client was told, held credit among them", async () => {
+// Rows are written once a second: tests about accounts of their own wait for them together.
+test.concurrent("a 402 for want of credit keeps the amounts that the client was told, held credit among them", async () => {
 	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
 	const leave = new AbortController();
-	upstream.next(reply().text("a b").stallAfter(1));
-	const running = await service.post(CHAT, secret, ask("hi", { stream: true, max_tokens: 500 }), {
-		signal: leave.signal,
-	});
-	const { status, uuid, error } = await send(secret, ask("hi", { max_tokens: 1_000 }));
+	stalling.next(reply().text("a b").stallAfter(1));
+	const running = await service.post(
+		CHAT,
+		secret,
+		ask("hi", { model: "stalling-model", stream: true, max_tokens: 500 }),
+		{
+			signal: leave.signal,
+		},
+	);
+	const { status, uuid, error } = await send(secret, ask("hi", { model: "stalling-model", max_tokens: 1_000 }));
 	expect(status).toBe(402);
 	leave.abort();
 	await running.text().catch(() => {});
@@ -77,7 +90,7 @@ test("a 402 for want of credit keeps the amounts that the client was told, held 
 	expect(row).toMatchObject({
 		request_id: uuid,
 		key_id: keyId,
-		model: "test-model",
+		model: "stalling-model",
 		endpoint: "chat",
 		code: "insufficient_quota",
 		status: 402,
@@ -91,7 +104,7 @@ test("a 402 for want of credit keeps the amounts that the client was told, held 
 	expect(row?.affordable_tokens).toBeGreaterThan(0);
 });
 
-test("a 402 by a key's cap is told from one by the account's credit, on other endpoints too", async () => {
+test.concurrent("a 402 by a key's cap is told from one by the account's credit, on other endpoints too", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
 	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
@@ -104,12 +117,10 @@ test("a 402 by a key's cap is told from one by the account's credit, on other en
 	expect(rows[0]?.available_nano_usd).toBe("1000");
 });
 
-test("402 without a top-up, 403, 404, 400 and 429 are stored with what they are about, and without the prompt", async () => {
+test.concurrent("402 without a top-up, 403, 404, 400 and 429 are stored with what they are about, and without the prompt", async () => {
 	const poor = await service.account({ credit: null });
 	const { secret: poorSecret } = await service.key(poor);
 	await send(poorSecret, ask());
-	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });
-
 	const settings = { models: ["test-model"], requestsPerMinute: 1 };
 	const { accountId, secret } = await service.customer({ settings });
 	const fine = await service.post(CHAT, secret, ask("canary-prompt"));
@@ -119,6 +130,7 @@ test("402 without a top-up, 403, 404, 400 and 429 are stored with what they are 
 	await send(secret, ask("canary-prompt", { temperature: "canary-prompt" }));
 	await send(secret, `{"messages": "canary-prompt`);
 	await send(secret, ask("canary-prompt"));
+	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });
 	const rows = await stored(accountId, 5);
 	expect(rows.map((row) => [row.code, row.status, row.model?.slice(0, 11) ?? null, row.param])).toEqual([
 		["model_not_allowed", 403, "other-model", "model"],
@@ -131,27 +143,10 @@ test("402 without a top-up, 403, 404, 400 and 429 are stored with what they are 
 	expect(rows[1]?.model).toHaveLength(128);
 });
 
-test("a revoked key that is still in use is on its owner's log; a key that is nobody's is on none", async () => {
-	const { accountId, keyId, secret } = await service.customer();
-	expect((await service.get("/v1/models", secret)).status).toBe(200);
-	await revokeKey(service.db.hot, { id: keyId, accountId });
-	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to arrive");
-	const { error } = await send(secret, ask());
-	expect(error.code).toBe("api_key_revoked");
-	expect((await stored(accountId, 1))[0]).toMatchObject({ code: "api_key_revoked", status: 401, model: null });
-	const before = (await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n;
-	const nobody = await send(`${secret.slice(0, -6)}AAAAAA`, ask());
-	expect(nobody.status).toBe(401);
-	const { accountId: next, secret: nextSecret } = await service.customer();
-	await send(nextSecret, ask("hi", { model: "none" }));
-	await stored(next, 1);
-	expect((await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n).toBe(before + 1);
-});
-
-test("what failed after it was admitted has its usage record and no refusal", async () => {
+test.concurrent("what failed after it was admitted has its usage record and no refusal", async () => {
 	const { accountId, secret } = await service.customer();
-	upstream.next(reply().errorStatus(400, { error: { message: "no" } }));
-	const failed = await send(secret, ask());
+	failing.next(reply().errorStatus(400, { error: { message: "no" } }));
+	const failed = await send(secret, ask("hi", { model: "failing-model" }));
 	expect(failed.status).toBe(400);
 	const { uuid } = await send(secret, ask("hi", { model: "none" }));
 	expect((await stored(accountId, 1))[0]?.request_id).toBe(uuid);
@@ -159,7 +154,7 @@ test("what failed after it was admitted has its usage record and no refusal", as
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test("a loop of refusals fills no table: a few rows, and the count of the rest on the last", async () => {
+test.concurrent("a loop of refusals fills no table: a few rows, and the count of the rest on the last", async () => {
 	const { accountId, secret } = await service.customer({ exactCredit: 5_000 });
 	const count = ROWS_PER_MINUTE_MAX + 25;
 	for (let sent = 0; sent < count; sent++) expect((await send(secret, ask())).status).toBe(402);
@@ -169,6 +164,25 @@ test("a loop of refusals fills no table: a few rows, and the count of the rest o
 	// The machine may have taken more than a minute for them.
 	expect(rows.length).toBeLessThanOrEqual(2 * ROWS_PER_MINUTE_MAX);
 	expect(rows.at(-1)?.repeats === 0 ? rows.length : rows.at(-1)?.repeated_at).toBeTruthy();
+});
+
+test("a revoked key that is still in use is on its owner's log; a key that is nobody's is on none", async () => {
+	const { accountId, keyId, secret } = await service.customer();
+	expect((await service.get("/v1/models", secret)).status).toBe(200);
+	await revokeKey(service.db.hot, { id: keyId, accountId });
+	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to arrive");
+	const strangers = async () =>
+		(await service.db.sql`select count(*)::int as n from refused_request where account_id <> ${accountId}`)[0]?.n;
+	const before = await strangers();
+	const { error } = await send(secret, ask());
+	expect(error.code).toBe("api_key_revoked");
+	const nobody = await send(`${secret.slice(0, -6)}AAAAAA`, ask());
+	expect(nobody.status).toBe(401);
+	const { accountId: next, secret: nextSecret } = await service.customer();
+	await send(nextSecret, ask("hi", { model: "none" }));
+	await stored(next, 1);
+	expect(await strangers()).toBe(before + 1);
+	expect((await stored(accountId, 1))[0]).toMatchObject({ code: "api_key_revoked", status: 401, model: null });
 });
 
 test("while the log's table cannot be written to, requests are answered as ever; what waited is written afterwards", async () => {

@@ -136,14 +136,18 @@ async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[])
 /** Both instances look once, and both know the outcome. */
 async function minutes(count: number): Promise<void> {
 	for (let minute = 0; minute < count; minute += 1) {
+		await Promise.all([arriveAt(service, clocks[0]), arriveAt(other, clocks[1])]);
 		await lookAt(service, clocks[0]);
 		await lookAt(other, clocks[1]);
 	}
 }
 
-async function lookAt(one: TestService, clock: LookClock): Promise<void> {
+async function arriveAt(one: TestService, clock: LookClock): Promise<void> {
 	clock.arrive();
 	await waitFor(() => one.app.tenure.gate.isOpen(), "the lease to be renewed", 20_000);
+}
+
+async function lookAt(one: TestService, clock: LookClock): Promise<void> {
 	clock.look();
 	const asOf = new Date(clock.wallMs()).toISOString();
 	await waitFor(async () => (await status(one)).history.as_of === asOf, "the look to be written and read", 20_000);
@@ -231,8 +235,7 @@ test("without Postgres the last history is shown with its age, and the missed mi
 	await setHealth(200, chats, vectors);
 	const before = await status(other);
 	const { operational_minutes } = today(modelOf(before, "vectors"));
-	clocks[1].arrive();
-	await waitFor(() => other.app.tenure.gate.isOpen(), "the lease to be renewed", 20_000);
+	await arriveAt(other, clocks[1]);
 	proxy.freeze();
 	clocks[1].look();
 	clocks[1].jump(10 * MINUTE_MS - 1);

@@ -75,16 +75,32 @@ async function rowsOf(account: string): Promise<{ count: number; charged: number
 const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
-/** A busy customer for two seconds: by then the instance has a slice that outlasts a lease. */
+/**
+ * A busy customer for two seconds: by then the instance has a slice that outlasts a lease. A customer that nobody has
+ * seen before may hear 503 as long as connections of the outage before are timing out, and nothing else; the two
+ * seconds begin behind that.
+ */
 async function warmKey(to = member) {
 	const account = await fleet.account();
 	const key = await fleet.key(account);
 	const warming = keepAsking(key, to);
-	const startedMs = nowMs();
-	await waitFor(() => warming.sent.length >= 200 && nowMs() - startedMs > 2_500, "the key to be warm");
+	let seen = 0;
+	let smooth = { sinceMs: nowMs(), from: 0 };
+	await waitFor(
+		() => {
+			for (; seen < warming.sent.length; seen++)
+				if (!warming.sent[seen]?.complete) smooth = { sinceMs: nowMs(), from: seen + 1 };
+			return seen - smooth.from >= 200 && nowMs() - smooth.sinceMs > 2_500;
+		},
+		"the key to be warm",
+		30_000,
+	);
 	const before = await warming.stop();
-	expect(before.every((one) => one.complete)).toBe(true);
-	return { account, key, before };
+	const refused = before.filter((one) => !one.complete);
+	if (refused.length > 0) console.log(`${refused.length} of a new customer's first requests heard 503`);
+	expect(refused.map(({ status }) => status).filter((status) => status !== 503)).toEqual([]);
+	expect(before.slice(smooth.from).every((one) => one.complete)).toBe(true);
+	return { account, key, before: before.filter((one) => one.complete) };
 }
 
 describe("Postgres is away", () => {
@@ -199,13 +215,7 @@ describe("Postgres is away", () => {
 	}, 60_000);
 
 	test("silent connections do not keep an instance from its end: SIGTERM hands everything back", async () => {
-		// The connections that the test before left silent may still be timing out, and a first grant with them.
-		const isWarm = () =>
-			warmKey().then(
-				() => true,
-				() => false,
-			);
-		await waitFor(isWarm, "the silence before to be over and a key to be warm", 30_000);
+		await warmKey();
 		member.proxy.freezeExisting();
 		const frozenAtMs = nowMs();
 		await waitFor(() => nowMs() - frozenAtMs > 2_000, "every part to be caught by the silence");

@@ -1,6 +1,7 @@
 import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
+import type { Endpoint } from "../ledger/event.ts";
 import type { ChatDeps } from "./chat.ts";
 import { faultOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
@@ -10,6 +11,7 @@ import { refusal } from "./refusal.ts";
 export interface Begun {
 	readonly uuid: string;
 	readonly requestId: string;
+	readonly endpoint: Endpoint;
 	/** For the id of the answer. */
 	readonly hex: string;
 	/** Monotonic. */
@@ -21,14 +23,17 @@ export interface Begun {
 	admitted: boolean;
 }
 
-/**
- * Authenticates, runs `work` and turns whatever it throws into an answer. `promptField` is the field that a prompt
- * which is too long is in.
- */
+export interface Asked {
+	readonly endpoint: Endpoint;
+	/** The field that a prompt which is too long is in. */
+	readonly promptField: string;
+}
+
+/** Authenticates, runs `work` and turns whatever it throws into an answer. */
 export async function answering(
 	deps: ChatDeps,
 	connection: Connection,
-	promptField: string,
+	{ endpoint, promptField }: Asked,
 	work: (begun: Begun) => Promise<Response>,
 ): Promise<Response> {
 	const { uuid, requestId, hex } = newRequestId();
@@ -38,12 +43,12 @@ export async function answering(
 		const known = deps.authenticate(connection);
 		const key = known instanceof Promise ? await known : known;
 		const createdS = Math.floor(deps.clock.wallMs() / 1000);
-		begun = { uuid, requestId, hex, startedMs, createdS, key, asked: undefined, admitted: false };
+		begun = { uuid, requestId, endpoint, hex, startedMs, createdS, key, asked: undefined, admitted: false };
 		return await work(begun);
 	} catch (error) {
 		const fault = withPromptField(faultOf(error), promptField);
-		const unknown = { uuid, requestId, key: undefined, asked: undefined, admitted: false };
-		return refusal(deps, connection, begun ?? unknown, fault, error);
+		const { key, asked, admitted = false } = begun ?? {};
+		return refusal(deps, connection, { uuid, requestId, endpoint, key, asked, admitted }, fault, error);
 	}
 }
 

@@ -72,7 +72,7 @@ export async function chat(deps: ChatDeps, connection: Connection): Promise<Resp
 		};
 		return ask.stream ? await streamChat(deps, exchange) : await answerChat(deps, exchange);
 	} catch (error) {
-		const attempt = { uuid, requestId, key, asked, admitted: admitted !== undefined };
+		const attempt = { uuid, requestId, endpoint: "chat", key, asked, admitted: admitted !== undefined } as const;
 		return refusal(deps, connection, attempt, faultOf(error), error);
 	}
 }

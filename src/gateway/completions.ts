@@ -30,8 +30,8 @@ interface CompletionExchange extends StreamedExchange {
 
 /** POST /v1/completions: authenticate → read → admit → send → relay → settle. */
 export function completions(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async (begun) => {
-		const { uuid, requestId, hex, startedMs, createdS, key } = begun;
+	return answering(deps, connection, { endpoint: "completions", promptField: "prompt" }, async (begun) => {
+		const { uuid, requestId, endpoint, hex, startedMs, createdS, key } = begun;
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
 		begun.asked = modelOf(body);
 		const model = modelFor(deps.catalog.current(), begun.asked, "completions");
@@ -43,7 +43,6 @@ export function completions(deps: ChatDeps, connection: Connection): Promise<Res
 			prompt: promptTokensMax(ask.measure, model),
 			completion: ask.outputTokensMax * choices,
 		};
-		const endpoint = "completions";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: ask.stream, most, choices });
 		const admitted = decision instanceof Promise ? await decision : decision;
 		begun.admitted = true;

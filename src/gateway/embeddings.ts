@@ -14,15 +14,14 @@ import { unitBill } from "./unit-bill.ts";
 
 /** POST /v1/embeddings: authenticate → read → admit → send → settle. */
 export function embeddings(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "input", async (begun) => {
-		const { uuid, requestId, startedMs, key } = begun;
+	return answering(deps, connection, { endpoint: "embeddings", promptField: "input" }, async (begun) => {
+		const { uuid, requestId, endpoint, startedMs, key } = begun;
 		assertKind(deps.catalog.current(), "embedding");
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
 		begun.asked = modelOf(body);
 		const model = modelOfKind(deps.catalog.current(), begun.asked, "embedding");
 		const ask = readEmbeddingRequest(body, model);
 		const most = { ...NO_QUANTITIES, requests: 1, prompt: ask.tokensMax };
-		const endpoint = "embeddings";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
 		begun.admitted = true;

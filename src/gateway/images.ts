@@ -18,8 +18,8 @@ import { unitBill } from "./unit-bill.ts";
 
 /** POST /v1/images/generations: authenticate → read → admit → send → settle. */
 export function images(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async (begun) => {
-		const { uuid, requestId, startedMs, createdS, key } = begun;
+	return answering(deps, connection, { endpoint: "image", promptField: "prompt" }, async (begun) => {
+		const { uuid, requestId, endpoint, startedMs, createdS, key } = begun;
 		assertKind(deps.catalog.current(), "image");
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
 		begun.asked = modelOf(body);
@@ -28,7 +28,6 @@ export function images(deps: ChatDeps, connection: Connection): Promise<Response
 		// Where output is priced in tokens too, an image has at most a context's worth of them.
 		const completion = model.rateCard.output > 0 ? ask.n * model.contextLength : 0;
 		const most = { ...NO_QUANTITIES, requests: 1, images: ask.n, prompt: ask.tokensMax, completion };
-		const endpoint = "image";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
 		begun.admitted = true;

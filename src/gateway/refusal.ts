@@ -12,6 +12,7 @@ export interface Attempt {
 	/** UUID. */
 	readonly uuid: string;
 	readonly requestId: string;
+	readonly endpoint: Endpoint;
 	/** Undefined before it is authenticated. */
 	readonly key: KeyEntry | undefined;
 	/** As asked for; undefined before it is read. */
@@ -36,7 +37,7 @@ export function refusal(
 		deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
 	if (!attempt.admitted) {
 		const key = attempt.key ?? (TURNED_AWAY.has(fault.code) ? deps.keyOf(connection) : undefined);
-		if (key !== undefined) deps.refusals.record(recordOf(attempt, key, connection, fault, deps.clock.wallMs()));
+		if (key !== undefined) deps.refusals.record(recordOf(attempt, key, fault, deps.clock.wallMs()));
 	}
 	return errorResponse(fault, requestId);
 }
@@ -44,22 +45,13 @@ export function refusal(
 /** Said of a key that is known, by whoever authenticates it. */
 const TURNED_AWAY: ReadonlySet<FaultCode> = new Set(["api_key_revoked", "api_key_expired", "account_suspended"]);
 
-const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
-	"/v1/completions": "completions",
-	"/v1/embeddings": "embeddings",
-	"/v1/audio/transcriptions": "transcription",
-	"/v1/images/generations": "image",
-	"/v1/rerank": "rerank",
-};
-
-function recordOf(attempt: Attempt, key: KeyEntry, { request }: Connection, fault: Fault, atMs: number): Refusal {
+function recordOf(attempt: Attempt, key: KeyEntry, fault: Fault, atMs: number): Refusal {
 	return {
 		requestId: attempt.uuid,
 		accountId: key.accountId,
 		keyId: key.id,
 		model: attempt.asked ?? null,
-		// The playground's chats come another way.
-		endpoint: ENDPOINTS[new URL(request.url).pathname] ?? "chat",
+		endpoint: attempt.endpoint,
 		code: fault.code,
 		status: statusOf(fault),
 		message: fault.message,

@@ -17,8 +17,8 @@ import { unitBill } from "./unit-bill.ts";
  * at once: `meta.billed_units` for readers of the one, `usage` for readers of the other.
  */
 export function rerank(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "documents", async (begun) => {
-		const { uuid, requestId, hex, startedMs, key } = begun;
+	return answering(deps, connection, { endpoint: "rerank", promptField: "documents" }, async (begun) => {
+		const { uuid, requestId, endpoint, hex, startedMs, key } = begun;
 		assertKind(deps.catalog.current(), "rerank");
 		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
 		begun.asked = modelOf(body);
@@ -26,7 +26,6 @@ export function rerank(deps: ChatDeps, connection: Connection): Promise<Response
 		const ask = readRerankRequest(body, model);
 		const { documents, searches } = ask;
 		const most = { ...NO_QUANTITIES, requests: 1, searches, prompt: ask.tokensMax };
-		const endpoint = "rerank";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
 		begun.admitted = true;

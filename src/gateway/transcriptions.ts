@@ -30,8 +30,8 @@ interface TranscriptionExchange extends StreamedExchange {
 
 /** POST /v1/audio/transcriptions: authenticate → read → admit → send → relay → settle. */
 export function transcriptions(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, "prompt", async (begun) => {
-		const { uuid, requestId, startedMs, key } = begun;
+	return answering(deps, connection, { endpoint: "transcription", promptField: "prompt" }, async (begun) => {
+		const { uuid, requestId, endpoint, startedMs, key } = begun;
 		assertKind(deps.catalog.current(), "transcription");
 		const form = await readForm(connection.request, deps.limits().bodyBytesMax, deps.clock);
 		const body = formFields(form);
@@ -46,7 +46,6 @@ export function transcriptions(deps: ChatDeps, connection: Connection): Promise<
 			audioSeconds: duration.secondsMax,
 			...audioTokensMax(model, duration, promptBytes),
 		};
-		const endpoint = "transcription";
 		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: ask.stream, most, choices: 1 });
 		const admitted = decision instanceof Promise ? await decision : decision;
 		begun.admitted = true;

@@ -10,7 +10,7 @@ export interface LogPlace {
 
 /** Reads `micros.uuid`. Fault invalid_request. */
 export function readPlace(text: string): LogPlace {
-	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f-]{36})$/.exec(text) ?? [];
+	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)
 		throw new Fault("invalid_request", "That is no page.", { param: "after" });
 	return { micros, uuid };

@@ -150,7 +150,7 @@ test("bad filters are named and answered with 400", async () => {
 		"from=0&bucket=hour",
 	])
 		expect((await customer.get(`/api/console/usage?${query}`)).status).toBe(400);
-	for (const query of ["after=zzz", "after=1.x", "limit=0", "limit=201", "limit=1.5"])
+	for (const query of ["after=zzz", "after=1.x", `after=1.${"-".repeat(36)}`, "limit=0", "limit=201", "limit=1.5"])
 		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
 });
 

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAdmission } from "./admission/admission.ts";
+import type { Cleanup } from "./base/cleanup.ts";
+import { createCleanup } from "./base/cleanup.ts";
 import type { Clock } from "./base/clock.ts";
 import { systemClock } from "./base/clock.ts";
-import type { Ends } from "./base/ends.ts";
-import { createEnds } from "./base/ends.ts";
 import { Fault } from "./base/fault.ts";
 import type { Log } from "./base/log.ts";
 import type { Catalog, FixedCatalog } from "./catalog/catalog.ts";
@@ -17,20 +17,19 @@ import { createBooksHistory } from "./console/reconciliation.ts";
 import type { Database } from "./db/database.ts";
 import { createDatabase } from "./db/database.ts";
 import { EMBEDDED_STOP_MS_MAX, startEmbeddedPostgres } from "./db/embedded.ts";
-import { createHot } from "./db/hot.ts";
 import { migrate } from "./db/migrate.ts";
+import { createStatements } from "./db/statements.ts";
 import { createAuthenticate, createKeyOf } from "./gateway/authenticate.ts";
-import { createChatAs } from "./gateway/chat-as.ts";
+import { createChatAs } from "./gateway/chat/chat-as.ts";
 import { createOpenStreams } from "./gateway/open-streams.ts";
-import { createStatus } from "./gateway/status.ts";
 import { createDigest } from "./keys/digest.ts";
 import { createFailedAttempts } from "./keys/failed-attempts.ts";
 import { keyLoader } from "./keys/key-loader.ts";
 import { createKeyring } from "./keys/keyring.ts";
+import type { InstanceLease } from "./ledger/instance-lease.ts";
+import { startInstanceLease } from "./ledger/instance-lease.ts";
 import { reconcile } from "./ledger/reconcile.ts";
 import { createReconciler } from "./ledger/reconciler.ts";
-import type { Tenure } from "./ledger/tenure.ts";
-import { startTenure } from "./ledger/tenure.ts";
 import { createKeyLimits } from "./limits/key-limits.ts";
 import { createHealth } from "./ops/health.ts";
 import { createMetrics } from "./ops/metrics.ts";
@@ -40,6 +39,7 @@ import { serviceReadings } from "./ops/service-readings.ts";
 import type { Secrets } from "./secrets.ts";
 import { loadOrCreateSecrets } from "./secrets.ts";
 import { startServer } from "./server.ts";
+import { createStatus } from "./status/status.ts";
 import { createUpstreams } from "./upstream/upstreams.ts";
 
 export interface App {
@@ -51,7 +51,7 @@ export interface App {
 	readonly catalog: Catalog;
 	/** For the first run, which has no file. */
 	readonly fixedCatalog: FixedCatalog | undefined;
-	readonly tenure: Tenure;
+	readonly instanceLease: InstanceLease;
 	/** Reads the catalogue's file again. */
 	reload(): Promise<void>;
 	/**
@@ -79,11 +79,11 @@ export async function createApp(
 ): Promise<App> {
 	const { log } = deps;
 	const clock = deps.clock ?? systemClock;
-	const ends = createEnds({ clock: systemClock, log });
+	const cleanup = createCleanup({ clock: systemClock, log });
 	try {
-		return await build(config, { log, clock, onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)) }, ends);
+		return await build(config, { log, clock, onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)) }, cleanup);
 	} catch (error) {
-		await ends.run();
+		await cleanup.run();
 		throw error;
 	}
 }
@@ -91,12 +91,12 @@ export async function createApp(
 async function build(
 	config: Config,
 	deps: { log: Log; clock: Clock; onDiskFailed: (error: unknown) => void },
-	ends: Ends,
+	cleanup: Cleanup,
 ): Promise<App> {
 	const { log, clock } = deps;
 	for (const warning of config.warnings) log.warn(warning);
 	const secrets = loadOrCreateSecrets(config);
-	const databaseUrl = config.databaseUrl ?? (await embeddedUrl(config, log, ends));
+	const databaseUrl = config.databaseUrl ?? (await embeddedUrl(config, log, cleanup));
 	await migrate({ log }, databaseUrl);
 	const db = createDatabase(
 		{ clock, log },
@@ -106,11 +106,11 @@ async function build(
 			statementDeadlineMs: Math.min(STATEMENT_DEADLINE_MS_MAX, config.leaseTtlMs / 4),
 		},
 	);
-	ends.add(() => db.end());
+	cleanup.add(() => db.end());
 
-	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log }, ends);
-	const keyring = createKeyring({ load: keyLoader(db.hot), log });
-	const tenure = await startTenure(
+	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log }, cleanup);
+	const keyring = createKeyring({ load: keyLoader(db.statements), log });
+	const instanceLease = await startInstanceLease(
 		{
 			db,
 			clock,
@@ -124,33 +124,33 @@ async function build(
 		},
 		{ instanceId: secrets.instanceId, dataDir: config.dataDir, mode: config.journal, leaseTtlMs: config.leaseTtlMs },
 	);
-	ends.add(() => tenure.stop(FORCED_STOP_MS));
+	cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
 
 	const upstreams = createUpstreams({ clock, log }, { limits: catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
-	ends.add(() => upstreams.stop());
+	cleanup.add(() => upstreams.stop());
 	const openStreams = createOpenStreams({ clock });
-	ends.add(() => openStreams.stop());
+	cleanup.add(() => openStreams.stop());
 
 	const stats = createRequestStats();
 	const admission = createAdmission({
-		ledger: () => tenure.ledger(),
-		closedReason: () => tenure.gate.reason(),
+		ledger: () => instanceLease.ledger(),
+		closedReason: () => instanceLease.gate.reason(),
 		keyLimits: createKeyLimits({ clock }),
 		clock,
 		onSettled: (event) => stats.record(event),
 	});
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
 	const digest = createDigest(secrets.keyPepper);
-	const refusals = createRefusals({ hot: db.hot, clock, log });
-	ends.add(() => refusals.stop());
+	const refusals = createRefusals({ statements: db.statements, clock, log });
+	cleanup.add(() => refusals.stop());
 	const authenticate = createAuthenticate(
 		{ keyring, digest, failedAttempts, clock },
 		{ serviceName: config.serviceName },
 	);
 	// The checks read every usage row: on a connection of their own, with time.
-	const books = createHot(
+	const books = createStatements(
 		{ clock, log },
 		{
 			url: databaseUrl,
@@ -159,29 +159,29 @@ async function build(
 			applicationName: `tollgate ${secrets.instanceId} books`,
 		},
 	);
-	ends.add(() => books.end());
+	cleanup.add(() => books.end());
 	const reconciler = createReconciler({
 		check: () => reconcile(books),
 		history: createBooksHistory(books),
 		clock,
 		log,
 	});
-	ends.add(() => reconciler.stop());
+	cleanup.add(() => reconciler.stop());
 	const health = createHealth({
 		ready: [
-			() => tenure.gate.reason(),
+			() => instanceLease.gate.reason(),
 			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
 		],
 		warn: [
 			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
 			() => (reconciler.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
-			() => settlementsLate(tenure),
+			() => settlementsLate(instanceLease),
 		],
 	});
 	const metrics = createMetrics(stats, [
 		...serviceReadings({
-			open: () => tenure.gate.isOpen(),
-			ledger: () => ledgerTotals(tenure),
+			open: () => instanceLease.gate.isOpen(),
+			ledger: () => ledgerTotals(instanceLease),
 			openStreams: () => openStreams.size(),
 			waitingForReplica: () => upstreams.waiting(),
 			keyring: () => keyring.size(),
@@ -203,9 +203,9 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
-	const admitting = () => tenure.gate.isOpen();
-	const status = createStatus({ hot: db.hot, clock, log, catalog, upstreams, admitting });
-	ends.add(() => status.stop());
+	const admitting = () => instanceLease.gate.isOpen();
+	const status = createStatus({ statements: db.statements, clock, log, catalog, upstreams, admitting });
+	cleanup.add(() => status.stop());
 	const people = createConsole({
 		config,
 		db,
@@ -219,13 +219,13 @@ async function build(
 		books: reconciler,
 		listeningAt: () => addressOf(config.host, server.port),
 	});
-	ends.add(() => people.stop());
+	cleanup.add(() => people.stop());
 	let sendsAway = false;
 	const endsConnections = () => sendsAway;
 	const pages = createPages({ log }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
 	const server = startServer(config, {
 		...gateway,
-		hot: db.hot,
+		statements: db.statements,
 		status,
 		health,
 		metrics,
@@ -233,7 +233,7 @@ async function build(
 		pages,
 		endsConnections,
 	});
-	ends.add(() => server.stop(true));
+	cleanup.add(() => server.stop(true));
 
 	let stopping: Promise<void> | undefined;
 	return {
@@ -243,7 +243,7 @@ async function build(
 		db,
 		catalog,
 		fixedCatalog,
-		tenure,
+		instanceLease,
 		async reload() {
 			await catalog.reload();
 		},
@@ -257,13 +257,13 @@ async function build(
 				// Credit is given back after the last request and not before: one whose body was still on its way when the
 				// door closed is served like the others.
 				await Promise.race([server.stop(), Bun.sleep(config.drainMs)]);
-				const drained = tenure.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
+				const drained = instanceLease.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
 				await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
 				// Who is still here gets an error event and the usage so far.
 				openStreams.shutDown();
 				await server.stop(true);
 				await drained;
-				await ends.run();
+				await cleanup.run();
 			})();
 			return stopping;
 		},
@@ -274,16 +274,16 @@ function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-function settlementsLate(tenure: Tenure): string | undefined {
-	const ageMs = tenure.present()?.view().oldestUnflushedMs ?? 0;
+function settlementsLate(instanceLease: InstanceLease): string | undefined {
+	const ageMs = instanceLease.present()?.view().oldestUnflushedMs ?? 0;
 	return ageMs > UNFLUSHED_WARNING_MS
 		? `settlements have waited ${Math.round(ageMs / 1000)} s for the database`
 		: undefined;
 }
 
 /** Sums over the slices of accounts; those of keys mirror them. */
-function ledgerTotals(tenure: Tenure) {
-	const view = tenure.present()?.view();
+function ledgerTotals(instanceLease: InstanceLease) {
+	const view = instanceLease.present()?.view();
 	if (!view) return undefined;
 	const accounts = view.slices.filter((slice) => slice.budget.startsWith("acc_"));
 	const sum = (pick: (slice: (typeof accounts)[number]) => number) =>
@@ -298,16 +298,16 @@ function ledgerTotals(tenure: Tenure) {
 	};
 }
 
-async function embeddedUrl(config: Config, log: Log, ends: Ends): Promise<string> {
+async function embeddedUrl(config: Config, log: Log, cleanup: Cleanup): Promise<string> {
 	const embedded = await startEmbeddedPostgres({ log }, { dataDir: config.dataDir });
-	ends.add(() => embedded.stop(), EMBEDDED_STOP_MS_MAX);
+	cleanup.add(() => embedded.stop(), EMBEDDED_STOP_MS_MAX);
 	return embedded.url;
 }
 
 async function openCatalog(
 	config: Config,
 	deps: { db: Database; clock: Clock; log: Log },
-	ends: Ends,
+	cleanup: Cleanup,
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
 	const { clock, log } = deps;
 	const tx = deps.db.tx;
@@ -324,6 +324,6 @@ async function openCatalog(
 		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
 	}
 	const watch = watchCatalog({ clock, log, reload: () => catalog.reload() }, { path });
-	ends.add(() => watch.stop());
+	cleanup.add(() => watch.stop());
 	return { catalog, fixedCatalog: undefined };
 }

@@ -1,7 +1,7 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
@@ -36,10 +36,10 @@ const RETRIES_MAX = 2;
 const EVENT_BYTES_MAX = 1024 * 1024;
 
 export function createCardPayments(
-	deps: { hot: Hot; tx: Transactional; log: Log },
+	deps: { statements: Statements; tx: Transactional; log: Log },
 	options: CardPaymentsOptions,
 ): CardPayments {
-	const { hot, tx, log } = deps;
+	const { statements, tx, log } = deps;
 	const stripe = connect(options);
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
 
@@ -87,17 +87,17 @@ export function createCardPayments(
 				);
 				if (page.url === null) throw new Error("the payment page has no address");
 				// Stored before anybody can pay: without this row a payment is not taken for this top-up.
-				await hot`
+				await statements`
 					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
 				return page.url;
 			} catch (error) {
-				await rejectTopUp(hot, topUp.id, "stripe");
+				await rejectTopUp(statements, topUp.id, "stripe");
 				throw paymentServiceFault(error);
 			}
 		},
 
 		async expire(topUpId) {
-			const [row] = await hot<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
+			const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
 			if (row === undefined) return;
 			try {
 				await stripe.checkout.sessions.expire(row.id);

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
-import { faultOfSql } from "../keys/sql-fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { lockTopUp, rowsOf } from "./stripe-books.ts";
 import type { TopUpRecord } from "./top-ups.ts";
@@ -78,11 +78,11 @@ export async function confirmTransfer(
  * Repeating it changes nothing. Faults: not_found; conflict if it is a card's or was decided otherwise.
  */
 export async function rejectTransfer(
-	hot: Hot,
+	statements: Statements,
 	rejection: { topUpId: string; operatorId: string; reason: string; ip: string | null },
 ): Promise<TopUpRecord> {
 	const { topUpId, operatorId, reason, ip } = rejection;
-	await hot`
+	await statements`
 		with rejected as (
 			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${operatorId}::text
 			where id = ${topUpId}::text and state = 'pending' and method <> 'card' returning id, account_id
@@ -90,16 +90,19 @@ export async function rejectTransfer(
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
 		select ${newId("aud")}::text, ${operatorId}::text, ${REJECTED}::text, id, account_id, ${ip}::text,
 			${JSON.stringify({ reason })}::text::jsonb from rejected`;
-	const topUp = await getTopUp(hot, topUpId);
+	const topUp = await getTopUp(statements, topUpId);
 	if (topUp.method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
 	if (topUp.state !== "rejected") throw new Fault("conflict", `The top-up is ${topUp.state}: it cannot be rejected.`);
 	return topUp;
 }
 
 /** What operators gave as the reason, by top-up; those without one are not in it. */
-export async function rejectionReasons(hot: Hot, topUpIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+export async function rejectionReasons(
+	statements: Statements,
+	topUpIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
 	if (topUpIds.length === 0) return new Map();
-	const rows = await hot<{ id: string; reason: string | null }>`
+	const rows = await statements<{ id: string; reason: string | null }>`
 		select t.id, e.detail->>'reason' as reason
 		from jsonb_array_elements_text(${JSON.stringify(topUpIds)}::text::jsonb) t(id)
 			join audit_event e on e.subject = t.id and e.action = ${REJECTED}

@@ -1,10 +1,10 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Listed, Page } from "../db/page.ts";
+import { listed, pageBounds } from "../db/page.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
-import type { Listed, Page } from "../keys/page.ts";
-import { listed, pageBounds } from "../keys/page.ts";
-import { faultOfSql } from "../keys/sql-fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 
@@ -41,7 +41,7 @@ const REFERENCE_CHARS_MAX = 200;
  * Writes down a payment that is expected. It gives no credit until it is confirmed.
  * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use).
  */
-export async function createTopUp(hot: Hot, topUp: NewTopUp): Promise<{ id: string; state: "pending" }> {
+export async function createTopUp(statements: Statements, topUp: NewTopUp): Promise<{ id: string; state: "pending" }> {
 	const { accountId, amountNanoUsd, method, reference } = topUp;
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN)
 		throw new Fault("invalid_request", "A top-up is at least USD 100.", { param: "usd" });
@@ -54,7 +54,7 @@ export async function createTopUp(hot: Hot, topUp: NewTopUp): Promise<{ id: stri
 	}
 	const id = newId("top");
 	try {
-		const [row] = await hot<{ id: string }>`
+		const [row] = await statements<{ id: string }>`
 			insert into top_up (id, account_id, amount_nano_usd, method, reference)
 			select ${id}::text, a.id, ${amountNanoUsd}::bigint, ${method}::text, ${reference}::text from account a where a.id = ${accountId}
 			returning id`;
@@ -72,12 +72,14 @@ export async function createTopUp(hot: Hot, topUp: NewTopUp): Promise<{ id: stri
  * Faults: not_found; conflict if it was rejected, refunded or disputed.
  */
 export async function confirmTopUp(
-	hot: Hot,
+	statements: Statements,
 	id: string,
 	actor: string,
 ): Promise<{ id: string; state: "confirmed"; seq: number | null }> {
 	try {
-		const [row] = await hot<{ seq: string | null }>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`;
+		const [row] = await statements<{
+			seq: string | null;
+		}>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`;
 		const seq = row?.seq ?? null;
 		return { id, state: "confirmed", seq: seq === null ? null : Number(seq) };
 	} catch (error) {
@@ -86,30 +88,34 @@ export async function confirmTopUp(
 }
 
 /** The payment did not come. Repeating it changes nothing. Faults: not_found; conflict unless pending or rejected. */
-export async function rejectTopUp(hot: Hot, id: string, actor: string): Promise<{ id: string; state: "rejected" }> {
-	await hot`
+export async function rejectTopUp(
+	statements: Statements,
+	id: string,
+	actor: string,
+): Promise<{ id: string; state: "rejected" }> {
+	await statements`
 		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
 		where id = ${id} and state = 'pending'`;
-	const { state } = await getTopUp(hot, id);
+	const { state } = await getTopUp(statements, id);
 	if (state !== "rejected") throw new Fault("conflict", `The top-up is ${state}: it cannot be rejected.`);
 	return { id, state };
 }
 
 /** Fault not_found. */
-export async function getTopUp(hot: Hot, id: string): Promise<TopUpRecord> {
-	const [row] = await hot<TopUpRow>`select * from top_up where id = ${id}`;
+export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
+	const [row] = await statements<TopUpRow>`select * from top_up where id = ${id}`;
 	if (row === undefined) throw new Fault("not_found", `There is no top-up ${id}.`);
 	return recordOf(row);
 }
 
 /** Newest first; of all accounts and in all states unless said otherwise. */
 export async function listTopUps(
-	hot: Hot,
+	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},
 	page: Page = {},
 ): Promise<Listed<TopUpRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await hot<TopUpRow>`
+	const rows = await statements<TopUpRow>`
 		select * from top_up
 		where (${filter.state ?? null}::text is null or state = ${filter.state ?? null}::text)
 			and (${filter.accountId ?? null}::text is null or account_id = ${filter.accountId ?? null}::text)

@@ -20,7 +20,7 @@ const create: Command = {
 	async run({ withDatabase }, input) {
 		const name = input.option("name");
 		const account = { email: input.required("email"), ...(name === undefined ? {} : { name }), vouched: true };
-		const { id } = await withDatabase(({ hot }) => createAccount(hot, account));
+		const { id } = await withDatabase(({ statements }) => createAccount(statements, account));
 		return { json: { id }, text: `made account ${id}` };
 	},
 };
@@ -33,10 +33,10 @@ const show: Command = {
 	details:
 		"ID may be the e-mail address. Held is what running requests have reserved, and what instances that are not live hold until their journals are replayed.",
 	async run({ withDatabase }, input) {
-		const [account, balance] = await withDatabase(async ({ hot }) => {
-			const found = await findAccount(hot, input.argument(0));
+		const [account, balance] = await withDatabase(async ({ statements }) => {
+			const found = await findAccount(statements, input.argument(0));
 			if (found === null) throw new Fault("not_found", `There is no account ${input.argument(0)}.`);
-			return [found, await accountBalance(hot, found.id)] as const;
+			return [found, await accountBalance(statements, found.id)] as const;
 		});
 		const json = {
 			id: account.id,
@@ -63,7 +63,7 @@ const list: Command = {
 	arguments: [],
 	options: PAGE_OPTIONS,
 	async run({ withDatabase }, input) {
-		const page = await withDatabase(({ hot }) => listAccounts(hot, pageOf(input)));
+		const page = await withDatabase(({ statements }) => listAccounts(statements, pageOf(input)));
 		const head = ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"];
 		return listOutput(page, head, accountJson, (row) => [
 			row.id,
@@ -82,9 +82,9 @@ const suspend: Command = {
 	options: FENCE_OPTIONS,
 	details: "Returns when no instance admits its requests any more; running ones settle normally.",
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ hot }) => {
-			const { id, seq } = await suspendAccount(hot, input.argument(0));
-			return waitEverywhere({ hot }, { id, state: "suspended" }, seq, input);
+		withDatabase(async ({ statements }) => {
+			const { id, seq } = await suspendAccount(statements, input.argument(0));
+			return waitEverywhere({ statements }, { id, state: "suspended" }, seq, input);
 		}),
 };
 
@@ -94,9 +94,9 @@ const unsuspend: Command = {
 	arguments: ["ID"],
 	options: FENCE_OPTIONS,
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ hot }) => {
-			const { id, seq } = await unsuspendAccount(hot, input.argument(0));
-			return waitEverywhere({ hot }, { id, state: "active" }, seq, input);
+		withDatabase(async ({ statements }) => {
+			const { id, seq } = await unsuspendAccount(statements, input.argument(0));
+			return waitEverywhere({ statements }, { id, state: "active" }, seq, input);
 		}),
 };
 

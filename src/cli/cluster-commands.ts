@@ -1,5 +1,5 @@
-import type { Hot } from "../db/hot.ts";
 import { migrate } from "../db/migrate.ts";
+import type { Statements } from "../db/statements.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { recoverLost } from "../ledger/recovery.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
@@ -16,7 +16,7 @@ const reconcileCommand: Command = {
 	arguments: [],
 	options: {},
 	async run({ withDatabase }) {
-		const result = await withDatabase(({ hot }) => reconcile(hot));
+		const result = await withDatabase(({ statements }) => reconcile(statements));
 		const lines = result.checks.map(({ name, ok, detail }) => `${ok ? "ok    " : "BROKEN"}  ${name}: ${detail}`);
 		return { json: { ok: result.ok, checks: result.checks }, text: lines.join("\n"), exitCode: result.ok ? 0 : 1 };
 	},
@@ -28,7 +28,7 @@ const instanceList: Command = {
 	arguments: [],
 	options: { all: { type: "boolean", help: "also those that have left" } },
 	async run({ withDatabase }, input) {
-		const items = await withDatabase(({ hot }) => readInstances(hot, input.flag("all")));
+		const items = await withDatabase(({ statements }) => readInstances(statements, input.flag("all")));
 		const head = ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"];
 		const json = (row: InstanceRow) => ({
 			id: row.id,
@@ -64,7 +64,7 @@ const instanceRecover: Command = {
 		if (!input.flag("journal-lost"))
 			throw new UsageError("say --journal-lost to attest that no process of it runs and that its journal is gone");
 		const id = input.argument(0);
-		const { epochs, leases } = await withDatabase(({ hot }) => recoverLost(hot, id));
+		const { epochs, leases } = await withDatabase(({ statements }) => recoverLost(statements, id));
 		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs with ${leases} leases` };
 	},
 };
@@ -97,8 +97,8 @@ interface InstanceRow {
 	readonly leased: NanoUsd;
 }
 
-async function readInstances(hot: Hot, all: boolean): Promise<InstanceRow[]> {
-	const rows = await hot<{
+async function readInstances(statements: Statements, all: boolean): Promise<InstanceRow[]> {
+	const rows = await statements<{
 		id: string;
 		epoch: number;
 		state: string;

@@ -7,7 +7,7 @@ import { createDatabase } from "../db/database.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { isMigrated, migrate } from "../db/migrate.ts";
 
-export type DatabaseSession = Pick<Database, "hot" | "tx" | "url">;
+export type DatabaseSession = Pick<Database, "statements" | "tx" | "url">;
 
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
@@ -53,7 +53,7 @@ async function onDatabase<Result>(
 		{
 			url,
 			applicationName: "tollgate cli",
-			hotConnectionsMax: CONNECTIONS_MAX,
+			statementConnectionsMax: CONNECTIONS_MAX,
 			statementDeadlineMs: STATEMENT_DEADLINE_MS,
 		},
 	);

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
-import { DatabaseTimeout } from "../db/hot.ts";
+import { DatabaseTimeout } from "../db/statements.ts";
 import { UsageError } from "./command.ts";
 
 /** A failure as the terminal shows it. */

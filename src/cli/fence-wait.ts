@@ -1,6 +1,6 @@
 import { systemClock } from "../base/clock.ts";
 import { pendingInstances, waitApplied } from "../cluster/fence.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { CommandInput, OptionSpec, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
 
@@ -19,7 +19,7 @@ export const FENCE_OPTIONS = {
  * deadline is exit code 1; with `--no-wait` it is not an error.
  */
 export async function waitEverywhere(
-	deps: { hot: Hot },
+	deps: { statements: Statements },
 	subject: { readonly id: string; readonly state?: string },
 	seq: number,
 	input: CommandInput,
@@ -27,7 +27,7 @@ export async function waitEverywhere(
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
-	const pending = pendingInstances(deps.hot);
+	const pending = pendingInstances(deps.statements);
 	const result = await waitApplied({ pending, clock: systemClock }, seq, { deadlineMs, graceMs: GRACE_MS });
 	const elapsedMs = Math.round(result.elapsedMs * 10) / 10;
 	const base = { ...subject, effective: result.effective, elapsed_ms: elapsedMs };

@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
@@ -34,8 +34,8 @@ const create: Command = {
 		const settings = { ...settingsOf(input), name: input.required("name") };
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
 			throw new UsageError("--expires lies in the past");
-		const made = await context.withDatabase(({ hot }) =>
-			createKey(keyMaker(context, hot), input.required("account"), settings),
+		const made = await context.withDatabase(({ statements }) =>
+			createKey(keyMaker(context, statements), input.required("account"), settings),
 		);
 		return madeKey(made);
 	},
@@ -54,7 +54,7 @@ const list: Command = {
 	arguments: [],
 	options: { account: { type: "string", value: "ID", required: true, help: "whose" }, ...PAGE_OPTIONS },
 	async run({ withDatabase }, input) {
-		const page = await withDatabase(({ hot }) => listKeys(hot, input.required("account"), pageOf(input)));
+		const page = await withDatabase(({ statements }) => listKeys(statements, input.required("account"), pageOf(input)));
 		const head = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "MODELS", "EXPIRES"];
 		return listOutput(page, head, keyJson, (row) => [
 			row.id,
@@ -77,9 +77,9 @@ const revoke: Command = {
 	details:
 		"Returns when no instance admits a request by it any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ hot }) => {
-			const { id, seq } = await revokeKey(hot, { id: input.argument(0) });
-			return waitEverywhere({ hot }, { id }, seq, input);
+		withDatabase(async ({ statements }) => {
+			const { id, seq } = await revokeKey(statements, { id: input.argument(0) });
+			return waitEverywhere({ statements }, { id }, seq, input);
 		}),
 };
 
@@ -97,8 +97,8 @@ const rotate: Command = {
 	details: "The new key has the same settings and its whole cap.",
 	async run(context, input) {
 		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
-		const made = await context.withDatabase(({ hot }) =>
-			rotateKey(keyMaker(context, hot), { id: input.argument(0) }, graceMs),
+		const made = await context.withDatabase(({ statements }) =>
+			rotateKey(keyMaker(context, statements), { id: input.argument(0) }, graceMs),
 		);
 		return madeKey(made);
 	},
@@ -113,7 +113,7 @@ const update: Command = {
 		const name = input.option("name");
 		const changes = { ...settingsOf(input), ...(name === undefined ? {} : { name }) };
 		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
-		const { id } = await withDatabase(({ hot }) => updateKey(hot, { id: input.argument(0) }, changes));
+		const { id } = await withDatabase(({ statements }) => updateKey(statements, { id: input.argument(0) }, changes));
 		return { json: { id }, text: `changed key ${id}` };
 	},
 };
@@ -139,12 +139,12 @@ function settingsOf(input: CommandInput): KeySettings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as KeySettings;
 }
 
-function keyMaker(context: CommandContext, hot: Hot): KeyMakerDeps {
+function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const secrets = loadOrCreateSecrets(config);
 	if (secrets.made.includes("KEY_PEPPER"))
 		context.note(`KEY_PEPPER is not set: one was made and is kept in ${secrets.path}`);
-	return { hot, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
+	return { statements, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
 }
 
 function keyJson(key: KeyRecord): Record<string, unknown> {

@@ -10,7 +10,7 @@ const create: Command = {
 	details: "Prints a link, good for a day and for one use, at which the operator sets a password.",
 	async run({ withDatabase, config }, input) {
 		const email = input.required("email");
-		const { id, token } = await withDatabase(({ hot }) => createOperator(hot, email));
+		const { id, token } = await withDatabase(({ statements }) => createOperator(statements, email));
 		const { publicUrl, host, port } = config();
 		const origin = publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 		const link = token === null ? null : `${origin}/reset?token=${token}`;
@@ -25,7 +25,7 @@ const revoke: Command = {
 	arguments: [],
 	options: { email: { type: "string", value: "E", required: true, help: "the operator's e-mail address" } },
 	async run({ withDatabase }, input) {
-		const { id } = await withDatabase(({ hot }) => revokeOperator(hot, input.required("email")));
+		const { id } = await withDatabase(({ statements }) => revokeOperator(statements, input.required("email")));
 		return { json: { id }, text: `${input.required("email")} is no operator any more` };
 	},
 };
@@ -36,7 +36,7 @@ const list: Command = {
 	arguments: [],
 	options: {},
 	async run({ withDatabase }) {
-		const items = await withDatabase(({ hot }) => listOperators(hot));
+		const items = await withDatabase(({ statements }) => listOperators(statements));
 		return listOutput(
 			{ items, next: null },
 			["ID", "E-MAIL"],

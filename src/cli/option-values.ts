@@ -1,4 +1,4 @@
-import type { Page } from "../keys/page.ts";
+import type { Page } from "../db/page.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { parseUsd } from "../money/nano-usd.ts";
 import type { CommandInput, OptionSpec } from "./command.ts";

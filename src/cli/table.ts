@@ -1,4 +1,4 @@
-import type { Listed } from "../keys/page.ts";
+import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
 
 /** Rows of texts in aligned columns below a head. */

@@ -28,7 +28,7 @@ const create: Command = {
 			method: "transfer",
 			reference: input.required("reference"),
 		} as const;
-		const { id, state } = await withDatabase(({ hot }) => createTopUp(hot, topUp));
+		const { id, state } = await withDatabase(({ statements }) => createTopUp(statements, topUp));
 		return { json: { id, status: state }, text: `top-up ${id} is ${state}` };
 	},
 };
@@ -40,7 +40,9 @@ const confirm: Command = {
 	options: {},
 	details: "Confirming it again changes nothing.",
 	async run({ withDatabase }, input) {
-		const { id, state, seq } = await withDatabase(({ hot }) => confirmTopUp(hot, input.argument(0), ACTOR));
+		const { id, state, seq } = await withDatabase(({ statements }) =>
+			confirmTopUp(statements, input.argument(0), ACTOR),
+		);
 		return {
 			json: { status: state },
 			text: seq === null ? `top-up ${id} was confirmed before` : `top-up ${id} is confirmed`,
@@ -54,7 +56,7 @@ const reject: Command = {
 	arguments: ["ID"],
 	options: {},
 	async run({ withDatabase }, input) {
-		const { id, state } = await withDatabase(({ hot }) => rejectTopUp(hot, input.argument(0), ACTOR));
+		const { id, state } = await withDatabase(({ statements }) => rejectTopUp(statements, input.argument(0), ACTOR));
 		return { json: { status: state }, text: `top-up ${id} is rejected` };
 	},
 };
@@ -74,7 +76,7 @@ const list: Command = {
 		const state = STATES.find((one) => one === status);
 		if (status !== undefined && state === undefined) throw new UsageError(`--status takes one of ${STATES.join(", ")}`);
 		const filter = { ...(state === undefined ? {} : { state }), ...(accountId === undefined ? {} : { accountId }) };
-		const page = await withDatabase(({ hot }) => listTopUps(hot, filter, pageOf(input)));
+		const page = await withDatabase(({ statements }) => listTopUps(statements, filter, pageOf(input)));
 		const head = ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"];
 		return listOutput(page, head, topUpJson, (row) => [
 			row.id,

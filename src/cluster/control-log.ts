@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 
 export type ControlKind = "key" | "account" | "budget" | "recall" | "catalog";
 
@@ -19,20 +19,20 @@ const PAGE_ROWS = 1000;
 
 /** Appends an entry of its own, for changes that are no row of a table. Returns its sequence number. */
 export async function appendControl(
-	hot: Hot,
+	statements: Statements,
 	kind: ControlKind,
 	subject: string,
 	payload: Record<string, unknown>,
 ): Promise<number> {
-	const [row] = await hot<{
+	const [row] = await statements<{
 		seq: string;
 	}>`select control_append(${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as seq`;
 	return Number(row?.seq);
 }
 
 /** The entries after `seq` in order, at most PAGE_ROWS. */
-export async function readControlAfter(hot: Hot, seq: number): Promise<ControlEntry[]> {
-	const rows = await hot<{ seq: string; kind: ControlKind; subject: string; payload: Record<string, unknown> }>`
+export async function readControlAfter(statements: Statements, seq: number): Promise<ControlEntry[]> {
+	const rows = await statements<{ seq: string; kind: ControlKind; subject: string; payload: Record<string, unknown> }>`
 		select seq, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
 	return rows.map((row) => ({ ...row, seq: Number(row.seq) }));
 }

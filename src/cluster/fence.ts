@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 
 export interface PendingInstance {
 	readonly id: string;
@@ -62,9 +62,11 @@ export async function waitApplied(
 }
 
 /** Asks Postgres which live instances lag behind `seq`, fencing off those whose lease is over. */
-export function pendingInstances(hot: Hot): (seq: number, graceMs: number) => Promise<readonly PendingInstance[]> {
+export function pendingInstances(
+	statements: Statements,
+): (seq: number, graceMs: number) => Promise<readonly PendingInstance[]> {
 	return async (seq, graceMs) => {
-		const rows = await hot<{ id: string; epoch: number; lease_until: Date }>`
+		const rows = await statements<{ id: string; epoch: number; lease_until: Date }>`
 			select id, epoch, lease_until from instance_pending(${seq}, ${graceMs})`;
 		return rows.map((row) => ({ id: row.id, epoch: row.epoch, leaseUntilMs: new Date(row.lease_until).getTime() }));
 	};

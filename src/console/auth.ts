@@ -4,8 +4,8 @@ import { APIError, createAuthMiddleware } from "better-auth/api";
 import { twoFactor } from "better-auth/plugins";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import type { Hot } from "../db/hot.ts";
 import { isDatabaseAway } from "../db/outage.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
@@ -16,7 +16,7 @@ export type Auth = ReturnType<typeof createAuth>;
 
 export interface AuthDeps {
 	readonly tx: Transactional;
-	readonly hot: Hot;
+	readonly statements: Statements;
 	readonly log: Log;
 	readonly mailer: Mailer;
 }
@@ -130,7 +130,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			before: createAuthMiddleware(async (context) => {
 				if (context.path !== "/sign-in/email") return;
 				const email = (context.body as { email?: unknown } | undefined)?.email;
-				if (typeof email !== "string" || (await mayAttempt(deps.hot, email))) return;
+				if (typeof email !== "string" || (await mayAttempt(deps.statements, email))) return;
 				throw new APIError("TOO_MANY_REQUESTS", { message: "Too many attempts. Please try again later." });
 			}),
 		},
@@ -171,8 +171,8 @@ function socialProviders(config: Config) {
 }
 
 /** Counts attempts by account, beside the library's count by address: guesses may come from many addresses. */
-async function mayAttempt(hot: Hot, email: string): Promise<boolean> {
-	const { count } = await countWithin(hot, "account", email.trim().toLowerCase(), ATTEMPT_WINDOW_MS);
+async function mayAttempt(statements: Statements, email: string): Promise<boolean> {
+	const { count } = await countWithin(statements, "account", email.trim().toLowerCase(), ATTEMPT_WINDOW_MS);
 	return count <= ATTEMPTS_MAX;
 }
 

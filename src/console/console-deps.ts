@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
@@ -20,7 +20,7 @@ export type ChatAs = (keyDigest: string, connection: Connection) => Promise<Resp
 /** What every part of the console works with. */
 export interface ConsoleParts {
 	/** A client of the console's own: a slow page does not stand in the way of settlements. */
-	readonly hot: Hot;
+	readonly statements: Statements;
 	readonly tx: Transactional;
 	/** Checks the books, for all that want to know: readiness, metrics and the history. */
 	readonly books: Pick<Reconciler, "run">;

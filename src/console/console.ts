@@ -6,7 +6,7 @@ import { createCardPayments } from "../billing/card-payments.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
-import { createHot } from "../db/hot.ts";
+import { createStatements } from "../db/statements.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
@@ -56,13 +56,13 @@ const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
 export function createConsole(deps: ConsoleDeps): Console {
 	const { config, db, clock, log } = deps;
-	const hot = createHot(deps, {
+	const statements = createStatements(deps, {
 		url: db.url,
 		applicationName: "tollgate console",
 		connectionsMax: CONNECTIONS_MAX,
 		statementDeadlineMs: STATEMENT_DEADLINE_MS,
 	});
-	const sums = createHot(deps, {
+	const sums = createStatements(deps, {
 		url: db.url,
 		applicationName: "tollgate sums",
 		connectionsMax: 1,
@@ -74,7 +74,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		config.stripeSecretKey === null
 			? undefined
 			: createCardPayments(
-					{ hot, tx: db.tx, log },
+					{ statements, tx: db.tx, log },
 					{
 						secretKey: config.stripeSecretKey,
 						webhookSecrets: config.stripeWebhookSecrets,
@@ -85,13 +85,13 @@ export function createConsole(deps: ConsoleDeps): Console {
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
-			{ tx: db.tx, hot, log, mailer },
+			{ tx: db.tx, statements, log, mailer },
 			{ config, secret: deps.consoleSecret, origin: origin(), origins: originsOf(config, origin()) },
 		);
 		return madeAuth;
 	};
 	const parts: ConsoleParts = {
-		hot,
+		statements,
 		tx: db.tx,
 		books: deps.books,
 		clock,
@@ -99,7 +99,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		config,
 		catalog: deps.catalog,
 		upstreams: deps.upstreams,
-		keyMaker: { hot, digest: deps.digest, serviceName: config.serviceName },
+		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
 		chatAs: deps.chatAs,
 		cards,
 		mailer,
@@ -127,7 +127,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 			// Sums that are being made for the first time would keep the others waiting.
 			await Promise.all([jobs.stop(), sums.end()]);
 			mailer.stop();
-			await hot.end();
+			await statements.end();
 		},
 	};
 }
@@ -190,7 +190,7 @@ async function viewerOf(
 			emailVerified: user.emailVerified,
 			twoFactorEnabled: user.twoFactorEnabled ?? false,
 			operator: user.operator === true,
-			memberships: await membershipsOf(parts.hot, user),
+			memberships: await membershipsOf(parts.statements, user),
 		},
 		cookies: found.headers?.getSetCookie() ?? [],
 	};

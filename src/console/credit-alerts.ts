@@ -14,9 +14,9 @@ interface Row {
  * that finds it, so that of all instances one sends the mail; it is armed again once the credit is above the threshold.
  */
 export async function sendCreditAlerts(
-	deps: Pick<JobDeps, "hot" | "mailer" | "origin" | "serviceName">,
+	deps: Pick<JobDeps, "statements" | "mailer" | "origin" | "serviceName">,
 ): Promise<void> {
-	const rows = await deps.hot<Row>`
+	const rows = await deps.statements<Row>`
 		with seen as (
 			select c.account_id, c.threshold_nano_usd as threshold, c.armed,
 				b.limit_nano_usd - coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = b.id), 0) as balance

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 
@@ -34,13 +34,13 @@ interface Row {
  * stands after that day's other movements.
  */
 export async function ledgerPage(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	page: { asked: number; after: string | null },
 ): Promise<LedgerRow[]> {
 	const [, place = null, id = null] = page.after === null ? [] : (/^(\d{1,17})\.(.{1,100})$/.exec(page.after) ?? []);
 	if (page.after !== null && place === null) throw new Fault("invalid_request", "That is no page.", { param: "after" });
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		with days as (
 			select date_trunc('day', hour, 'UTC') as day, sum(charged_nano_usd) as charged, sum(requests) as requests
 			from usage_hour where account_id = ${accountId} group by 1

@@ -19,12 +19,12 @@ const amount = t.Object({ usd: USD });
 
 /** The visited account's credit and what moves it. */
 export function creditRoutes(parts: ConsoleParts) {
-	const { hot, visits } = parts;
+	const { statements, visits } = parts;
 	const act = (request: Request, action: string, topUp: TopUpRecord) => {
 		const { viewer, accountId } = visits.account(request);
 		const { address } = visits.of(request).connection;
 		const detail = { amountNanoUsd: topUp.amountNanoUsd, reference: topUp.reference };
-		return audit(hot, { actor: viewer.userId, action, subject: topUp.id, accountId, ip: address, detail });
+		return audit(statements, { actor: viewer.userId, action, subject: topUp.id, accountId, ip: address, detail });
 	};
 
 	return new Elysia({ name: "console-credit", prefix: "/credit" })
@@ -32,7 +32,7 @@ export function creditRoutes(parts: ConsoleParts) {
 		.get(
 			"/running",
 			async ({ request }): Promise<{ items: RunningRequest[] }> => ({
-				items: await runningRequests(hot, visits.account(request).accountId),
+				items: await runningRequests(statements, visits.account(request).accountId),
 			}),
 			{ query },
 		)
@@ -41,8 +41,8 @@ export function creditRoutes(parts: ConsoleParts) {
 			async ({ request, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {
 				const { accountId } = visits.account(request);
 				const { shown, after } = pageOf(query);
-				const page = await listTopUps(hot, { accountId }, { limit: shown, after });
-				return { items: await ownTopUpViews(hot, page.items), next: page.next };
+				const page = await listTopUps(statements, { accountId }, { limit: shown, after });
+				return { items: await ownTopUpViews(statements, page.items), next: page.next };
 			},
 			{ query: pageQuery },
 		)
@@ -50,7 +50,7 @@ export function creditRoutes(parts: ConsoleParts) {
 			"/top-ups/transfer",
 			async ({ request, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
 				const { accountId } = visits.account(request);
-				const topUp = await expectTopUp(hot, accountId, amountOf(body.usd, "usd"), "transfer");
+				const topUp = await expectTopUp(statements, accountId, amountOf(body.usd, "usd"), "transfer");
 				await act(request, "topup.create", topUp);
 				return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
 			},
@@ -62,7 +62,7 @@ export function creditRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = visits.account(request);
 				if (!parts.cards) throw new Fault("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 				const amountNanoUsd = parts.cards.wholeCents(amountOf(body.usd, "usd"));
-				const topUp = await expectTopUp(hot, accountId, amountNanoUsd, "card");
+				const topUp = await expectTopUp(statements, accountId, amountNanoUsd, "card");
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
 				const url = await parts.cards.checkout(topUp, { email: viewer.email, back });
 				await act(request, "topup.create", topUp);
@@ -74,14 +74,14 @@ export function creditRoutes(parts: ConsoleParts) {
 			"/top-ups/:id/cancel",
 			async ({ request, params }): Promise<{ topUp: TopUpView }> => {
 				const { accountId, viewer } = visits.account(request);
-				const topUp = await topUpOfAccount(hot, accountId, params.id);
+				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				if (topUp.state !== "pending")
 					throw new Fault("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
-				await rejectTopUp(hot, topUp.id, viewer.userId);
+				await rejectTopUp(statements, topUp.id, viewer.userId);
 				await act(request, "topup.cancel", topUp);
-				return { topUp: topUpView(await topUpOfAccount(hot, accountId, params.id)) };
+				return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
 			},
 			{ query, body: EMPTY_BODY },
 		)
@@ -90,7 +90,7 @@ export function creditRoutes(parts: ConsoleParts) {
 			async ({ request, query }) => {
 				const { accountId } = visits.account(request);
 				const { shown, asked, after } = pageOf(query);
-				const rows = await ledgerPage(hot, accountId, { asked, after });
+				const rows = await ledgerPage(statements, accountId, { asked, after });
 				return pageOfRows(rows, shown, (row) => row.cursor);
 			},
 			{ query: pageQuery },
@@ -99,8 +99,8 @@ export function creditRoutes(parts: ConsoleParts) {
 			"/receipts/:id",
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
-				const topUp = await topUpOfAccount(hot, accountId, params.id);
-				const account = await findAccount(hot, accountId);
+				const topUp = await topUpOfAccount(statements, accountId, params.id);
+				const account = await findAccount(statements, accountId);
 				if (account === null) throw new Fault("not_found", "There is no such account.");
 				return receiptPage(topUp, account, parts.config.serviceName);
 			},
@@ -109,10 +109,10 @@ export function creditRoutes(parts: ConsoleParts) {
 }
 
 async function creditOf(parts: ConsoleParts, accountId: string) {
-	const { hot } = parts;
+	const { statements } = parts;
 	const [balance, [row], alert] = await Promise.all([
-		balanceOf(hot, accountId),
-		hot<{ held: string }>`
+		balanceOf(statements, accountId),
+		statements<{ held: string }>`
 			select coalesce(sum(r.reserved_nano_usd), 0) as held
 			from reservation r join instance i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { rejectionReasons } from "../billing/top-up-checks.ts";
 import { createTopUp, getTopUp, type TopUpRecord } from "../billing/top-ups.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Balance } from "../ledger/balance.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
@@ -33,8 +33,8 @@ const RUNNING_SHOWN_MAX = 200;
 const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
-export async function balanceOf(hot: Hot, accountId: string): Promise<BalanceView> {
-	return balanceView(await accountBalance(hot, accountId));
+export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
+	return balanceView(await accountBalance(statements, accountId));
 }
 
 export function balanceView({ balance, held, available, spent }: Balance): BalanceView {
@@ -51,10 +51,10 @@ export interface OwnTopUpView extends TopUpView {
 	readonly whyRejected: string | null;
 }
 
-export async function ownTopUpViews(hot: Hot, topUps: readonly TopUpRecord[]): Promise<OwnTopUpView[]> {
+export async function ownTopUpViews(statements: Statements, topUps: readonly TopUpRecord[]): Promise<OwnTopUpView[]> {
 	const rejected = topUps.filter(({ state }) => state === "rejected");
 	const reasons = await rejectionReasons(
-		hot,
+		statements,
 		rejected.map(({ id }) => id),
 	);
 	return topUps.map((topUp) => ({
@@ -68,30 +68,37 @@ function unpaidText({ decidedBy }: TopUpRecord): string {
 }
 
 /** As `getTopUp`, for one account's own. Fault not_found. */
-export async function topUpOfAccount(hot: Hot, accountId: string, id: string): Promise<TopUpRecord> {
-	const topUp = await getTopUp(hot, id);
+export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
+	const topUp = await getTopUp(statements, id);
 	if (topUp.accountId !== accountId) throw new Fault("not_found", `There is no top-up ${id}.`);
 	return topUp;
 }
 
 /** Writes down a payment that is expected, with a reference of ours. Faults: invalid_request, conflict. */
 export async function expectTopUp(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	amountNanoUsd: NanoUsd,
 	method: "transfer" | "card",
 ): Promise<TopUpRecord> {
-	const [row] = await hot<{ count: string }>`
+	const [row] = await statements<{ count: string }>`
 		select count(*) as count from top_up where account_id = ${accountId} and state = 'pending'`;
 	if (Number(row?.count) >= PENDING_MAX)
 		throw new Fault("conflict", `${PENDING_MAX} top-ups are pending already. Cancel those that you will not pay.`);
-	const { id } = await createTopUp(hot, { accountId, amountNanoUsd, method, reference: newReference() });
-	return getTopUp(hot, id);
+	const { id } = await createTopUp(statements, { accountId, amountNanoUsd, method, reference: newReference() });
+	return getTopUp(statements, id);
 }
 
 /** What is held: the requests that outlived a flush and still run. */
-export async function runningRequests(hot: Hot, accountId: string): Promise<RunningRequest[]> {
-	const rows = await hot<{ id: string; key_id: string; name: string; model: string; reserved: string; at: Date }>`
+export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
+	const rows = await statements<{
+		id: string;
+		key_id: string;
+		name: string;
+		model: string;
+		reserved: string;
+		at: Date;
+	}>`
 		select r.request_id::text as id, r.key_id, k.name, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at
 		from reservation r join api_key k on k.id = r.key_id
 		where r.account_id = ${accountId} order by r.admitted_at limit ${RUNNING_SHOWN_MAX}`;

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { pendingInstances, waitApplied } from "../cluster/fence.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
 
@@ -22,13 +22,13 @@ const SILENCE_S = 60;
 
 /** Waits until every live instance acts by control entry `seq`, or its lease is over. */
 export async function waitEverywhere(
-	deps: { hot: Hot; clock: Clock },
+	deps: { statements: Statements; clock: Clock },
 	connection: Connection,
 	seq: number,
 ): Promise<Fence> {
 	connection.setIdleTimeout(SILENCE_S);
 	try {
-		const pending = pendingInstances(deps.hot);
+		const pending = pendingInstances(deps.statements);
 		const result = await waitApplied({ pending, clock: deps.clock }, seq, {
 			deadlineMs: DEADLINE_MS,
 			graceMs: GRACE_MS,

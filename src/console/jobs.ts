@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
@@ -14,9 +14,9 @@ export interface Jobs {
 }
 
 export interface JobDeps {
-	readonly hot: Hot;
+	readonly statements: Statements;
 	/** A client with time: sums are made of many rows at first. */
-	readonly sums: Hot;
+	readonly sums: Statements;
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly mailer: Mailer;
@@ -53,9 +53,9 @@ export function startJobs(deps: JobDeps): Jobs {
 	}
 
 	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
-	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.hot));
+	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
-	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.hot));
+	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
 	if (cards !== undefined) every(COLLECT_MS, "refunds", () => cards.collect());
 
 	return {

@@ -34,10 +34,10 @@ interface SettingsBody {
 
 /** Keys of the visited account: made, listed, changed, rotated and revoked by any of its members. */
 export function keyRoutes(parts: ConsoleParts) {
-	const { hot, visits, clock, keyMaker } = parts;
+	const { statements, visits, clock, keyMaker } = parts;
 
 	async function view(accountId: string, id: string): Promise<KeyView> {
-		const [key, held] = await Promise.all([getKey(hot, { id, accountId }), heldByKey(hot, accountId)]);
+		const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldByKey(statements, accountId)]);
 		return keyView(key, held.get(id), clock.wallMs());
 	}
 
@@ -45,7 +45,7 @@ export function keyRoutes(parts: ConsoleParts) {
 	function act(request: Request, action: string, subject: string, detail: Record<string, unknown>) {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
-		return audit(hot, { actor: viewer.userId, action, subject, accountId, ip, detail });
+		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
 	}
 
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
@@ -55,8 +55,8 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { shown, after } = pageOf(query);
 				const [page, held] = await Promise.all([
-					listKeys(hot, accountId, { limit: shown, after }),
-					heldByKey(hot, accountId),
+					listKeys(statements, accountId, { limit: shown, after }),
+					heldByKey(statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
 				return { items: page.items.map((key) => keyView(key, held.get(key.id), nowMs)), next: page.next };
@@ -79,7 +79,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id",
 			async ({ request, params, body }) => {
 				const { accountId } = visits.account(request);
-				const { seq } = await updateKey(hot, { id: params.id, accountId }, settingsOf(body));
+				const { seq } = await updateKey(statements, { id: params.id, accountId }, settingsOf(body));
 				await act(request, "key.update", params.id, { ...body });
 				const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
 				return { key: await view(accountId, params.id), fence };
@@ -101,10 +101,10 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/revoke",
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
-				const { seq } = await revokeKey(hot, { id: params.id, accountId });
+				const { seq } = await revokeKey(statements, { id: params.id, accountId });
 				const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
 				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
-				const held = await heldByKey(hot, accountId);
+				const held = await heldByKey(statements, accountId);
 				const runningRequests = held.get(params.id)?.requests ?? 0;
 				return { key: await view(accountId, params.id), fence, runningRequests };
 			},
@@ -119,8 +119,8 @@ function settingsOf(body: SettingsBody): KeySettings {
 	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
 }
 
-async function checkCount({ hot }: ConsoleParts, accountId: string): Promise<void> {
-	const [row] = await hot<{ count: string }>`
+async function checkCount({ statements }: ConsoleParts, accountId: string): Promise<void> {
+	const [row] = await statements<{ count: string }>`
 		select count(*) as count from api_key where account_id = ${accountId} and state = 'active'`;
 	if (Number(row?.count) >= ACTIVE_KEYS_MAX)
 		throw new Fault("conflict", `An account has at most ${ACTIVE_KEYS_MAX} keys in use. Revoke some first.`);

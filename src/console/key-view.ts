@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { KeyRecord } from "../keys/key-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
@@ -17,8 +17,8 @@ export interface Held {
 }
 
 /** What running requests hold, by key. */
-export async function heldByKey(hot: Hot, accountId: string): Promise<ReadonlyMap<string, Held>> {
-	const rows = await hot<{ key_id: string; requests: string; held: string }>`
+export async function heldByKey(statements: Statements, accountId: string): Promise<ReadonlyMap<string, Held>> {
+	const rows = await statements<{ key_id: string; requests: string; held: string }>`
 		select key_id, count(*) as requests, sum(reserved_nano_usd) as held from reservation
 		where account_id = ${accountId} group by 1`;
 	return new Map(

@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { csvResponse } from "./csv.ts";
 import type { LogFilter, LogRow } from "./log-page.ts";
@@ -14,13 +14,13 @@ const HEAD =
 	);
 
 /** The log as a file, newest first, made while it is read. */
-export function logCsv(hot: Hot, accountId: string, filter: LogFilter): Response {
+export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Response {
 	let after: string | null = null;
 	let left = ROWS_MAX;
 	let ended = false;
 	return csvResponse("requests.csv", HEAD, async () => {
 		if (ended) return undefined;
-		const rows = await logPage(hot, accountId, filter, { asked: Math.min(PAGE_ROWS, left), after });
+		const rows = await logPage(statements, accountId, filter, { asked: Math.min(PAGE_ROWS, left), after });
 		left -= rows.length;
 		after = rows.at(-1)?.cursor ?? null;
 		ended = rows.length < PAGE_ROWS || left <= 0;

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { LogPlace } from "./log-place.ts";
 import { comparePlaces, placeText, readPlace } from "./log-place.ts";
 import type { RefusedDetail, RefusedRow } from "./refused-log.ts";
@@ -24,15 +24,15 @@ export interface LogFilter extends Omit<RequestFilter, "status"> {
  * a whole page by its own index, so that neither has to be read past for the other.
  */
 export async function logPage(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	{ status, ...filter }: LogFilter,
 	page: { asked: number; after: string | null },
 ): Promise<{ row: LogRow; cursor: string }[]> {
 	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
 	const [settled, refused] = await Promise.all([
-		status === "refused" ? [] : requestPage(hot, accountId, { ...filter, status }, part),
-		status === null || status === "refused" ? refusedPage(hot, accountId, filter, part) : [],
+		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
+		status === null || status === "refused" ? refusedPage(statements, accountId, filter, part) : [],
 	]);
 	return [...settled, ...refused]
 		.sort((a: { place: LogPlace }, b: { place: LogPlace }) => comparePlaces(a.place, b.place))
@@ -41,10 +41,14 @@ export async function logPage(
 }
 
 /** By `req_…`, the id of the answer, or a bare UUID; only the account's own. Fault not_found. */
-export async function logDetail(hot: Hot, accountId: string, id: string): Promise<RequestDetail | RefusedDetail> {
-	const settled = await findRequest(hot, accountId, id);
-	if (settled !== undefined) return requestDetail(hot, settled);
-	const refused = await findRefused(hot, accountId, id);
+export async function logDetail(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<RequestDetail | RefusedDetail> {
+	const settled = await findRequest(statements, accountId, id);
+	if (settled !== undefined) return requestDetail(statements, settled);
+	const refused = await findRefused(statements, accountId, id);
 	if (refused !== undefined) return refused;
 	throw new Fault("not_found", "There is no such request, or it is still running.");
 }

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { countWithin } from "./rate-counter.ts";
 
 export type Role = "owner" | "member";
@@ -27,8 +27,8 @@ const MAILS_TO_ADDRESS_MAX = 5;
 const MAILS_OF_ACCOUNT_MAX = 50;
 const DAY_MS = 24 * 3600_000;
 
-export async function listMembers(hot: Hot, accountId: string): Promise<MemberView[]> {
-	const rows = await hot<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
+export async function listMembers(statements: Statements, accountId: string): Promise<MemberView[]> {
+	const rows = await statements<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
 		select u.id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
 		where m.account_id = ${accountId} order by m.joined_at, u.id limit 500`;
 	return rows.map(({ id, name, email, role, joined_at }) => ({
@@ -40,8 +40,8 @@ export async function listMembers(hot: Hot, accountId: string): Promise<MemberVi
 	}));
 }
 
-export async function listInvitations(hot: Hot, accountId: string): Promise<InvitationView[]> {
-	const rows = await hot<{ id: string; email: string; role: Role; expires_at: Date }>`
+export async function listInvitations(statements: Statements, accountId: string): Promise<InvitationView[]> {
+	const rows = await statements<{ id: string; email: string; role: Role; expires_at: Date }>`
 		select id, email, role, expires_at from invitation
 		where account_id = ${accountId} and expires_at > clock_timestamp() order by id desc limit ${INVITATIONS_MAX}`;
 	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
@@ -52,18 +52,18 @@ export async function listInvitations(hot: Hot, accountId: string): Promise<Invi
  * rate_limit_exceeded, since each is a mail to somebody who did not ask for it.
  */
 export async function invite(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
 ): Promise<{ id: string; token: string; email: string }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!/^[^\s@]+@[^\s@]+$/.test(email))
 		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
-	await countMail(hot, accountId, email);
+	await countMail(statements, accountId, email);
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 	const id = newId("inv");
-	await hot`delete from invitation where expires_at < clock_timestamp()`;
-	const [row] = await hot<{ id: string }>`
+	await statements`delete from invitation where expires_at < clock_timestamp()`;
+	const [row] = await statements<{ id: string }>`
 		insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
 		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
 			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
@@ -79,13 +79,13 @@ export async function invite(
 }
 
 /** The account first: one that has used up its own does not use up what others may send to the address. */
-async function countMail(hot: Hot, accountId: string, email: string): Promise<void> {
+async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
 	const refuse = (message: string, endsInMs: number) =>
 		new Fault("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
-	const ofAccount = await countWithin(hot, "invitations of", accountId, DAY_MS);
+	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
 		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
-	const toAddress = await countWithin(hot, "invitations to", email, DAY_MS);
+	const toAddress = await countWithin(statements, "invitations to", email, DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
 		throw refuse(
 			"This address was sent as many invitations as it can get in a day. Try again tomorrow.",
@@ -94,18 +94,18 @@ async function countMail(hot: Hot, accountId: string, email: string): Promise<vo
 }
 
 /** Fault not_found. */
-export async function withdrawInvitation(hot: Hot, accountId: string, id: string): Promise<void> {
-	const rows = await hot`delete from invitation where id = ${id} and account_id = ${accountId} returning id`;
+export async function withdrawInvitation(statements: Statements, accountId: string, id: string): Promise<void> {
+	const rows = await statements`delete from invitation where id = ${id} and account_id = ${accountId} returning id`;
 	if (rows.length === 0) throw new Fault("not_found", "There is no such invitation.");
 }
 
 /** One statement: a token is used once, by the person whose verified address it was sent to. Fault not_found. */
 export async function acceptInvitation(
-	hot: Hot,
+	statements: Statements,
 	token: string,
 	user: { userId: string; email: string },
 ): Promise<string> {
-	const [row] = await hot<{ account_id: string }>`
+	const [row] = await statements<{ account_id: string }>`
 		with i as (
 			delete from invitation where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
 			returning account_id, role
@@ -119,9 +119,9 @@ export async function acceptInvitation(
 }
 
 /** Faults: not_found; conflict for the last owner. */
-export async function removeMember(hot: Hot, accountId: string, userId: string): Promise<void> {
+export async function removeMember(statements: Statements, accountId: string, userId: string): Promise<void> {
 	// Owners are locked first, so that two of them cannot remove each other at the same time.
-	const [row] = await hot<{ found: boolean; removed: boolean }>`
+	const [row] = await statements<{ found: boolean; removed: boolean }>`
 		with owners as materialized (
 			select user_id from member where account_id = ${accountId} and role = 'owner' order by user_id for update
 		), gone as (

@@ -1,10 +1,10 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { listTopUps } from "../billing/top-ups.ts";
-import type { Hot } from "../db/hot.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
 import { findAccount } from "../keys/account-admin.ts";
 import { listKeys } from "../keys/key-admin.ts";
-import { faultOfSql } from "../keys/sql-fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { balanceOf, topUpView } from "./credit.ts";
@@ -40,12 +40,12 @@ interface Row {
 
 /** Newest first. `q`: part of an address or a name, or an id of an account, key, top-up or of nothing. */
 export async function searchAccounts(
-	hot: Hot,
+	statements: Statements,
 	q: string | null,
 	page: { asked: number; after: string | null },
 ): Promise<AccountRow[]> {
 	const pattern = q === null || q === "" ? null : `%${q.replace(/[\\%_]/g, "\\$&")}%`;
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		select a.*, b.limit_nano_usd as paid,
 			coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = a.id), 0) as spent
 		from account a join budget b on b.id = a.id
@@ -70,16 +70,16 @@ export async function searchAccounts(
 }
 
 /** Fault not_found. */
-export async function accountDetail(hot: Hot, id: string, nowMs: number) {
-	const account = await findAccount(hot, id);
+export async function accountDetail(statements: Statements, id: string, nowMs: number) {
+	const account = await findAccount(statements, id);
 	if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
 	const [balance, keys, held, topUps, members, entries] = await Promise.all([
-		balanceOf(hot, account.id),
-		listKeys(hot, account.id, { limit: DETAIL_ROWS }),
-		heldByKey(hot, account.id),
-		listTopUps(hot, { accountId: account.id }, { limit: DETAIL_ROWS }),
-		listMembers(hot, account.id),
-		ledgerPage(hot, account.id, { asked: DETAIL_ROWS, after: null }),
+		balanceOf(statements, account.id),
+		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
+		heldByKey(statements, account.id),
+		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
+		listMembers(statements, account.id),
+		ledgerPage(statements, account.id, { asked: DETAIL_ROWS, after: null }),
 	]);
 	return {
 		account,
@@ -93,13 +93,13 @@ export async function accountDetail(hot: Hot, id: string, nowMs: number) {
 
 /** Moves an account's credit by hand, once for each `idempotencyKey`. Faults: not_found; conflict if it is not covered. */
 export async function adjustCredit(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	adjustment: { amount: NanoUsd; reason: string; idempotencyKey: string; operatorId: string },
 ): Promise<void> {
 	const { amount, reason, idempotencyKey, operatorId } = adjustment;
 	try {
-		await hot`
+		await statements`
 			select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amount}::bigint, ${`adjust:${idempotencyKey}`}, ${operatorId}, ${reason}, false)`;
 	} catch (error) {
 		throw faultOfSql(error);

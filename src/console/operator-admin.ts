@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { audit } from "../ops/audit.ts";
 
 export interface OperatorRecord {
@@ -17,11 +17,14 @@ const OPERATORS_SHOWN_MAX = 1_000;
  * Makes a person an operator, with a verified address: whoever may run this vouches for it. `token`: sets the password
  * once, at `/reset`; null for who can sign in already. Fault invalid_request.
  */
-export async function createOperator(hot: Hot, address: string): Promise<{ id: string; token: string | null }> {
+export async function createOperator(
+	statements: Statements,
+	address: string,
+): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
 	if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 320)
 		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
-	const [user] = await hot<{ id: string; ready: boolean }>`
+	const [user] = await statements<{ id: string; ready: boolean }>`
 		with u as (
 			insert into console_user (id, name, email, email_verified, operator)
 			values (${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email}, true, true)
@@ -29,7 +32,7 @@ export async function createOperator(hot: Hot, address: string): Promise<{ id: s
 		)
 		select u.id, u.email_verified and exists (select 1 from auth_account a where a.user_id = u.id) as ready from u`;
 	if (user === undefined) throw new Error("an upsert returns its row");
-	await audit(hot, {
+	await audit(statements, {
 		actor: "cli",
 		action: "operator.create",
 		subject: user.id,
@@ -39,32 +42,32 @@ export async function createOperator(hot: Hot, address: string): Promise<{ id: s
 	});
 	if (user.ready) return { id: user.id, token: null };
 	// An address that was never confirmed may have been signed up by somebody else: that password and its sessions go.
-	await hot`delete from auth_account where user_id = ${user.id}`;
-	await hot`delete from session where user_id = ${user.id}`;
-	await hot`update console_user set email_verified = true where id = ${user.id}`;
-	return { id: user.id, token: await passwordToken(hot, user.id) };
+	await statements`delete from auth_account where user_id = ${user.id}`;
+	await statements`delete from session where user_id = ${user.id}`;
+	await statements`update console_user set email_verified = true where id = ${user.id}`;
+	return { id: user.id, token: await passwordToken(statements, user.id) };
 }
 
 /** Fault not_found. */
-export async function revokeOperator(hot: Hot, address: string): Promise<{ id: string }> {
-	const [user] = await hot<{ id: string }>`
+export async function revokeOperator(statements: Statements, address: string): Promise<{ id: string }> {
+	const [user] = await statements<{ id: string }>`
 		update console_user set operator = false where email = ${address.trim().toLowerCase()} and operator returning id`;
 	if (user === undefined) throw new Fault("not_found", `There is no operator ${address}.`);
-	await hot`delete from session where user_id = ${user.id}`;
-	await audit(hot, { actor: "cli", action: "operator.revoke", subject: user.id, accountId: null, ip: null });
+	await statements`delete from session where user_id = ${user.id}`;
+	await audit(statements, { actor: "cli", action: "operator.revoke", subject: user.id, accountId: null, ip: null });
 	return user;
 }
 
-export async function listOperators(hot: Hot): Promise<OperatorRecord[]> {
-	const rows = await hot<{ id: string; email: string; created_at: Date }>`
+export async function listOperators(statements: Statements): Promise<OperatorRecord[]> {
+	const rows = await statements<{ id: string; email: string; created_at: Date }>`
 		select id, email, created_at from console_user where operator order by email limit ${OPERATORS_SHOWN_MAX}`;
 	return rows.map(({ id, email, created_at }) => ({ id, email, createdAtMs: created_at.getTime() }));
 }
 
 /** A row as the sign-in library makes it for somebody who forgot the password. */
-async function passwordToken(hot: Hot, userId: string): Promise<string> {
+async function passwordToken(statements: Statements, userId: string): Promise<string> {
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
-	await hot`
+	await statements`
 		insert into verification (id, identifier, value, expires_at)
 		values (${newId("ver")}, ${`reset-password:${token}`}, ${userId}, clock_timestamp() + make_interval(hours => ${TOKEN_HOURS}::integer))`;
 	return token;

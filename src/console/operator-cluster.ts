@@ -1,7 +1,7 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { ReplicaView } from "../upstream/replica.ts";
+import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 
 export interface DeploymentView {
@@ -57,8 +57,8 @@ interface Row {
 }
 
 /** Those that matter first: dead ones that hold credit, live ones, then the past. */
-export async function listInstances(hot: Hot): Promise<InstanceView[]> {
-	const rows = await hot<Row>`
+export async function listInstances(statements: Statements): Promise<InstanceView[]> {
+	const rows = await statements<Row>`
 		select i.*, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
 		from instance i
 			left join (

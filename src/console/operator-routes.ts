@@ -37,7 +37,7 @@ export function operatorRoutes(parts: ConsoleParts) {
 		.use(serviceRoutes(parts));
 }
 
-function actOf({ hot, visits }: ConsoleParts) {
+function actOf({ statements, visits }: ConsoleParts) {
 	return (
 		request: Request,
 		action: string,
@@ -47,12 +47,12 @@ function actOf({ hot, visits }: ConsoleParts) {
 	) => {
 		const { userId } = visits.operator(request);
 		const ip = visits.of(request).connection.address;
-		return audit(hot, { actor: userId, action, subject, accountId, ip, detail });
+		return audit(statements, { actor: userId, action, subject, accountId, ip, detail });
 	};
 }
 
 function accountRoutes(parts: ConsoleParts) {
-	const { hot, visits, clock } = parts;
+	const { statements, visits, clock } = parts;
 	const act = actOf(parts);
 
 	function changeState(state: "suspended" | "active") {
@@ -67,7 +67,7 @@ function accountRoutes(parts: ConsoleParts) {
 		}) => {
 			visits.operator(request);
 			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
-			const { id, seq } = await change(hot, params.id);
+			const { id, seq } = await change(statements, params.id);
 			const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
 			await act(request, state === "suspended" ? "account.suspend" : "account.unsuspend", id, id, {
 				reason: body.reason,
@@ -83,13 +83,13 @@ function accountRoutes(parts: ConsoleParts) {
 			async ({ request, query }) => {
 				visits.operator(request);
 				const { shown, asked, after } = pageOf(query);
-				return pageOfRows(await searchAccounts(hot, query.q ?? null, { asked, after }), shown, (row) => row.id);
+				return pageOfRows(await searchAccounts(statements, query.q ?? null, { asked, after }), shown, (row) => row.id);
 			},
 			{ query: pageQuery },
 		)
 		.get("/accounts/:id", ({ request, params }) => {
 			visits.operator(request);
-			return accountDetail(hot, params.id, clock.wallMs());
+			return accountDetail(statements, params.id, clock.wallMs());
 		})
 		.post("/accounts/:id/suspend", changeState("suspended"), { body: REASON_BODY })
 		.post("/accounts/:id/unsuspend", changeState("active"), { body: REASON_BODY })
@@ -102,21 +102,21 @@ function accountRoutes(parts: ConsoleParts) {
 					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
 						param: "usd",
 					});
-				await adjustCredit(hot, params.id, {
+				await adjustCredit(statements, params.id, {
 					amount,
 					reason: body.reason,
 					idempotencyKey: body.idempotencyKey,
 					operatorId: userId,
 				});
 				await act(request, "account.adjust", params.id, params.id, { usd: body.usd, reason: body.reason });
-				return { balance: await balanceOf(hot, params.id) };
+				return { balance: await balanceOf(statements, params.id) };
 			},
 			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{36}$" }) }) },
 		);
 }
 
 function topUpRoutes(parts: ConsoleParts) {
-	const { hot, tx, visits, config } = parts;
+	const { statements, tx, visits, config } = parts;
 	const act = actOf(parts);
 	return new Elysia({ name: "console-operator-top-ups" })
 		.get(
@@ -125,7 +125,7 @@ function topUpRoutes(parts: ConsoleParts) {
 				visits.operator(request);
 				const { shown, asked, after } = pageOf(query);
 				const state: TopUpState = query.state ?? "pending";
-				const rows = await listWaiting(hot, state, { asked, after }, config.topUpSecondLook);
+				const rows = await listWaiting(statements, state, { asked, after }, config.topUpSecondLook);
 				return pageOfRows(rows, shown, (row) => row.id);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(TOP_UP_STATE) }) },
@@ -140,7 +140,7 @@ function topUpRoutes(parts: ConsoleParts) {
 					operatorId: userId,
 				};
 				const { secondLookNeeded } = await confirmTransfer(tx, check, config.topUpSecondLook);
-				const topUp = await getTopUp(hot, params.id);
+				const topUp = await getTopUp(statements, params.id);
 				const action = secondLookNeeded ? "topup.look" : "topup.confirm";
 				await act(request, action, topUp.id, topUp.accountId, {
 					transactionReference: check.transactionReference,
@@ -156,14 +156,14 @@ function topUpRoutes(parts: ConsoleParts) {
 				const { userId } = visits.operator(request);
 				const ip = visits.of(request).connection.address;
 				const rejection = { topUpId: params.id, operatorId: userId, reason: body.reason, ip };
-				return { topUp: topUpView(await rejectTransfer(hot, rejection)) };
+				return { topUp: topUpView(await rejectTransfer(statements, rejection)) };
 			},
 			{ body: REASON_BODY },
 		);
 }
 
 function serviceRoutes(parts: ConsoleParts) {
-	const { hot, visits } = parts;
+	const { statements, visits } = parts;
 	const act = actOf(parts);
 	return new Elysia({ name: "console-operator-service" })
 		.get("/summary", ({ request }) => {
@@ -176,11 +176,11 @@ function serviceRoutes(parts: ConsoleParts) {
 		})
 		.get("/instances", async ({ request }) => {
 			visits.operator(request);
-			return { items: await listInstances(hot) };
+			return { items: await listInstances(statements) };
 		})
 		.get("/reconciliation", ({ request }) => {
 			visits.operator(request);
-			return listReconciliations(hot);
+			return listReconciliations(statements);
 		})
 		.post(
 			"/reconciliation",
@@ -198,7 +198,7 @@ function serviceRoutes(parts: ConsoleParts) {
 				visits.operator(request);
 				const { shown, asked, after } = pageOf(query);
 				const { subject, actor, action } = query;
-				const rows = await listAudit(hot, { subject, actor, action }, { asked, after });
+				const rows = await listAudit(statements, { subject, actor, action }, { asked, after });
 				return pageOfRows(rows, shown, (row) => row.id);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, subject: text, actor: text, action: text }) },

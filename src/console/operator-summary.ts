@@ -1,6 +1,6 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { ReplicaView } from "../upstream/replica.ts";
+import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { TopUpWaiting } from "./operator-top-ups.ts";
 import { listWaiting } from "./operator-top-ups.ts";
@@ -45,24 +45,24 @@ interface HeldRow {
 	instance_id: string;
 }
 
-/** An operator's morning on one page. */
+/** What an operator needs today, on one page. */
 export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
-	const { hot } = parts;
+	const { statements } = parts;
 	const [waiting, held, [counts], slow, reconciliation] = await Promise.all([
-		listWaiting(hot, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
-		hot<HeldRow>`
+		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
+		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
 			from reservation r left join instance i on i.id = r.instance_id and i.epoch = r.epoch
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
 			order by r.admitted_at limit ${HELD_SHOWN}`,
-		hot<{ live: string; dead: string; accounts: string }>`
+		statements<{ live: string; dead: string; accounts: string }>`
 			select (select count(*) from instance where state = 'live') as live, (select count(*) from instance where state = 'dead') as dead,
 				(select count(*) from account) as accounts`,
-		hot<{ model: string; requests: string; mean: number; first: number | null }>`
+		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
 			from usage_hour where hour >= clock_timestamp() - interval '24 hours' and class = 'ok'
 			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
-		lastReconciliation(hot),
+		lastReconciliation(statements),
 	]);
 	return {
 		waitingTopUps: waiting,

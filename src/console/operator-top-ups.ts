@@ -1,5 +1,5 @@
 import type { TopUpState } from "../billing/top-ups.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { TopUpView } from "./credit.ts";
@@ -33,12 +33,12 @@ interface Row {
 
 /** Pending ones oldest first, since they wait; others newest first. */
 export async function listWaiting(
-	hot: Hot,
+	statements: Statements,
 	state: TopUpState,
 	page: { asked: number; after: string | null },
 	secondLookFrom: NanoUsd | null,
 ): Promise<TopUpWaiting[]> {
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		select t.*, a.email, a.name, c.transaction_reference, coalesce(u.email, c.first_by) as first_by
 		from top_up t join account a on a.id = t.account_id
 			left join top_up_check c on c.top_up_id = t.id left join console_user u on u.id = c.first_by

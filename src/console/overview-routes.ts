@@ -8,17 +8,17 @@ import { overview, overviewPulse } from "./overview.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 
 export function overviewRoutes(parts: ConsoleParts) {
-	const { hot, visits, clock, live } = parts;
+	const { statements, visits, clock, live } = parts;
 
 	function overviewTopic(accountId: string): LiveTopic {
-		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(hot, accountId) };
+		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(statements, accountId) };
 	}
 	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
 
 	return new Elysia({ name: "console-overview" })
 		.get(
 			"/overview",
-			({ request }): Promise<Overview> => overview(hot, visits.account(request).accountId, clock.wallMs()),
+			({ request }): Promise<Overview> => overview(statements, visits.account(request).accountId, clock.wallMs()),
 			{ query: t.Object(ACCOUNT_QUERY) },
 		)
 		.get(

@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BalanceView } from "./credit.ts";
@@ -53,11 +53,11 @@ interface PulseRow {
 	today: string;
 }
 
-export async function overviewPulse(hot: Hot, accountId: string): Promise<OverviewPulse> {
+export async function overviewPulse(statements: Statements, accountId: string): Promise<OverviewPulse> {
 	const [balance, newest, [row]] = await Promise.all([
-		balanceOf(hot, accountId),
-		logPage(hot, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
-		hot<PulseRow>`
+		balanceOf(statements, accountId),
+		logPage(statements, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
+		statements<PulseRow>`
 			select a.signed_in_at is not null as signed_in, a.topped_up,
 				exists (select 1 from api_key k where k.account_id = a.id) as key_made,
 				exists (select 1 from usage_event e where e.account_id = a.id) as used,
@@ -83,10 +83,10 @@ export async function overviewPulse(hot: Hot, accountId: string): Promise<Overvi
 	};
 }
 
-export async function overview(hot: Hot, accountId: string, nowMs: number): Promise<Overview> {
+export async function overview(statements: Statements, accountId: string, nowMs: number): Promise<Overview> {
 	const [pulse, chart] = await Promise.all([
-		overviewPulse(hot, accountId),
-		usageSeries(hot, accountId, {
+		overviewPulse(statements, accountId),
+		usageSeries(statements, accountId, {
 			fromMs: nowMs - (CHART_DAYS - 1) * DAY_MS,
 			toMs: nowMs,
 			bucket: "day",

@@ -10,7 +10,7 @@ import type { ConsoleParts } from "./console-deps.ts";
 export async function playgroundChat(parts: ConsoleParts, connection: Connection): Promise<Response> {
 	const { accountId } = parts.visits.account(connection.request);
 	const keyId = new URL(connection.request.url).searchParams.get("key") ?? "";
-	const [key] = await parts.hot<{ digest: string }>`
+	const [key] = await parts.statements<{ digest: string }>`
 		select digest from api_key where id = ${keyId} and account_id = ${accountId}`;
 	if (key === undefined) throw new Fault("not_found", "There is no such key.", { param: "key" });
 	return parts.chatAs(key.digest, connection);

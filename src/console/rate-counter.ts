@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 
 /** Longer than any window, the sign-in library's too, whose counts are in the same table. */
 const FORGOTTEN_AFTER_MS = 2 * 24 * 3600_000;
@@ -15,9 +15,14 @@ export interface Counted {
  * Counts one more of `subject` in the database, so for all instances together; a window begins with the first. The
  * subject is stored as a hash: addresses of people who are no customers are nobody's to keep.
  */
-export async function countWithin(hot: Hot, what: string, subject: string, windowMs: number): Promise<Counted> {
+export async function countWithin(
+	statements: Statements,
+	what: string,
+	subject: string,
+	windowMs: number,
+): Promise<Counted> {
 	const key = `${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
-	const [row] = await hot<{ count: number; ends_in: number }>`
+	const [row] = await statements<{ count: number; ends_in: number }>`
 		insert into rate_limit as r (id, key, count, last_request)
 		values (${newId("rl")}, ${key}, 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
 		on conflict (key) do update set
@@ -28,6 +33,6 @@ export async function countWithin(hot: Hot, what: string, subject: string, windo
 }
 
 /** Whoever came once would stay in the table for ever. */
-export async function forgetOldCounts(hot: Hot): Promise<void> {
-	await hot`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_MS}::bigint`;
+export async function forgetOldCounts(statements: Statements): Promise<void> {
+	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_MS}::bigint`;
 }

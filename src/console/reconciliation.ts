@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
 import type { Check } from "../ledger/reconcile.ts";
@@ -22,17 +22,17 @@ interface Row {
 }
 
 /** The checks of the books by all instances, as rows. */
-export function createBooksHistory(hot: Hot): BooksHistory {
+export function createBooksHistory(statements: Statements): BooksHistory {
 	return {
 		async add({ ok, checks }, by) {
-			const [row] = await hot<Row>`
+			const [row] = await statements<Row>`
 				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
 				returning id, at, ok, by, checks`;
 			if (row === undefined) throw new Error("an inserted row is returned");
 			return runOf(row);
 		},
 		async newest(withinMs) {
-			const [row] = await hot<Row>`
+			const [row] = await statements<Row>`
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) order by id desc limit 1`;
 			return row === undefined ? undefined : runOf(row);
@@ -59,23 +59,25 @@ export async function checkBooks(
 }
 
 /** Newest first. */
-export async function listReconciliations(hot: Hot): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
+export async function listReconciliations(
+	statements: Statements,
+): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
 	const rows =
-		await hot<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
-	return { runs: rows.map(runOf), greenSinceMs: await greenSince(hot) };
+		await statements<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
+	return { runs: rows.map(runOf), greenSinceMs: await greenSince(statements) };
 }
 
 export async function lastReconciliation(
-	hot: Hot,
+	statements: Statements,
 ): Promise<{ ok: boolean; atMs: number; greenSinceMs: number | null } | null> {
-	const [row] = await hot<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
+	const [row] = await statements<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
 	if (row === undefined) return null;
-	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(hot) };
+	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
 }
 
 /** The first good run after the last bad one; null if the last one was bad or there is none. */
-async function greenSince(hot: Hot): Promise<number | null> {
-	const [row] = await hot<{ since: Date | null }>`
+async function greenSince(statements: Statements): Promise<number | null> {
+	const [row] = await statements<{ since: Date | null }>`
 		select min(at) as since from reconciliation_run
 		where ok and id > coalesce((select max(id) from reconciliation_run where not ok), '')`;
 	return row?.since?.getTime() ?? null;

@@ -1,5 +1,5 @@
 import { uuidOfId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LogPlace } from "./log-place.ts";
@@ -74,7 +74,7 @@ const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
  * so a page of a rare model or key is found without reading what came between.
  */
 export async function refusedPage(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	filter: Omit<RequestFilter, "status">,
 	page: { asked: number; after: LogPlace | null },
@@ -85,7 +85,7 @@ export async function refusedPage(
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
 	// Without a place to go on from: the first one at the end of the stretch, which is not in it.
 	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		with bounds as (
 			select timestamptz 'epoch' + ${from}::bigint * interval '1 microsecond' as low,
 				timestamptz 'epoch' + ${before.micros}::bigint * interval '1 microsecond' as high, ${before.uuid}::uuid as high_id
@@ -117,10 +117,14 @@ export async function refusedPage(
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
 
 /** By `req_…` or a bare UUID; only the account's own. */
-export async function findRefused(hot: Hot, accountId: string, id: string): Promise<RefusedDetail | undefined> {
+export async function findRefused(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<RefusedDetail | undefined> {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	if (uuid === undefined) return undefined;
-	const [row] = await hot<Row>`
+	const [row] = await statements<Row>`
 		select e.*, 0 as refused_micros, k.name as key_name, k.last_four
 		from refused_request e join api_key k on k.id = e.key_id
 		where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
@@ -162,10 +166,10 @@ const FORGET_ROWS = 1_000;
 const FORGET_BATCHES_MAX = 50;
 
 /** Forgets refusals older than a month, in small bites: each locks its rows for a moment only. Gives their number. */
-export async function forgetRefusals(hot: Hot): Promise<number> {
+export async function forgetRefusals(statements: Statements): Promise<number> {
 	let forgotten = 0;
 	for (let batch = 0; batch < FORGET_BATCHES_MAX; batch++) {
-		const [row] = await hot<{ rows: number }>`
+		const [row] = await statements<{ rows: number }>`
 			with old as (
 				select request_id from refused_request where refused_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer)
 				order by refused_at limit ${FORGET_ROWS} for update skip locked

@@ -1,6 +1,6 @@
 import { billLines, NO_QUANTITIES, type Quantities } from "../admission/price.ts";
 import type { RateCard } from "../catalog/model.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, formatRatePerUnit, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { RequestRow, UsageRow } from "./request-log.ts";
@@ -55,8 +55,8 @@ interface CardRow {
 	search: string;
 }
 
-export async function requestDetail(hot: Hot, row: UsageRow): Promise<RequestDetail> {
-	const [card] = await hot<CardRow>`select * from rate_card where id = ${row.rate_card_id}`;
+export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
+	const [card] = await statements<CardRow>`select * from rate_card where id = ${row.rate_card_id}`;
 	const base = requestRow(row);
 	const bill =
 		card === undefined || base.costNanoUsd === 0

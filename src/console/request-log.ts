@@ -1,5 +1,5 @@
 import { uuidOfId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LogPlace } from "./log-place.ts";
@@ -85,7 +85,7 @@ interface Span {
  * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page reads only hours in which there are some.
  */
 export async function requestPage(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	filter: RequestFilter,
 	page: { asked: number; after: LogPlace | null },
@@ -94,8 +94,8 @@ export async function requestPage(
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
 	const narrow = filter.model !== null || filter.status !== null;
-	const spans = narrow ? await spansWithRows(hot, accountId, filter, whole, page.asked) : [whole];
-	const rows = await hot<UsageRow>`
+	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
+	const rows = await statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 			k.name as key_name, k.last_four
 		from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
@@ -118,14 +118,14 @@ export async function requestPage(
  * hours; and the last few minutes, which the sums may not know of yet.
  */
 async function spansWithRows(
-	hot: Hot,
+	statements: Statements,
 	accountId: string,
 	filter: RequestFilter,
 	whole: Span,
 	wanted: number,
 ): Promise<Span[]> {
 	const newMs = Math.floor((Date.now() - SUMS_LAG_MS) / HOUR_MS) * HOUR_MS;
-	const rows = await hot<{ hour: Date; requests: string }>`
+	const rows = await statements<{ hour: Date; requests: string }>`
 		select hour, sum(requests) as requests from usage_hour
 		where account_id = ${accountId} and hour < to_timestamp(${Math.min(whole.b, newMs)}::double precision / 1000)
 			and hour > to_timestamp(${whole.a - HOUR_MS}::double precision / 1000)
@@ -146,12 +146,16 @@ async function spansWithRows(
 }
 
 /** By `req_…`, the id of the answer, or a bare UUID; only the account's own. */
-export async function findRequest(hot: Hot, accountId: string, id: string): Promise<UsageRow | undefined> {
+export async function findRequest(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<UsageRow | undefined> {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	const [row] =
 		uuid === undefined
 			? []
-			: await hot<UsageRow>`
+			: await statements<UsageRow>`
 				select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 					k.name as key_name, k.last_four
 				from usage_event e join api_key k on k.id = e.key_id

@@ -34,10 +34,10 @@ interface SessionRow {
 
 /** Who I am, my sessions, my account and its members. */
 export function settingsRoutes(parts: ConsoleParts) {
-	const { hot, visits } = parts;
+	const { statements, visits } = parts;
 	const act = (request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) => {
 		const { viewer, accountId } = visits.account(request);
-		return audit(hot, {
+		return audit(statements, {
 			actor: viewer.userId,
 			action,
 			subject,
@@ -52,7 +52,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
 		.delete("/sessions/:id", async ({ request, params }) => {
 			const { userId } = visits.viewer(request);
-			const rows = await hot`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
+			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
 			if (rows.length === 0) throw new Fault("not_found", "There is no such session.");
 			return { revoked: true };
 		})
@@ -60,7 +60,8 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/sessions/revoke-others",
 			async ({ request }) => {
 				const { userId, sessionId } = visits.viewer(request);
-				const rows = await hot`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
+				const rows =
+					await statements`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
 				return { revoked: rows.length };
 			},
 			{ body: EMPTY_BODY },
@@ -70,7 +71,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.owner(request);
 				if (!isLabel(body.name, 200)) throw new Fault("invalid_request", "A name is one line.", { param: "name" });
-				await hot`update account set name = ${body.name} where id = ${accountId}`;
+				await statements`update account set name = ${body.name} where id = ${accountId}`;
 				await act(request, "account.rename", accountId, { name: body.name });
 				return { id: accountId, name: body.name };
 			},
@@ -80,7 +81,10 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/members",
 			async ({ request }): Promise<{ items: MemberView[]; invitations: InvitationView[] }> => {
 				const { accountId } = visits.account(request);
-				const [items, invitations] = await Promise.all([listMembers(hot, accountId), listInvitations(hot, accountId)]);
+				const [items, invitations] = await Promise.all([
+					listMembers(statements, accountId),
+					listInvitations(statements, accountId),
+				]);
 				return { items, invitations };
 			},
 			{ query },
@@ -89,7 +93,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/invitations",
 			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer } = visits.owner(request);
-				const made = await invite(hot, accountId, { ...body, invitedBy: viewer.userId });
+				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				const service = parts.config.serviceName;
 				parts.mailer.send({
@@ -107,7 +111,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/invitations/:id",
 			async ({ request, params }) => {
 				const { accountId } = visits.owner(request);
-				await withdrawInvitation(hot, accountId, params.id);
+				await withdrawInvitation(statements, accountId, params.id);
 				await act(request, "member.uninvite", params.id);
 				return { withdrawn: true };
 			},
@@ -118,9 +122,9 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const viewer = visits.viewer(request);
 				if (!viewer.emailVerified) throw new Fault("forbidden", "Confirm your e-mail address first.");
-				const accountId = await acceptInvitation(hot, body.token, viewer);
+				const accountId = await acceptInvitation(statements, body.token, viewer);
 				const ip = visits.of(request).connection.address;
-				await audit(hot, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
+				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
 				return { accountId };
 			},
 			{ body: t.Object({ token: t.String({ minLength: 20, maxLength: 100 }) }) },
@@ -129,7 +133,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/members/:userId",
 			async ({ request, params }) => {
 				const { accountId } = visits.owner(request);
-				await removeMember(hot, accountId, params.userId);
+				await removeMember(statements, accountId, params.userId);
 				await act(request, "member.remove", params.userId);
 				return { removed: true };
 			},
@@ -141,9 +145,9 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
 				const threshold = body.usd === null ? null : amountOf(body.usd, "usd");
-				if (threshold === null) await hot`delete from credit_alert where account_id = ${accountId}`;
+				if (threshold === null) await statements`delete from credit_alert where account_id = ${accountId}`;
 				else
-					await hot`
+					await statements`
 						insert into credit_alert (account_id, threshold_nano_usd) values (${accountId}, ${threshold})
 						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true`;
 				await act(request, "account.alert", accountId, { usd: body.usd });
@@ -166,9 +170,9 @@ function meOf({ visits }: ConsoleParts, request: Request) {
 	};
 }
 
-async function listSessions({ hot, visits }: ConsoleParts, request: Request): Promise<SessionView[]> {
+async function listSessions({ statements, visits }: ConsoleParts, request: Request): Promise<SessionView[]> {
 	const { userId, sessionId } = visits.viewer(request);
-	const rows = await hot<SessionRow>`
+	const rows = await statements<SessionRow>`
 		select id, created_at, updated_at, expires_at, ip_address, user_agent from session
 		where user_id = ${userId} and expires_at > clock_timestamp() order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
 	return rows.map((row) => ({
@@ -187,8 +191,11 @@ export interface AlertView {
 	readonly lastSentAtMs: number | null;
 }
 
-export async function readAlert({ hot }: Pick<ConsoleParts, "hot">, accountId: string): Promise<AlertView> {
-	const [row] = await hot<{ threshold_nano_usd: string; last_sent_at: Date | null }>`
+export async function readAlert(
+	{ statements }: Pick<ConsoleParts, "statements">,
+	accountId: string,
+): Promise<AlertView> {
+	const [row] = await statements<{ threshold_nano_usd: string; last_sent_at: Date | null }>`
 		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
 	if (row === undefined) return { thresholdNanoUsd: null, lastSentAtMs: null };
 	return {

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 
@@ -80,7 +80,11 @@ interface Row {
  * An account's usage over time, from the sums by hour alone: how many requests there were does not matter. The range is
  * widened to whole buckets (UTC). Fault invalid_request if it has too many.
  */
-export async function usageSeries(hot: Hot, accountId: string, filter: UsageFilter): Promise<UsageSeries> {
+export async function usageSeries(
+	statements: Statements,
+	accountId: string,
+	filter: UsageFilter,
+): Promise<UsageSeries> {
 	const bucketMs = filter.bucket === "hour" ? HOUR_MS : DAY_MS;
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
@@ -90,7 +94,7 @@ export async function usageSeries(hot: Hot, accountId: string, filter: UsageFilt
 		throw new Fault("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
 		});
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		with u as (
 			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id else h.class end as group_id,
 				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt,

@@ -42,7 +42,7 @@ interface FilterQuery {
 
 /** Usage over time, and the log of requests. */
 export function usageRoutes(parts: ConsoleParts) {
-	const { hot, visits, clock } = parts;
+	const { statements, visits, clock } = parts;
 	const filterOf = (
 		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: "model" | "key" | "status" },
 	): UsageFilter => {
@@ -62,13 +62,13 @@ export function usageRoutes(parts: ConsoleParts) {
 		.get(
 			"/usage",
 			({ request, query }): Promise<UsageSeries> =>
-				usageSeries(hot, visits.account(request).accountId, filterOf(query)),
+				usageSeries(statements, visits.account(request).accountId, filterOf(query)),
 			{ query: usageQuery },
 		)
 		.get(
 			"/usage.csv",
 			async ({ request, query }) => {
-				const series = await usageSeries(hot, visits.account(request).accountId, filterOf(query));
+				const series = await usageSeries(statements, visits.account(request).accountId, filterOf(query));
 				return usageCsv(series);
 			},
 			{ query: usageQuery },
@@ -78,7 +78,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			async ({ request, query }): Promise<{ items: LogRow[]; next: string | null }> => {
 				const { accountId } = visits.account(request);
 				const { shown, asked, after } = pageOf(query);
-				const rows = await logPage(hot, accountId, logFilter(query), { asked, after });
+				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
 				const items = rows.slice(0, shown);
 				return {
 					items: items.map(({ row }) => row),
@@ -91,7 +91,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			"/requests.csv",
 			({ request, query }) => {
 				const { accountId } = visits.account(request);
-				return logCsv(hot, accountId, logFilter(query));
+				return logCsv(statements, accountId, logFilter(query));
 			},
 			{ query: logQuery },
 		)
@@ -99,7 +99,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			"/requests/:id",
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
-				return logDetail(hot, accountId, params.id);
+				return logDetail(statements, accountId, params.id);
 			},
 			{ query: t.Object(ACCOUNT_QUERY) },
 		);

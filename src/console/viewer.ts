@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import { isLabel } from "../keys/key-settings.ts";
 
@@ -40,35 +40,35 @@ interface MembershipRow {
  * made for this address and that nobody owns; being here is the sign-in that admission asks for.
  */
 export async function membershipsOf(
-	hot: Hot,
+	statements: Statements,
 	user: { readonly id: string; readonly name: string; readonly email: string; readonly emailVerified: boolean },
 ): Promise<readonly Membership[]> {
-	let rows = await read(hot, user.id);
+	let rows = await read(statements, user.id);
 	if (rows.length === 0 && user.emailVerified) {
-		await settle(hot, user);
-		rows = await read(hot, user.id);
+		await settle(statements, user);
+		rows = await read(statements, user.id);
 	}
-	for (const row of rows) if (!row.signed_in) await markSignedIn(hot, row.account_id);
+	for (const row of rows) if (!row.signed_in) await markSignedIn(statements, row.account_id);
 	return rows.map(({ account_id, name, email, role, state }) => ({ accountId: account_id, name, email, role, state }));
 }
 
-function read(hot: Hot, userId: string): Promise<MembershipRow[]> {
-	return hot<MembershipRow>`
+function read(statements: Statements, userId: string): Promise<MembershipRow[]> {
+	return statements<MembershipRow>`
 		select m.account_id, a.name, a.email, m.role, a.state, a.signed_in_at is not null as signed_in
 		from member m join account a on a.id = m.account_id
 		where m.user_id = ${userId} order by m.joined_at, m.account_id`;
 }
 
-async function settle(hot: Hot, user: { id: string; name: string; email: string }): Promise<void> {
+async function settle(statements: Statements, user: { id: string; name: string; email: string }): Promise<void> {
 	const named = isLabel(user.name, NAME_CHARS_MAX) ? { name: user.name } : {};
 	try {
-		await createAccount(hot, { email: user.email, vouched: false, ...named });
+		await createAccount(statements, { email: user.email, vouched: false, ...named });
 	} catch (error) {
 		if (!(error instanceof Fault) || error.code !== "conflict") throw error;
 	}
-	const account = await findAccount(hot, user.email);
+	const account = await findAccount(statements, user.email);
 	if (account === null) return;
-	await hot`
+	await statements`
 		insert into member (user_id, account_id, role)
 		select ${user.id}::text, ${account.id}::text, 'owner'
 		where not exists (select 1 from member m where m.account_id = ${account.id})

@@ -1,16 +1,16 @@
 import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Hot } from "./hot.ts";
-import { createHot, reconnectDelayS } from "./hot.ts";
+import type { Statements } from "./statements.ts";
+import { createStatements, reconnectDelayS } from "./statements.ts";
 import type { Transactional } from "./transactional.ts";
 import { createTransactional } from "./transactional.ts";
 
-/** Three clients of one database: they must not share connections (see `hot.ts`). */
+/** Three clients of one database: they must not share connections (see `statements.ts`). */
 export interface Database {
 	readonly url: string;
 	/** Single repeatable statements with a deadline. */
-	readonly hot: Hot;
+	readonly statements: Statements;
 	/** Drizzle's own client, for transactions and the console, with deadlines too. Never used on the way of a request. */
 	readonly tx: Transactional;
 	/**
@@ -24,7 +24,7 @@ export interface Database {
 export interface DatabaseOptions {
 	url: string;
 	applicationName: string;
-	hotConnectionsMax?: number;
+	statementConnectionsMax?: number;
 	statementDeadlineMs?: number;
 	/** Of a statement of `tx`; a whole transaction may take three times as long. */
 	txDeadlineMs?: number;
@@ -34,10 +34,10 @@ const TX_DEADLINE_MS = 10_000;
 
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions): Database {
 	const { url, applicationName } = options;
-	const hot = createHot(deps, {
+	const statements = createStatements(deps, {
 		url,
-		applicationName: `${applicationName} hot`,
-		connectionsMax: options.hotConnectionsMax ?? 4,
+		applicationName: `${applicationName} statements`,
+		connectionsMax: options.statementConnectionsMax ?? 4,
 		statementDeadlineMs: options.statementDeadlineMs ?? 5_000,
 	});
 	const txDeadlineMs = options.txDeadlineMs ?? TX_DEADLINE_MS;
@@ -50,7 +50,7 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 	const listenClient = postgres(url, {
 		connect_timeout: 5,
 		backoff: reconnectDelayS,
-		// Types of arrays are not fetched: see `hot.ts`.
+		// Types of arrays are not fetched: see `statements.ts`.
 		fetch_types: false,
 		onnotice: () => {},
 		max: 1,
@@ -59,13 +59,13 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
-		hot,
+		statements,
 		tx: transactional.tx,
 		async listen(channel, onNotify, onListen) {
 			await listenClient.listen(channel, onNotify, onListen);
 		},
 		async end() {
-			await Promise.all([hot.end(), transactional.end(), listenClient.end({ timeout: 1 })]);
+			await Promise.all([statements.end(), transactional.end(), listenClient.end({ timeout: 1 })]);
 		},
 	};
 }

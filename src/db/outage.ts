@@ -1,4 +1,4 @@
-import { DatabaseTimeout } from "./hot.ts";
+import { DatabaseTimeout } from "./statements.ts";
 
 /** How far down the chain of causes it is looked for: the query builder wraps what the driver threw. */
 const CAUSES_MAX = 5;

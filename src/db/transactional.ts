@@ -4,8 +4,8 @@ import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { DatabaseTimeout, reconnectDelayS } from "./hot.ts";
 import { isConnectionLost } from "./outage.ts";
+import { DatabaseTimeout, reconnectDelayS } from "./statements.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
@@ -27,7 +27,7 @@ const LEFT_TO_ITSELF_S = 5;
 
 /**
  * For transactions and the console. A connection that is half open never answers and never fails: after the deadline
- * the statement is given up, its client discarded and a new one made, as in `hot.ts`. What it did on the server is
+ * the statement is given up, its client discarded and a new one made, as in `statements.ts`. What it did on the server is
  * unknown; the server itself ends it, at twice the deadline.
  */
 export function createTransactional(
@@ -89,7 +89,7 @@ function connect(options: TransactionalOptions): postgres.Sql {
 		connect_timeout: 5,
 		backoff: reconnectDelayS,
 		idle_timeout: IDLE_S,
-		// Types of arrays are not fetched: see `hot.ts`.
+		// Types of arrays are not fetched: see `statements.ts`.
 		fetch_types: false,
 		onnotice: () => {},
 		connection: {

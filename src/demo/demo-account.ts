@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { confirmTopUp, createTopUp, listTopUps, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount } from "../keys/account-admin.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys } from "../keys/key-admin.ts";
@@ -27,34 +27,36 @@ export async function ensureDemoAccount(
 	deps: KeyMakerDeps,
 	options: { nowMs: number; newPepper: boolean },
 ): Promise<DemoAccount> {
-	const { hot, serviceName } = deps;
-	const id = await ensureAccount(hot);
-	await ensureTopUp(hot, id);
-	const keys = await listKeys(hot, id, { limit: PAGE_ROWS });
+	const { statements, serviceName } = deps;
+	const id = await ensureAccount(statements);
+	await ensureTopUp(statements, id);
+	const keys = await listKeys(statements, id, { limit: PAGE_ROWS });
 	const working = options.newPepper ? undefined : keys.items.find((key) => isWorking(key, serviceName, options.nowMs));
 	if (working !== undefined) return { id, secret: undefined, key: working };
 	const made = await createKey(deps, id, { name: "demo" });
 	return { id, secret: made.secret, key: shownParts(made.secret, serviceName) };
 }
 
-async function ensureAccount(hot: Hot): Promise<string> {
-	const found = await findAccount(hot, DEMO_EMAIL);
+async function ensureAccount(statements: Statements): Promise<string> {
+	const found = await findAccount(statements, DEMO_EMAIL);
 	if (found !== null) return found.id;
 	try {
-		return (await createAccount(hot, { email: DEMO_EMAIL, name: "Demo", vouched: true })).id;
+		return (await createAccount(statements, { email: DEMO_EMAIL, name: "Demo", vouched: true })).id;
 	} catch (error) {
-		const others = error instanceof Fault && error.code === "conflict" ? await findAccount(hot, DEMO_EMAIL) : null;
+		const others =
+			error instanceof Fault && error.code === "conflict" ? await findAccount(statements, DEMO_EMAIL) : null;
 		if (others === null) throw error;
 		return others.id;
 	}
 }
 
-async function ensureTopUp(hot: Hot, accountId: string): Promise<void> {
-	const { items } = await listTopUps(hot, { accountId }, { limit: PAGE_ROWS });
+async function ensureTopUp(statements: Statements, accountId: string): Promise<void> {
+	const { items } = await listTopUps(statements, { accountId }, { limit: PAGE_ROWS });
 	if (items.some(({ state }) => state === "confirmed")) return;
 	const waiting = items.find(({ method, state }) => method === "demo" && state === "pending");
-	const topUp = waiting ?? (await createTopUp(hot, { accountId, ...DEMO_TOP_UP, reference: `demo ${accountId}` }));
-	await confirmTopUp(hot, topUp.id, ACTOR);
+	const topUp =
+		waiting ?? (await createTopUp(statements, { accountId, ...DEMO_TOP_UP, reference: `demo ${accountId}` }));
+	await confirmTopUp(statements, topUp.id, ACTOR);
 }
 
 const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;

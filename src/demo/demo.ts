@@ -57,10 +57,10 @@ export async function startDemo(
 		const models = [...found.models, ...(standIn === undefined ? [] : [standIn.model])];
 		await fixedCatalog.setModels(models);
 		const account = await ensureDemoAccount(
-			{ hot: app.db.hot, digest: createDigest(app.secrets.keyPepper), serviceName: config.serviceName },
+			{ statements: app.db.statements, digest: createDigest(app.secrets.keyPepper), serviceName: config.serviceName },
 			{ nowMs: clock.wallMs(), newPepper: app.secrets.made.includes("KEY_PEPPER") },
 		);
-		const balance = await accountBalance(app.db.hot, account.id);
+		const balance = await accountBalance(app.db.statements, account.id);
 		const facts: BannerFacts = {
 			url,
 			models: describeModels(models, found.servers, standIn),

@@ -2,7 +2,7 @@ import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Endpoint } from "../ledger/event.ts";
-import type { ChatDeps } from "./chat.ts";
+import type { ChatDeps } from "./chat/chat.ts";
 import { faultOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
 import { refusal } from "./refusal.ts";

@@ -1,26 +1,26 @@
 import { Elysia } from "elysia";
 import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import type { ChatDeps } from "./chat.ts";
-import { chat } from "./chat.ts";
-import { completions } from "./completions.ts";
-import { creditsAnswer } from "./credits.ts";
-import { embeddings } from "./embeddings.ts";
+import type { Status } from "../status/status.ts";
+import type { ChatDeps } from "./chat/chat.ts";
+import { chat } from "./chat/chat.ts";
+import { completions } from "./completions/completions.ts";
+import { embeddings } from "./embeddings/embeddings.ts";
 import type { Connection } from "./exchange.ts";
-import { idempotent } from "./idempotency.ts";
-import { createIdempotencyStore } from "./idempotency-store.ts";
-import { images } from "./images.ts";
-import { keyAnswer } from "./key-lookup.ts";
-import { openapiDocument } from "./openapi.ts";
-import { rerank } from "./rerank.ts";
-import type { Status } from "./status.ts";
-import { transcriptions } from "./transcriptions.ts";
-import { usageAnswer } from "./usage-lookup.ts";
+import { idempotent } from "./idempotency/idempotency.ts";
+import { createIdempotencyStore } from "./idempotency/idempotency-store.ts";
+import { images } from "./images/images.ts";
+import { creditsAnswer } from "./lookups/credits.ts";
+import { keyAnswer } from "./lookups/key-lookup.ts";
+import { usageAnswer } from "./lookups/usage-lookup.ts";
+import { openapiDocument } from "./openapi/openapi.ts";
+import { rerank } from "./rerank/rerank.ts";
+import { transcriptions } from "./transcriptions/transcriptions.ts";
 
 export interface EndpointDeps extends ChatDeps {
-	readonly hot: Hot;
+	readonly statements: Statements;
 	readonly status: Pick<Status, "respond">;
 	connectionOf(request: Request): Connection;
 }
@@ -54,8 +54,8 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 	}
 
 	const lookUps = {
-		"/v1/key": free((_, key) => keyAnswer(deps.hot, key)),
-		"/v1/credits": free((_, key) => creditsAnswer(deps.hot, key.accountId)),
+		"/v1/key": free((_, key) => keyAnswer(deps.statements, key)),
+		"/v1/credits": free((_, key) => creditsAnswer(deps.statements, key.accountId)),
 		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url))),
 	};
 	for (const [path, answer] of Object.entries(lookUps)) {

@@ -6,7 +6,7 @@ import type { Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import type { Refusals } from "../ops/refusals.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
-import type { ChatRequest } from "./chat-request.ts";
+import type { ChatRequest } from "./chat/chat-request.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
 /** What the server knows of the client's connection beside the request. */

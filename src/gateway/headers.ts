@@ -1,4 +1,4 @@
-import { ignoredHeader } from "./chat-request.ts";
+import { ignoredHeader } from "./chat/chat-request.ts";
 
 /** Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. */
 export function answerHeaders(

@@ -1,11 +1,11 @@
 import type { Ending } from "../ledger/event.ts";
-import type { Bill } from "./chat-bill.ts";
-import { FREE_BILL, outcomeOf } from "./chat-bill.ts";
-import type { StreamedExchange } from "./chat-stream.ts";
-import { endingOf } from "./chat-stream.ts";
+import type { Bill } from "./bill.ts";
+import { FREE_BILL, outcomeOf } from "./bill.ts";
 import { faultOf, statusOf } from "./error-body.ts";
 import type { ExchangeDeps } from "./exchange.ts";
 import { IDLE_TIMEOUT_S } from "./exchange.ts";
+import type { StreamedExchange } from "./relay.ts";
+import { endingOf } from "./relay.ts";
 
 /** An admitted request whose answer leaves in one piece. */
 export type MeteredExchange = Omit<StreamedExchange, "ask" | "requestId">;

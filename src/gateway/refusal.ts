@@ -3,7 +3,7 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Endpoint } from "../ledger/event.ts";
 import { parseUsd } from "../money/nano-usd.ts";
 import type { Refusal, RefusedShortage } from "../ops/refusals.ts";
-import type { ChatDeps } from "./chat.ts";
+import type { ChatDeps } from "./chat/chat.ts";
 import { errorResponse, statusOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
 

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
-import { paramOf } from "./chat-request.ts";
+import { paramOf } from "./chat/chat-request.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));

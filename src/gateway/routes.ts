@@ -7,7 +7,7 @@ import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
 import { jsonHeaders } from "./headers.ts";
-import { findModelEntry, listModels } from "./models.ts";
+import { findModelEntry, listModels } from "./lookups/models.ts";
 
 export interface GatewayDeps extends EndpointDeps {
 	/** The server's knowledge of a connection. */

@@ -1,8 +1,8 @@
 import type { Quantities } from "../admission/price.ts";
 import { priceWithin } from "../admission/price.ts";
 import type { Model } from "../catalog/model.ts";
-import type { Bill } from "./chat-bill.ts";
-import { NO_USAGE } from "./chat-bill.ts";
+import type { Bill } from "./bill.ts";
+import { NO_USAGE } from "./bill.ts";
 
 /**
  * The bill of what an endpoint used in its own units. `counted`: by the upstream's count or by one that cannot be

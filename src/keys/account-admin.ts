@@ -1,9 +1,9 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Listed, Page } from "../db/page.ts";
+import { listed, pageBounds } from "../db/page.ts";
+import type { Statements } from "../db/statements.ts";
 import { isLabel } from "./key-settings.ts";
-import type { Listed, Page } from "./page.ts";
-import { listed, pageBounds } from "./page.ts";
 
 export interface AccountRecord {
 	readonly id: string;
@@ -27,7 +27,7 @@ const EMAIL_CHARS_MAX = 320;
 const NAME_CHARS_MAX = 200;
 
 /** Makes an account without credit. Faults: invalid_request; conflict if the address has an account. */
-export async function createAccount(hot: Hot, account: NewAccount): Promise<{ id: string }> {
+export async function createAccount(statements: Statements, account: NewAccount): Promise<{ id: string }> {
 	const email = account.email.trim().toLowerCase();
 	if (email.length > EMAIL_CHARS_MAX || !/^[^\s@]+@[^\s@]+$/.test(email)) {
 		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
@@ -37,7 +37,7 @@ export async function createAccount(hot: Hot, account: NewAccount): Promise<{ id
 		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
 	}
 	const id = newId("acc");
-	const [row] = await hot<{ id: string }>`
+	const [row] = await statements<{ id: string }>`
 		with a as (
 			insert into account (id, email, name, signed_in_at)
 			values (${id}, ${email}, ${name}, case when ${account.vouched}::boolean then clock_timestamp() end)
@@ -52,34 +52,38 @@ export async function createAccount(hot: Hot, account: NewAccount): Promise<{ id
 }
 
 /** By id or e-mail address; null if there is none. */
-export async function findAccount(hot: Hot, idOrEmail: string): Promise<AccountRecord | null> {
-	const [row] = await hot<AccountRow>`
+export async function findAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord | null> {
+	const [row] = await statements<AccountRow>`
 		select id, email, name, state, signed_in_at, topped_up, created_at from account
 		where id = ${idOrEmail} or email = ${idOrEmail.toLowerCase()} limit 1`;
 	return row === undefined ? null : recordOf(row);
 }
 
 /** Newest first. */
-export async function listAccounts(hot: Hot, page: Page = {}): Promise<Listed<AccountRecord>> {
+export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await hot<AccountRow>`
+	const rows = await statements<AccountRow>`
 		select id, email, name, state, signed_in_at, topped_up, created_at from account
 		where ${after}::text is null or id < ${after}::text order by id desc limit ${asked}`;
 	return listed(rows.map(recordOf), shown);
 }
 
 /** From the entry on no instance admits a request of the account; running ones settle normally. Fault not_found. */
-export function suspendAccount(hot: Hot, id: string): Promise<{ id: string; seq: number }> {
-	return setState(hot, id, "suspended");
+export function suspendAccount(statements: Statements, id: string): Promise<{ id: string; seq: number }> {
+	return setState(statements, id, "suspended");
 }
 
 /** Fault not_found. */
-export function unsuspendAccount(hot: Hot, id: string): Promise<{ id: string; seq: number }> {
-	return setState(hot, id, "active");
+export function unsuspendAccount(statements: Statements, id: string): Promise<{ id: string; seq: number }> {
+	return setState(statements, id, "active");
 }
 
-async function setState(hot: Hot, id: string, state: AccountRecord["state"]): Promise<{ id: string; seq: number }> {
-	const [row] = await hot<{ seq: string }>`
+async function setState(
+	statements: Statements,
+	id: string,
+	state: AccountRecord["state"],
+): Promise<{ id: string; seq: number }> {
+	const [row] = await statements<{ seq: string }>`
 		with a as (update account set state = ${state} where id = ${id} returning id, account_fields(account) as fields)
 		select control_append('account', a.id, a.fields) as seq from a`;
 	if (row === undefined) throw new Fault("not_found", `There is no account ${id}.`);
@@ -87,8 +91,8 @@ async function setState(hot: Hot, id: string, state: AccountRecord["state"]): Pr
 }
 
 /** Notes the first sign-in of an account. Gives the control entry, null if it was noted before or there is none. */
-export async function markSignedIn(hot: Hot, id: string): Promise<number | null> {
-	const [row] = await hot<{ seq: string }>`
+export async function markSignedIn(statements: Statements, id: string): Promise<number | null> {
+	const [row] = await statements<{ seq: string }>`
 		with a as (
 			update account set signed_in_at = clock_timestamp() where id = ${id} and signed_in_at is null
 			returning id, account_fields(account) as fields

@@ -1,22 +1,22 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Listed, Page } from "../db/page.ts";
+import { listed, pageBounds } from "../db/page.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { Digest } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
-import type { Listed, Page } from "./page.ts";
-import { listed, pageBounds } from "./page.ts";
 import type { Secret } from "./secret.ts";
 import { newSecret, shownParts } from "./secret.ts";
-import { faultOfSql } from "./sql-fault.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 
 /** What making a secret takes. */
 export interface KeyMakerDeps {
-	readonly hot: Hot;
+	readonly statements: Statements;
 	readonly digest: Digest;
 	readonly serviceName: string;
 }
@@ -67,7 +67,7 @@ export async function createKey(
 	const id = newId("key");
 	const secret = newSecret(deps.serviceName);
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
-	const [row] = await deps.hot<{ seq: string }>`
+	const [row] = await deps.statements<{ seq: string }>`
 		with k as (
 			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max)
 			select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
@@ -88,8 +88,8 @@ export async function createKey(
  * Ends a key. It is ended everywhere once `waitApplied` of the returned entry says so. A key that is revoked already
  * gets an entry of its own, so that whoever repeats a revocation can wait for it too. Fault not_found.
  */
-export async function revokeKey(hot: Hot, key: KeyRef): Promise<{ id: string; seq: number }> {
-	const [row] = await hot<{ seq: string }>`
+export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ id: string; seq: number }> {
+	const [row] = await statements<{ seq: string }>`
 		with k as (
 			update api_key set state = 'revoked', revoked_at = coalesce(revoked_at, clock_timestamp())
 			where id = ${key.id} and (${key.accountId ?? null}::text is null or account_id = ${key.accountId ?? null}::text)
@@ -113,7 +113,7 @@ export async function rotateKey(deps: KeyMakerDeps, key: KeyRef, graceMs: number
 	const secret = newSecret(deps.serviceName);
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		const [row] = await deps.hot<{ seq: string }>`
+		const [row] = await deps.statements<{ seq: string }>`
 			select key_rotate(${key.id}, ${key.accountId ?? null}, ${id}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}) as seq`;
 		return { id, secret, seq: Number(row?.seq) };
 	} catch (error) {
@@ -122,11 +122,15 @@ export async function rotateKey(deps: KeyMakerDeps, key: KeyRef, graceMs: number
 }
 
 /** Changes the settings that are given; null takes one away. Faults: not_found, conflict (revoked), invalid_request. */
-export async function updateKey(hot: Hot, key: KeyRef, changes: KeySettings): Promise<{ id: string; seq: number }> {
+export async function updateKey(
+	statements: Statements,
+	key: KeyRef,
+	changes: KeySettings,
+): Promise<{ id: string; seq: number }> {
 	checkSettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
-		const [row] = await hot<{ seq: string }>`
+		const [row] = await statements<{ seq: string }>`
 			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb) as seq`;
 		return { id: key.id, seq: Number(row?.seq) };
 	} catch (error) {
@@ -135,8 +139,8 @@ export async function updateKey(hot: Hot, key: KeyRef, changes: KeySettings): Pr
 }
 
 /** Fault not_found. */
-export async function getKey(hot: Hot, key: KeyRef): Promise<KeyRecord> {
-	const rows = await hot<KeyRow>`
+export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
+	const rows = await statements<KeyRow>`
 		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
 		from api_key k
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
@@ -146,9 +150,9 @@ export async function getKey(hot: Hot, key: KeyRef): Promise<KeyRecord> {
 }
 
 /** An account's keys, newest first, revoked ones too. */
-export async function listKeys(hot: Hot, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
+export async function listKeys(statements: Statements, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await hot<KeyRow>`
+	const rows = await statements<KeyRow>`
 		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
 		from api_key k
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, subUsd } from "../money/nano-usd.ts";
 
@@ -32,15 +32,15 @@ interface Row {
 }
 
 /** Fault not_found. */
-export async function accountBalance(hot: Hot, accountId: string): Promise<Balance> {
-	const { limit, spent, held } = await readBudget(hot, accountId, "account");
+export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
+	const { limit, spent, held } = await readBudget(statements, accountId, "account");
 	const balance = subUsd(nanoUsdOfColumn(limit ?? 0), spent);
 	return { balance, held, available: subUsd(balance, held), spent };
 }
 
 /** Fault not_found. */
-export async function keyBalance(hot: Hot, keyId: string): Promise<KeyBalance> {
-	const { limit, spent, held } = await readBudget(hot, keyId, "key");
+export async function keyBalance(statements: Statements, keyId: string): Promise<KeyBalance> {
+	const { limit, spent, held } = await readBudget(statements, keyId, "key");
 	const cap = limit === null ? null : nanoUsdOfColumn(limit);
 	return { cap, held, spent, remaining: cap === null ? null : subUsd(subUsd(cap, spent), held) };
 }
@@ -50,11 +50,11 @@ export async function keyBalance(hot: Hot, keyId: string): Promise<KeyBalance> {
  * other the rest of its lease, in which its requests are contained.
  */
 async function readBudget(
-	hot: Hot,
+	statements: Statements,
 	id: string,
 	kind: "account" | "key",
 ): Promise<{ limit: string | null; spent: NanoUsd; held: NanoUsd }> {
-	const [row] = await hot<Row>`
+	const [row] = await statements<Row>`
 		with budget_leases as (
 			select l.settled_nano_usd as settled, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
 				l.state = 'open' and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false) as absent

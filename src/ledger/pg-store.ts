@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import { appendControl } from "../cluster/control-log.ts";
 import { pendingInstances, waitApplied } from "../cluster/fence.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded, NotLive } from "./store.ts";
@@ -19,12 +19,16 @@ interface GrantRow {
 }
 
 /** The ledger's statements on Postgres; the functions stand in `db/functions/ledger.sql`. */
-export function createPgLedgerStore(deps: { hot: Hot; clock: Clock }, instanceId: string, epoch: number): LedgerStore {
-	const { hot, clock } = deps;
+export function createPgLedgerStore(
+	deps: { statements: Statements; clock: Clock },
+	instanceId: string,
+	epoch: number,
+): LedgerStore {
+	const { statements, clock } = deps;
 	return {
 		async grant(requests) {
 			try {
-				const rows = await hot<GrantRow>`
+				const rows = await statements<GrantRow>`
 					select op, amount, available, elsewhere, live
 					from ledger_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 				return rows.map((row) => ({
@@ -39,11 +43,11 @@ export function createPgLedgerStore(deps: { hot: Hot; clock: Clock }, instanceId
 			}
 		},
 		async giveBack(requests) {
-			await hot`select ledger_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
+			await statements`select ledger_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 		},
 		async flush(settledJson, openJson) {
 			try {
-				const [row] = await hot<{ state: "ok" | "late" }>`
+				const [row] = await statements<{ state: "ok" | "late" }>`
 					select ledger_flush(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json) as state`;
 				return row?.state ?? "ok";
 			} catch (error) {
@@ -52,22 +56,25 @@ export function createPgLedgerStore(deps: { hot: Hot; clock: Clock }, instanceId
 			}
 		},
 		async settleLate(eventJson) {
-			await hot`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
+			await statements`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
 		},
 		async creditUndelivered(requestId, delivered) {
 			// What was charged is read from the books: a request that they know better from elsewhere is not credited.
-			await hot`
+			await statements`
 				select ledger_book(${newId("led")}, e.account_id, 'credit_note', e.charged_nano_usd - ${delivered}::bigint,
 					'recovered:' || e.request_id, 'recovery', 'not delivered before a crash', false)
 				from usage_event e
 				where e.request_id = ${requestId} and e.basis = 'recovered' and e.charged_nano_usd > ${delivered}::bigint`;
 		},
 		async close() {
-			await hot`select ledger_close(${instanceId}, ${epoch}, false)`;
+			await statements`select ledger_close(${instanceId}, ${epoch}, false)`;
 		},
 		async recall(budget) {
-			const seq = await appendControl(hot, "recall", budget, { instance: instanceId, epoch });
-			await waitApplied({ pending: pendingInstances(hot), clock }, seq, { deadlineMs: RECALL_WAIT_MS, graceMs: 0 });
+			const seq = await appendControl(statements, "recall", budget, { instance: instanceId, epoch });
+			await waitApplied({ pending: pendingInstances(statements), clock }, seq, {
+				deadlineMs: RECALL_WAIT_MS,
+				graceMs: 0,
+			});
 		},
 	};
 }

@@ -1,4 +1,4 @@
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 
 /** One invariant of the books and how many rows break it. */
 export interface Check {
@@ -22,8 +22,8 @@ interface CheckRow {
  * Checks the books as they stand in Postgres: properties of the data, whatever code wrote it. All in one statement,
  * so in one snapshot: running traffic does not disturb it.
  */
-export async function reconcile(hot: Hot): Promise<Reconciliation> {
-	const rows = await hot<CheckRow>`
+export async function reconcile(statements: Statements): Promise<Reconciliation> {
+	const rows = await statements<CheckRow>`
 		with leases as (
 			select budget_id,
 				sum(case when state = 'open' then granted_nano_usd - returned_nano_usd else settled_nano_usd end) as drawn

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { minUsd, nanoUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
@@ -164,8 +164,11 @@ export async function recoverJournals(deps: {
  * An operator attests that the journals of this identity are lost: its dead epochs are closed at what Postgres knows.
  * Refused while an epoch may still be admitting.
  */
-export async function recoverLost(hot: Hot, instanceId: string): Promise<{ epochs: number; leases: number }> {
-	const rows = await hot<{ epoch: number; running: boolean }>`
+export async function recoverLost(
+	statements: Statements,
+	instanceId: string,
+): Promise<{ epochs: number; leases: number }> {
+	const rows = await statements<{ epoch: number; running: boolean }>`
 		select epoch, state in ('live', 'joining') and lease_until > clock_timestamp() as running
 		from instance where id = ${instanceId} and state <> 'left' order by epoch`;
 	if (rows.length === 0) throw new Fault("not_found", `No unfinished epoch of instance ${instanceId}.`);
@@ -173,15 +176,15 @@ export async function recoverLost(hot: Hot, instanceId: string): Promise<{ epoch
 		throw new Fault("conflict", `Instance ${instanceId} is running: its lease is not over.`);
 	let leases = 0;
 	for (const { epoch } of rows) {
-		const [row] = await hot<{ closed: number }>`select ledger_close(${instanceId}, ${epoch}, true) as closed`;
+		const [row] = await statements<{ closed: number }>`select ledger_close(${instanceId}, ${epoch}, true) as closed`;
 		leases += Number(row?.closed ?? 0);
 	}
 	return { epochs: rows.length, leases };
 }
 
 /** What the leases of instances that are not running hold, in all. */
-export async function heldByAbsent(hot: Hot): Promise<NanoUsd> {
-	const [row] = await hot<{ held: string }>`
+export async function heldByAbsent(statements: Statements): Promise<NanoUsd> {
+	const [row] = await statements<{ held: string }>`
 		select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0) as held
 		from lease l join instance i on i.id = l.instance_id and i.epoch = l.epoch join budget b on b.id = l.budget_id and b.kind = 'account'
 		where l.state = 'open' and (i.state = 'dead' or i.lease_until < clock_timestamp())`;

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { DatabaseTimeout } from "../db/hot.ts";
 import { isDatabaseAway } from "../db/outage.ts";
+import { DatabaseTimeout } from "../db/statements.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A settlement on its way to Postgres. */

@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 
 export interface Act {
 	/** A user's id, or the name of a service. */
@@ -25,8 +25,8 @@ export interface AuditEntry {
 }
 
 /** Writes down an act. It is awaited before the act is answered: what is not written down did not succeed. */
-export async function audit(hot: Hot, act: Act): Promise<void> {
-	await hot`
+export async function audit(statements: Statements, act: Act): Promise<void> {
+	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
 		values (${newId("aud")}, ${act.actor}, ${act.action}, ${act.subject}, ${act.accountId}, ${act.ip},
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
@@ -53,12 +53,12 @@ interface Row {
 
 /** Newest first. */
 export async function listAudit(
-	hot: Hot,
+	statements: Statements,
 	filter: AuditFilter,
 	page: { asked: number; after: string | null },
 ): Promise<AuditEntry[]> {
 	const { subject = null, actor = null, action = null } = filter;
-	const rows = await hot<Row>`
+	const rows = await statements<Row>`
 		select e.*, u.email from audit_event e left join console_user u on u.id = e.actor
 		where (${subject}::text is null or e.subject = ${subject}::text or e.account_id = ${subject}::text)
 			and (${actor}::text is null or e.actor = ${actor}::text or u.email = ${actor}::text)

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Hot } from "../db/hot.ts";
+import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { Reading } from "./metrics.ts";
 
@@ -89,8 +89,8 @@ interface Minute {
 	last: Row;
 }
 
-export function createRefusals(deps: { hot: Hot; clock: Clock; log: Log }): Refusals {
-	const { hot, clock, log } = deps;
+export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }): Refusals {
+	const { statements, clock, log } = deps;
 	const minutes = new Map<string, Minute>();
 	/** Rows to be written, or written again because they were repeated. */
 	const waiting = new Map<string, Row>();
@@ -156,7 +156,7 @@ export function createRefusals(deps: { hot: Hot; clock: Clock; log: Log }): Refu
 			const rows = all.slice(from, from + BATCH_ROWS_MAX);
 			const sent = rows.map((row) => ({ ...row }));
 			try {
-				await write(hot, sent);
+				await write(statements, sent);
 			} catch (error) {
 				if (!isAboutRows(error)) {
 					if (!away) log.warn("refused requests cannot be written to the request log right now", { error });
@@ -213,8 +213,8 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 }
 
 /** By id, so that it may be sent again; a row that is there already only takes in newer repeats. */
-async function write(hot: Hot, rows: readonly Row[]): Promise<void> {
-	await hot`
+async function write(statements: Statements, rows: readonly Row[]): Promise<void> {
+	await statements`
 		insert into refused_request as known (request_id, account_id, key_id, model, endpoint, code, status, message, param,
 			available_nano_usd, held_nano_usd, required_nano_usd, affordable_tokens, refused_at, repeats, repeated_at)
 		select r.id, r.account, r.key, r.model, r.endpoint, r.code, r.status, r.message, r.param, r.available, r.held, r.required,

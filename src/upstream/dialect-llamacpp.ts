@@ -1,7 +1,7 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
-import { atServerRoot } from "./health-url.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
 import { UpstreamFailure } from "./reply.ts";
 
 /** The server of llama.cpp. Each choice of a stream ends with a usage record of its own. */

@@ -1,7 +1,7 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
-import { atServerRoot } from "./health-url.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
 
 /**
  * Ollama's OpenAI route knows only `max_tokens`: with the newer name it would generate without a limit. It gives one

@@ -1,6 +1,6 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
 
 /** Anything that speaks the OpenAI format and is none of the families known by name. */
 export const dialectOpenai: Dialect = {

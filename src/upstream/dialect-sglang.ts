@@ -1,6 +1,6 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus, isContextOverflow, readUpstreamError } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus, isContextOverflow, readUpstreamError } from "./failure.ts";
 import { UpstreamFailure } from "./reply.ts";
 
 /** Running usage on every event, so that a client that leaves early is charged exactly. */

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
-import { atServerRoot } from "./health-url.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
 
 /** Text Embeddings Inference: embeddings and reranking only. */
 export const dialectTei: Dialect = {

@@ -1,7 +1,7 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
-import { atServerRoot } from "./health-url.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
 
 /**
  * Text Generation Inference. `stop` must be an array; its `logit_bias` is another type than the interface's; both names

@@ -1,7 +1,7 @@
-import { chatRequestText } from "./chat-request.ts";
+import { failureOfError, failureOfStatus } from "./call/failure.ts";
+import { chatRequestText } from "./chat/chat-request.ts";
 import type { Dialect } from "./dialect.ts";
-import { failureOfError, failureOfStatus } from "./failure.ts";
-import { atServerRoot } from "./health-url.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
 
 /** Running usage on every event, so that a client that leaves early is charged exactly. */
 const RULES = { streamOptions: { include_usage: true, continuous_usage_stats: true } };

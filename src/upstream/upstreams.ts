@@ -4,15 +4,15 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
-import { callChat, collectChat } from "./chat-attempt.ts";
-import { type ChatCall, chatStreamCall, createAnswerStream, requestTextOf, type StreamCall } from "./chat-stream.ts";
-import { createHealthMonitor } from "./health.ts";
-import { createPool, type Pool } from "./pool.ts";
-import { withReplays } from "./replay.ts";
-import { createReplica, type Replica, type ReplicaView } from "./replica.ts";
+import { callChat, collectChat } from "./call/attempt.ts";
+import type { Fetch } from "./call/post.ts";
+import { withReplays } from "./call/replay.ts";
+import { type ChatCall, chatStreamCall, createAnswerStream, requestTextOf, type StreamCall } from "./call/stream.ts";
+import { callUnary, type UnaryCall } from "./call/unary.ts";
+import { createHealthMonitor } from "./replicas/health.ts";
+import { createPool, type Pool } from "./replicas/pool.ts";
+import { createReplica, type Replica, type ReplicaView } from "./replicas/replica.ts";
 import type { ChatReply, ChatStream } from "./reply.ts";
-import { callUnary, type UnaryCall } from "./unary-call.ts";
-import type { Fetch } from "./upstream-call.ts";
 
 export interface Upstreams {
 	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { readChatRequest } from "../../src/gateway/chat-request.ts";
+import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { parseSecret } from "../../src/keys/secret.ts";
-import { createChatReader } from "../../src/upstream/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat-reply.ts";
+import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
+import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
-import { createSseReader } from "../../src/upstream/sse-reader.ts";
 import { createFixtures, SEED, STREAM_TOKENS } from "./fixtures.ts";
 
 const fixtures = createFixtures();

@@ -5,9 +5,9 @@ import { measureChat, promptTokensMax } from "../../src/admission/prompt-bound.t
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { billOf } from "../../src/gateway/chat-bill.ts";
-import { createChatEvents } from "../../src/gateway/chat-events.ts";
-import { readChatRequest } from "../../src/gateway/chat-request.ts";
+import { billOf } from "../../src/gateway/bill.ts";
+import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
+import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
@@ -18,10 +18,10 @@ import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter, type Writer } from "../../src/ledger/writer.ts";
 import { maxUsd, nanoUsd } from "../../src/money/nano-usd.ts";
-import { createChatReader } from "../../src/upstream/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat-reply.ts";
+import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
+import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
-import { createSseReader } from "../../src/upstream/sse-reader.ts";
 import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
 
 export interface Step {

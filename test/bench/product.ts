@@ -84,23 +84,23 @@ export async function openBenchDatabase(url: string): Promise<BenchDatabase> {
 		{ url, applicationName: "bench", statementDeadlineMs: STATEMENT_DEADLINE_MS },
 	);
 	const sql = postgres(url, { max: 2, onnotice: () => {} });
-	const { hot } = database;
-	const maker = { hot, digest: createDigest(KEY_PEPPER), serviceName: SERVICE_NAME };
+	const { statements } = database;
+	const maker = { statements, digest: createDigest(KEY_PEPPER), serviceName: SERVICE_NAME };
 	return {
 		...database,
 		sql,
 		async customer(keys) {
-			const { id: accountId } = await createAccount(hot, {
+			const { id: accountId } = await createAccount(statements, {
 				email: `${crypto.randomUUID()}@example.com`,
 				vouched: true,
 			});
-			const topUp = await createTopUp(hot, {
+			const topUp = await createTopUp(statements, {
 				accountId,
 				amountNanoUsd: CREDIT_NANO_USD,
 				method: "transfer",
 				reference: crypto.randomUUID(),
 			});
-			await confirmTopUp(hot, topUp.id, "bench");
+			await confirmTopUp(statements, topUp.id, "bench");
 			const made = [];
 			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
 			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };
@@ -115,7 +115,7 @@ export async function openBenchDatabase(url: string): Promise<BenchDatabase> {
 				if (requests === before && Number(row?.open) === 0) {
 					// So many rows came so quickly that the planner has no idea of them.
 					await sql`analyze`;
-					const { ok, checks } = await reconcile(hot);
+					const { ok, checks } = await reconcile(statements);
 					const broken = checks.filter((check) => !check.ok).map(({ name, detail }) => `${name}: ${detail}`);
 					return { requests, charged: Number(row?.charged), reconciled: ok, broken };
 				}

@@ -4,8 +4,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
+import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { startTenure } from "../../src/ledger/tenure.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Figures } from "./figures.ts";
@@ -24,17 +24,17 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 	const database = await world.postgres.database("bench_settle");
 	const customers: Awaited<ReturnType<typeof database.customer>>[] = [];
 	for (let index = 0; index < CUSTOMERS; index++) customers.push(await database.customer(1));
-	const tenure = await startTenure(
+	const instanceLease = await startInstanceLease(
 		{ db: database, clock: systemClock, log: silentLog, apply() {}, reset() {}, onDiskFailed() {} },
 		{ instanceId: "bench", dataDir: join(world.folder, "settle"), mode: "process", leaseTtlMs: 60_000 },
 	);
-	const ledger = tenure.ledger();
+	const ledger = instanceLease.ledger();
 	if (!ledger) throw new Error("the instance is not live");
 	const rows = world.mode.quick ? ROWS_QUICK : ROWS;
 	const rounds = world.mode.rounds;
 	const need = nanoUsd((CHARGE * rows * (rounds + 1)) / CUSTOMERS + 1e9);
 	for (const { accountId, keyIds } of customers) await ledger.draw(accountId, keyIds[0] as string, need);
-	const store = createPgLedgerStore({ hot: database.hot, clock: systemClock }, "bench", ledger.epoch);
+	const store = createPgLedgerStore({ statements: database.statements, clock: systemClock }, "bench", ledger.epoch);
 	// The database stays where it is, so that this process has a core to itself as the gateway has.
 	moveToCore("gateway");
 	try {
@@ -62,7 +62,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 		}
 	} finally {
 		moveToCore(CORES ? "rest" : "gateway");
-		await tenure.stop(30_000);
+		await instanceLease.stop(30_000);
 	}
 	const books = await database.books();
 	const expected = rows * (rounds + 1);

@@ -18,7 +18,7 @@ afterAll(() => database.drop());
 let made = 0;
 async function newAccount(): Promise<string> {
 	made += 1;
-	return (await createAccount(database.hot, { email: `payer${made}@example.com`, vouched: true })).id;
+	return (await createAccount(database.statements, { email: `payer${made}@example.com`, vouched: true })).id;
 }
 const usd = (dollars: number) => nanoUsd(dollars * NANO_PER_USD);
 const codeOf = (work: Promise<unknown>) =>
@@ -27,26 +27,26 @@ const codeOf = (work: Promise<unknown>) =>
 		(error) => error.code as string,
 	);
 const topUp = (accountId: string, dollars: number, reference: string) =>
-	createTopUp(database.hot, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
+	createTopUp(database.statements, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
 
 describe("top-ups", () => {
 	test("a pending one gives nothing; a confirmed one gives its amount and the right to use the service", async () => {
 		const accountId = await newAccount();
 		const { id, state } = await topUp(accountId, 150, "ref-1");
 		expect(state).toBe("pending");
-		expect(await accountBalance(database.hot, accountId)).toMatchObject({ balance: 0, available: 0 });
-		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(false);
+		expect(await accountBalance(database.statements, accountId)).toMatchObject({ balance: 0, available: 0 });
+		expect((await findAccount(database.statements, accountId))?.toppedUp).toBe(false);
 
-		const { seq } = await confirmTopUp(database.hot, id, "cli");
-		expect(await accountBalance(database.hot, accountId)).toEqual({
+		const { seq } = await confirmTopUp(database.statements, id, "cli");
+		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(150),
 			held: usd(0),
 			available: usd(150),
 			spent: usd(0),
 		});
-		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(true);
-		expect(await getTopUp(database.hot, id)).toMatchObject({ state: "confirmed", decidedBy: "cli" });
-		const entries = (await readControlAfter(database.hot, 0)).filter((entry) => entry.subject === accountId);
+		expect((await findAccount(database.statements, accountId))?.toppedUp).toBe(true);
+		expect(await getTopUp(database.statements, id)).toMatchObject({ state: "confirmed", decidedBy: "cli" });
+		const entries = (await readControlAfter(database.statements, 0)).filter((entry) => entry.subject === accountId);
 		expect(entries.map(({ kind, payload }) => ({ kind, payload }))).toEqual([
 			{ kind: "budget", payload: { lowered: false } },
 			{ kind: "account", payload: { state: "active", toppedUp: true, signedIn: true } },
@@ -58,14 +58,14 @@ describe("top-ups", () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-race");
 		const results = await Promise.all(
-			Array.from({ length: 12 }, (_, i) => confirmTopUp(database.hot, id, `actor${i}`)),
+			Array.from({ length: 12 }, (_, i) => confirmTopUp(database.statements, id, `actor${i}`)),
 		);
 		expect(results.every((result) => result.state === "confirmed")).toBe(true);
 		expect(results.filter((result) => result.seq !== null).length).toBe(1);
 		const booked =
 			await database.sql`select amount_nano_usd, source_ref from ledger_entry where account_id = ${accountId}`;
 		expect([...booked]).toEqual([{ amount_nano_usd: "100000000000", source_ref: `topup:${id}` }]);
-		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(100));
+		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(100));
 	});
 
 	test("confirming and rejecting at once ends in one of the two, and the credit agrees", async () => {
@@ -73,19 +73,21 @@ describe("top-ups", () => {
 			const accountId = await newAccount();
 			const { id } = await topUp(accountId, 100, `ref-either-${round}`);
 			const [confirmed, rejected] = await Promise.all([
-				codeOf(confirmTopUp(database.hot, id, "a")),
-				codeOf(rejectTopUp(database.hot, id, "b")),
+				codeOf(confirmTopUp(database.statements, id, "a")),
+				codeOf(rejectTopUp(database.statements, id, "b")),
 			]);
 			expect([confirmed, rejected].toSorted()).toEqual(["conflict", "none"]);
-			expect((await accountBalance(database.hot, accountId)).balance).toBe(confirmed === "none" ? usd(100) : usd(0));
+			expect((await accountBalance(database.statements, accountId)).balance).toBe(
+				confirmed === "none" ? usd(100) : usd(0),
+			);
 		}
 	});
 
 	test("many top-ups of one account confirmed at once all count", async () => {
 		const accountId = await newAccount();
 		const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => topUp(accountId, 100 + i, `ref-many-${i}`)));
-		await Promise.all(ids.map(({ id }) => confirmTopUp(database.hot, id, "cli")));
-		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(1045));
+		await Promise.all(ids.map(({ id }) => confirmTopUp(database.statements, id, "cli")));
+		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(1045));
 	});
 
 	test("less than USD 100, more than USD 1000000, a used reference and a missing account are refused", async () => {
@@ -96,46 +98,48 @@ describe("top-ups", () => {
 			method: "transfer",
 			reference: "ref-small",
 		} as const;
-		expect(await codeOf(createTopUp(database.hot, tooLittle))).toBe("invalid_request");
+		expect(await codeOf(createTopUp(database.statements, tooLittle))).toBe("invalid_request");
 		expect(await codeOf(topUp(accountId, 1_000_001, "ref-large"))).toBe("invalid_request");
 		expect(await codeOf(topUp(accountId, 100, ""))).toBe("invalid_request");
 		expect(await codeOf(topUp("acc_none", 100, "ref-nobody"))).toBe("not_found");
 		expect(await codeOf(topUp(accountId, 100, "ref-twice"))).toBe("none");
 		expect(await codeOf(topUp(await newAccount(), 100, "ref-twice"))).toBe("conflict");
-		expect(await codeOf(confirmTopUp(database.hot, "top_none", "cli"))).toBe("not_found");
-		expect(await codeOf(rejectTopUp(database.hot, "top_none", "cli"))).toBe("not_found");
+		expect(await codeOf(confirmTopUp(database.statements, "top_none", "cli"))).toBe("not_found");
+		expect(await codeOf(rejectTopUp(database.statements, "top_none", "cli"))).toBe("not_found");
 	});
 
 	test("credit that could not be counted exactly is refused and leaves the top-up pending", async () => {
 		const accountId = await newAccount();
 		for (let i = 0; i < 9; i++)
-			await confirmTopUp(database.hot, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
+			await confirmTopUp(database.statements, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
 		const { id } = await topUp(accountId, 8_000, "ref-over");
-		expect(await codeOf(confirmTopUp(database.hot, id, "cli"))).toBe("conflict");
-		expect((await getTopUp(database.hot, id)).state).toBe("pending");
-		expect((await accountBalance(database.hot, accountId)).balance).toBe(usd(9_000_000));
+		expect(await codeOf(confirmTopUp(database.statements, id, "cli"))).toBe("conflict");
+		expect((await getTopUp(database.statements, id)).state).toBe("pending");
+		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(9_000_000));
 	});
 
 	test("a rejected one can be rejected again and never confirmed", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-rejected");
-		expect((await rejectTopUp(database.hot, id, "cli")).state).toBe("rejected");
-		expect((await rejectTopUp(database.hot, id, "cli")).state).toBe("rejected");
-		expect(await codeOf(confirmTopUp(database.hot, id, "cli"))).toBe("conflict");
-		expect((await findAccount(database.hot, accountId))?.toppedUp).toBe(false);
+		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");
+		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");
+		expect(await codeOf(confirmTopUp(database.statements, id, "cli"))).toBe("conflict");
+		expect((await findAccount(database.statements, accountId))?.toppedUp).toBe(false);
 	});
 
 	test("are listed by state and account in pages", async () => {
 		const accountId = await newAccount();
 		const ids: string[] = [];
 		for (let i = 0; i < 3; i++) ids.push((await topUp(accountId, 100, `ref-list-${i}`)).id);
-		await confirmTopUp(database.hot, ids[1] as string, "cli");
-		const pending = await listTopUps(database.hot, { accountId, state: "pending" });
+		await confirmTopUp(database.statements, ids[1] as string, "cli");
+		const pending = await listTopUps(database.statements, { accountId, state: "pending" });
 		expect(pending.items.map((item) => item.id)).toEqual([ids[2] as string, ids[0] as string]);
-		const page = await listTopUps(database.hot, { accountId }, { limit: 2 });
+		const page = await listTopUps(database.statements, { accountId }, { limit: 2 });
 		expect(page.next).toBe(ids[1] as string);
 		expect(
-			(await listTopUps(database.hot, { accountId }, { limit: 2, after: page.next })).items.map((item) => item.id),
+			(await listTopUps(database.statements, { accountId }, { limit: 2, after: page.next })).items.map(
+				(item) => item.id,
+			),
 		).toEqual([ids[0] as string]);
 	});
 });
@@ -144,8 +148,8 @@ describe("balance", () => {
 	/** An account with USD 100 and a key, whose instance holds USD 10 of each, has spent 3 and runs a request of 2. */
 	async function withLease(state: string, leaseSeconds: number) {
 		const accountId = await newAccount();
-		await confirmTopUp(database.hot, (await topUp(accountId, 100, `ref-lease-${accountId}`)).id, "cli");
-		const maker = { hot: database.hot, digest: createDigest("p"), serviceName: "service" };
+		await confirmTopUp(database.statements, (await topUp(accountId, 100, `ref-lease-${accountId}`)).id, "cli");
+		const maker = { statements: database.statements, digest: createDigest("p"), serviceName: "service" };
 		const { id: keyId } = await createKey(maker, accountId, { name: "k", capNanoUsd: usd(20) });
 		const instance = `i-${accountId}`;
 		const { sql } = database;
@@ -161,13 +165,13 @@ describe("balance", () => {
 
 	test("of a live instance only its running requests are held", async () => {
 		const { accountId, keyId } = await withLease("live", 30);
-		expect(await accountBalance(database.hot, accountId)).toEqual({
+		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
 			held: usd(2),
 			available: usd(95),
 			spent: usd(3),
 		});
-		expect(await keyBalance(database.hot, keyId)).toEqual({
+		expect(await keyBalance(database.statements, keyId)).toEqual({
 			cap: usd(20),
 			held: usd(2),
 			spent: usd(3),
@@ -181,19 +185,19 @@ describe("balance", () => {
 			["live", -1],
 		] as const) {
 			const { accountId, keyId } = await withLease(state, seconds);
-			expect(await accountBalance(database.hot, accountId)).toEqual({
+			expect(await accountBalance(database.statements, accountId)).toEqual({
 				balance: usd(97),
 				held: usd(7),
 				available: usd(90),
 				spent: usd(3),
 			});
-			expect(await keyBalance(database.hot, keyId)).toMatchObject({ held: usd(7), remaining: usd(10) });
+			expect(await keyBalance(database.statements, keyId)).toMatchObject({ held: usd(7), remaining: usd(10) });
 		}
 	});
 
 	test("of one that has left nothing is held", async () => {
 		const { accountId } = await withLease("left", -1);
-		expect(await accountBalance(database.hot, accountId)).toEqual({
+		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
 			held: usd(0),
 			available: usd(97),
@@ -202,7 +206,7 @@ describe("balance", () => {
 	});
 
 	test("of nothing is not found", async () => {
-		expect(await codeOf(accountBalance(database.hot, "acc_none"))).toBe("not_found");
-		expect(await codeOf(keyBalance(database.hot, "key_none"))).toBe("not_found");
+		expect(await codeOf(accountBalance(database.statements, "acc_none"))).toBe("not_found");
+		expect(await codeOf(keyBalance(database.statements, "key_none"))).toBe("not_found");
 	});
 });

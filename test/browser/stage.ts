@@ -93,7 +93,7 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	await answer.text();
 	await service.settled();
 	// Rows of the past are no news to the sums: these are made anew.
-	await waitFor(async () => (await rebuildUsage(service.db.hot)) !== null, "the usage to be summed");
+	await waitFor(async () => (await rebuildUsage(service.db.statements)) !== null, "the usage to be summed");
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	// More than the second key's cap, and a model that is nowhere.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { whyNotHonoured } from "../../src/catalog/dialect-parameters.ts";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { completionRequestText } from "../../src/upstream/completion-request.ts";
+import { completionRequestText } from "../../src/upstream/completions/completion-request.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
-import type { Replica } from "../../src/upstream/replica.ts";
+import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
 /** Whatever a client may ask for by name, with a value that says something. */
 const FIELDS: Readonly<Record<string, unknown>> = {

@@ -80,7 +80,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			const broken = new Set<string>();
 			while (performance.now() < untilMs) {
 				await Bun.sleep(500);
-				const books = await reconcile(fleet.hot).catch(() => undefined);
+				const books = await reconcile(fleet.statements).catch(() => undefined);
 				if (books) looks += 1;
 				for (const check of books?.checks ?? []) if (!check.ok) broken.add(`${check.name}: ${check.detail}`);
 			}

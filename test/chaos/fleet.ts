@@ -7,9 +7,9 @@ import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { FenceResult } from "../../src/cluster/fence.ts";
 import { pendingInstances, waitApplied } from "../../src/cluster/fence.ts";
-import type { Hot } from "../../src/db/hot.ts";
-import { createHot } from "../../src/db/hot.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { createStatements } from "../../src/db/statements.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -52,7 +52,7 @@ export interface FleetMember {
 export interface Fleet {
 	readonly members: readonly FleetMember[];
 	/** Past the proxies. */
-	readonly hot: Hot;
+	readonly statements: Statements;
 	readonly sql: postgres.Sql;
 	/** The environment of the command line. */
 	readonly env: Readonly<Record<string, string>>;
@@ -95,25 +95,25 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	const members = Array.from({ length: options.instances ?? 3 }, (_, index) =>
 		createMember(index, folder, options, shared),
 	);
-	const hot = createHot(
+	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },
 		{ url: options.databaseUrl, connectionsMax: 4, statementDeadlineMs: 3_000, applicationName: "operator" },
 	);
 	const sql = postgres(options.databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 5 });
-	const maker = { hot, digest: createDigest(pepper), serviceName: "service" };
+	const maker = { statements, digest: createDigest(pepper), serviceName: "service" };
 	const fleet: Fleet = {
 		members,
-		hot,
+		statements,
 		sql,
 		env: { ...shared, DATABASE_URL: options.databaseUrl, DATA_DIR: join(folder, "operator") },
 		folder,
 		async account(credit = TOP_UP) {
-			const { id } = await createAccount(hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+			const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const reference = crypto.randomUUID();
 			const topUp = { accountId: id, amountNanoUsd: nanoUsd(TOP_UP), method: "transfer" as const, reference };
-			await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
+			await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
 			if (credit !== TOP_UP)
-				await hot`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${credit - TOP_UP}, ${crypto.randomUUID()}, 'test', '', false)`;
+				await statements`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${credit - TOP_UP}, ${crypto.randomUUID()}, 'test', '', false)`;
 			return id;
 		},
 		async key(accountId, settings = {}) {
@@ -121,11 +121,14 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 			return { id, secret };
 		},
 		applied: (seq, deadlineMs = 60_000) =>
-			waitApplied({ pending: pendingInstances(hot), clock: systemClock }, seq, { deadlineMs, graceMs: GRACE_MS }),
+			waitApplied({ pending: pendingInstances(statements), clock: systemClock }, seq, {
+				deadlineMs,
+				graceMs: GRACE_MS,
+			}),
 		async stop() {
 			await Promise.all(members.map((member) => member.crash()));
 			for (const { proxy } of members) proxy.stop();
-			await Promise.all([sql.end({ timeout: 1 }), hot.end()]);
+			await Promise.all([sql.end({ timeout: 1 }), statements.end()]);
 			rmSync(folder, { recursive: true, force: true });
 		},
 	};

@@ -175,7 +175,7 @@ for (const mode of MODES) {
 			console.log(
 				`${mode}: kill -9 of ${cut.length} streams, charged beyond what arrived: at most ${Math.max(...over) / costOf(0, 1)} tokens before the credit note`,
 			);
-			expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
+			expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 		}, 60_000);
 	});
 }
@@ -218,7 +218,7 @@ async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly S
 		expect(lost).toBe(0);
 		expect(unpaid.every((row) => row !== undefined)).toBe(true);
 	}
-	expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
+	expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	const after = await runCli(["account", "show", account, "--json"], fleet.env);
 	expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
 	await member.start();

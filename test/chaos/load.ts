@@ -110,15 +110,15 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		while (!stopping) {
 			const doomed = await insist(() => addKey(own.pick([...accounts.keys()])));
 			await Bun.sleep(own.between(200, 900));
-			await close(doomed.id, () => revokeKey(fleet.hot, doomed));
+			await close(doomed.id, () => revokeKey(fleet.statements, doomed));
 			// Still used for a while: it must be refused.
 			setTimeout(() => active.splice(active.indexOf(doomed), 1), 1_500);
 			if (own.fraction() < 0.5) continue;
 			const account = own.pick(suspendable);
-			const suspension = await close(account, () => suspendAccount(fleet.hot, account));
+			const suspension = await close(account, () => suspendAccount(fleet.statements, account));
 			await Bun.sleep(own.between(100, 800));
 			suspension.untilMs = nowMs();
-			await insist(() => unsuspendAccount(fleet.hot, account));
+			await insist(() => unsuspendAccount(fleet.statements, account));
 		}
 	}
 
@@ -134,12 +134,12 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		async stop() {
 			stopping = true;
 			await Promise.all([...users, operating]);
-			for (const account of suspendable) await unsuspendAccount(fleet.hot, account);
+			for (const account of suspendable) await unsuspendAccount(fleet.statements, account);
 		},
 	};
 }
 
 /** What an account has left, in nano-dollars. */
 export async function balanceOf(fleet: Fleet, account: string) {
-	return await accountBalance(fleet.hot, account);
+	return await accountBalance(fleet.statements, account);
 }

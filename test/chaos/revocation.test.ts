@@ -97,7 +97,7 @@ describe("revocation on three instances under load", () => {
 			const asking = keepAsking(key);
 			await asking.served();
 			const startedMs = nowMs();
-			const { seq } = await revokeKey(fleet.hot, key);
+			const { seq } = await revokeKey(fleet.statements, key);
 			const { effective } = await fleet.applied(seq);
 			const returnedMs = nowMs();
 			latencies.push(returnedMs - startedMs);
@@ -150,7 +150,7 @@ describe("revocation on three instances under load", () => {
 		const paused = fleet.members[1] as Fleet["members"][number];
 		paused.process()?.kill("SIGSTOP");
 		const startedMs = nowMs();
-		const { seq } = await revokeKey(fleet.hot, key);
+		const { seq } = await revokeKey(fleet.statements, key);
 		const { effective } = await fleet.applied(seq);
 		const returnedMs = nowMs();
 		const tookMs = returnedMs - startedMs;

@@ -83,10 +83,10 @@ describe("credit scattered over three instances", () => {
 			figures.push(`${served}/${affordable}`);
 			expect(served).toBe(affordable);
 			await waitFor(
-				async () => (await accountBalance(fleet.hot, account)).spent === served * CHARGE,
+				async () => (await accountBalance(fleet.statements, account)).spent === served * CHARGE,
 				"all usage to be known",
 			);
-			const balance = await accountBalance(fleet.hot, account);
+			const balance = await accountBalance(fleet.statements, account);
 			expect(balance.available).toBeLessThan(need);
 			expect(balance.available + balance.spent).toBe(Math.max(need, credit) as typeof balance.available);
 		}
@@ -100,7 +100,10 @@ describe("credit scattered over three instances", () => {
 		const { served, last } = await spendDown(key, 7);
 		expect([last.status, last.code]).toEqual([402, "key_cap_exceeded"]);
 		expect(served).toBe(41);
-		await waitFor(async () => (await keyBalance(fleet.hot, key.id)).spent === served * CHARGE, "all usage to be known");
+		await waitFor(
+			async () => (await keyBalance(fleet.statements, key.id)).spent === served * CHARGE,
+			"all usage to be known",
+		);
 	}, 30_000);
 
 	test("nothing is refused while idle slices elsewhere cover it, and asked at once nothing is overspent", async () => {
@@ -124,10 +127,10 @@ describe("credit scattered over three instances", () => {
 		expect(credit - served * CHARGE).toBeLessThan(need);
 		expect(served * CHARGE).toBeLessThanOrEqual(credit);
 		await waitFor(
-			async () => (await accountBalance(fleet.hot, account)).spent === served * CHARGE,
+			async () => (await accountBalance(fleet.statements, account)).spent === served * CHARGE,
 			"all usage to be known",
 		);
-		expect((await reconcile(fleet.hot)).checks.filter((check) => !check.ok)).toEqual([]);
+		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
 });
 

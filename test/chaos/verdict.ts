@@ -171,7 +171,7 @@ async function ofBudgets(fleet: Fleet, load: Load, rows: readonly UsageRow[]): P
 	const balances = new Map<string, Awaited<ReturnType<typeof balanceOf>>>();
 	for (const account of load.accounts.keys()) balances.set(account, await balanceOf(fleet, account));
 	const held = new Map<string, number>();
-	for (const { id } of load.keys) held.set(id, (await keyBalance(fleet.hot, id)).held);
+	for (const { id } of load.keys) held.set(id, (await keyBalance(fleet.statements, id)).held);
 	return [
 		finding("no account has spent more than its credit", [...load.accounts], ([account, credit]) => {
 			const total = spent.get(account) ?? 0;
@@ -201,7 +201,7 @@ async function ofBudgets(fleet: Fleet, load: Load, rows: readonly UsageRow[]): P
 }
 
 async function ofBooks(fleet: Fleet): Promise<Finding[]> {
-	const { checks } = await reconcile(fleet.hot);
+	const { checks } = await reconcile(fleet.statements);
 	const open = await fleet.sql`select budget_id, instance_id, epoch from lease where state = 'open'`;
 	const running = await fleet.sql`
 		select id, epoch, state from instance where state in ('live', 'dead') or (state = 'joining' and lease_until > clock_timestamp())`;

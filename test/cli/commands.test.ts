@@ -31,10 +31,10 @@ afterAll(async () => {
 const run = (...args: string[]) => runCli([...args, "--json"], env);
 /** What a test only needs to be there is made without a process. */
 async function newAccount(): Promise<string> {
-	return (await createAccount(database.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
+	return (await createAccount(database.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
 }
 async function newKey(account: string, settings: KeySettings = {}): Promise<{ id: string; secret: string }> {
-	const maker = { hot: database.hot, digest: createDigest(PEPPER), serviceName: "service" };
+	const maker = { statements: database.statements, digest: createDigest(PEPPER), serviceName: "service" };
 	const { id, secret } = await createKey(maker, account, { name: "k", ...settings });
 	return { id, secret };
 }
@@ -74,7 +74,7 @@ describe("from an account to a key", () => {
 		).json<{ id: string; secret: string }>();
 		const secret = parseSecret(key.secret, "service");
 		if (secret === undefined) throw new Error("no secret");
-		const loaded = await keyLoader(database.hot)(createDigest(PEPPER)(secret));
+		const loaded = await keyLoader(database.statements)(createDigest(PEPPER)(secret));
 		expect(loaded.key).toMatchObject({
 			id: key.id,
 			name: "prod",

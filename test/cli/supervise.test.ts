@@ -36,11 +36,11 @@ beforeAll(async () => {
 		join(folder, "tollgate.yaml"),
 		`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
 	);
-	const { hot } = database;
-	accountId = (await createAccount(hot, { email: "w@example.com", vouched: true })).id;
+	const { statements } = database;
+	accountId = (await createAccount(statements, { email: "w@example.com", vouched: true })).id;
 	const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "transfer" as const, reference: "r" };
-	await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
-	const maker = { hot, digest: createDigest(PEPPER), serviceName: "service" };
+	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+	const maker = { statements, digest: createDigest(PEPPER), serviceName: "service" };
 	secret = (await createKey(maker, accountId, { name: "k" })).secret;
 });
 afterAll(async () => {

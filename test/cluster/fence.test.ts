@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { pendingInstances, waitApplied } from "../../src/cluster/fence.ts";
-import { createPgMemberStore } from "../../src/cluster/pg-member-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
-import { joinTestMember } from "./fixture.ts";
+import { joinTestInstance } from "./fixture.ts";
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -17,13 +17,13 @@ beforeEach(async () => {
 	await db.sql`delete from instance`;
 });
 
-const pending = (seq: number, graceMs: number) => pendingInstances(db.hot)(seq, graceMs);
+const pending = (seq: number, graceMs: number) => pendingInstances(db.statements)(seq, graceMs);
 const fence = (seq: number, deadlineMs: number, graceMs = 0) =>
 	waitApplied({ pending, clock: systemClock }, seq, { deadlineMs, graceMs });
 const stateOf = async (id: string) => (await db.sql`select state from instance where id = ${id}`)[0]?.state as string;
 
 async function liveRow(id: string, ttlMs: number): Promise<void> {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	const epoch = await store.join(id, ttlMs);
 	await store.goLive(id, epoch, await store.seq(), ttlMs);
 }
@@ -52,20 +52,20 @@ const isBlocked = async () =>
 		.length > 0;
 
 test("a revocation is effective as soon as every live instance has applied it", async () => {
-	const a = await joinTestMember(createPgMemberStore(db.hot), "a");
-	const b = await joinTestMember(createPgMemberStore(db.hot), "b");
-	await Promise.all([a.member.goLive(), b.member.goLive()]);
-	const seq = await appendControl(db.hot, "key", "k", {});
+	const a = await joinTestInstance(createPgHeartbeatStore(db.statements), "a");
+	const b = await joinTestInstance(createPgHeartbeatStore(db.statements), "b");
+	await Promise.all([a.heartbeat.goLive(), b.heartbeat.goLive()]);
+	const seq = await appendControl(db.statements, "key", "k", {});
 	const { effective } = await fence(seq, 5_000);
 	expect(effective).toBe(true);
 	for (const { applied } of [a, b]) expect(applied.at(-1)?.seq).toBe(seq);
-	a.member.stop();
-	b.member.stop();
+	a.heartbeat.stop();
+	b.heartbeat.stop();
 });
 
 test("an instance that hangs is waited for until its lease is over, then fenced off", async () => {
 	await liveRow("hung", 400);
-	const seq = await appendControl(db.hot, "key", "k", {});
+	const seq = await appendControl(db.statements, "key", "k", {});
 	const startedMs = performance.now();
 	expect((await fence(seq, 100)).pending.map(({ id }) => id)).toEqual(["hung"]);
 	const { effective } = await fence(seq, 20_000, 100);
@@ -77,9 +77,9 @@ test("an instance that hangs is waited for until its lease is over, then fenced 
 });
 
 test("one that renews without applying is never taken for gone", async () => {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	await liveRow("deaf", 200);
-	const seq = await appendControl(db.hot, "key", "k", {});
+	const seq = await appendControl(db.statements, "key", "k", {});
 	let renewing = true;
 	const renewals = (async () => {
 		while (renewing) {
@@ -94,9 +94,9 @@ test("one that renews without applying is never taken for gone", async () => {
 });
 
 test("race: an instance that was judged dead cannot renew its lease any more", async () => {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	await liveRow("late", -10);
-	const seq = await appendControl(db.hot, "key", "k", {});
+	const seq = await appendControl(db.statements, "key", "k", {});
 	expect(await pending(seq, 0)).toEqual([]);
 	expect(await store.heartbeat("late", 1, seq, 60_000)).toBe(null);
 	expect(await store.goLive("late", 1, seq, 60_000)).toBe(null);
@@ -104,7 +104,7 @@ test("race: an instance that was judged dead cannot renew its lease any more", a
 
 test("race: a renewal that is not committed yet is waited for, and keeps the instance in the count", async () => {
 	await liveRow("slow", -10);
-	const seq = await appendControl(db.hot, "key", "k", {});
+	const seq = await appendControl(db.statements, "key", "k", {});
 	let answer: Promise<readonly { id: string }[]> | undefined;
 	await whileUncommitted(`select instance_heartbeat('slow', 1, 0, 60000)`, async () => {
 		answer = pending(seq, 0);
@@ -115,7 +115,7 @@ test("race: a renewal that is not committed yet is waited for, and keeps the ins
 });
 
 test("race: an instance cannot go live beside a revocation that it has not seen", async () => {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	const epoch = await store.join("new", 60_000);
 	const before = await store.seq();
 	let live: Promise<number | null> | undefined;
@@ -128,12 +128,12 @@ test("race: an instance cannot go live beside a revocation that it has not seen"
 });
 
 test("race: a revocation waits for an instance that is just going live, and then counts it", async () => {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	const epoch = await store.join("joining", 60_000);
 	const before = await store.seq();
 	let seq: Promise<number> | undefined;
 	await whileUncommitted(`select instance_go_live('joining', ${epoch}, ${before}, 60000)`, async () => {
-		seq = appendControl(db.hot, "key", "k", {});
+		seq = appendControl(db.statements, "key", "k", {});
 		await waitFor(isBlocked, "the revocation to wait for going live");
 	});
 	expect((await pending((await seq) ?? 0, 0)).map(({ id }) => id)).toEqual(["joining"]);
@@ -141,13 +141,13 @@ test("race: a revocation waits for an instance that is just going live, and then
 
 test("many revocations at once fence off the same dead instances without a deadlock", async () => {
 	for (let n = 0; n < 10; n++) await liveRow(`gone-${n}`, -10);
-	const seqs = await Promise.all(Array.from({ length: 12 }, () => appendControl(db.hot, "key", "k", {})));
+	const seqs = await Promise.all(Array.from({ length: 12 }, () => appendControl(db.statements, "key", "k", {})));
 	const results = await Promise.all(seqs.map((seq) => fence(seq, 5_000)));
 	expect(results.every(({ effective }) => effective)).toBe(true);
 });
 
 test("sequence numbers are in the order of commits, so that a reader skips none", async () => {
-	const store = createPgMemberStore(db.hot);
+	const store = createPgHeartbeatStore(db.statements);
 	const from = await store.seq();
 	const seen: number[] = [];
 	let at = from;
@@ -159,7 +159,7 @@ test("sequence numbers are in the order of commits, so that a reader skips none"
 			}
 		}
 	})();
-	await Promise.all(Array.from({ length: 200 }, () => appendControl(db.hot, "catalog", "c", {})));
+	await Promise.all(Array.from({ length: 200 }, () => appendControl(db.statements, "catalog", "c", {})));
 	await reader;
 	expect(seen).toEqual(Array.from({ length: 200 }, (_, n) => from + n + 1));
 });

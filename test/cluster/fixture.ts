@@ -4,18 +4,18 @@ import { silentLog } from "../../src/base/log.ts";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { Gate } from "../../src/cluster/gate.ts";
 import { createGate } from "../../src/cluster/gate.ts";
-import type { Member, MemberStore } from "../../src/cluster/member.ts";
-import { joinCluster } from "../../src/cluster/member.ts";
+import type { Heartbeat, HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import { startHeartbeat } from "../../src/cluster/heartbeat.ts";
 
 export interface TestMember {
-	readonly member: Member & { goLive(): Promise<void> };
+	readonly heartbeat: Heartbeat & { goLive(): Promise<void> };
 	readonly gate: Gate;
 	readonly applied: ControlEntry[];
 	readonly fenced: Promise<void>;
 }
 
-export async function joinTestMember(
-	store: MemberStore,
+export async function joinTestInstance(
+	store: HeartbeatStore,
 	id: string,
 	options: {
 		ttlMs?: number;
@@ -29,7 +29,7 @@ export async function joinTestMember(
 	const gate = createGate({ clock });
 	const applied: ControlEntry[] = [];
 	const fenced = Promise.withResolvers<void>();
-	const member = await joinCluster(
+	const heartbeat = await startHeartbeat(
 		{
 			store,
 			clock,
@@ -43,5 +43,5 @@ export async function joinTestMember(
 		},
 		{ id, ttlMs: options.ttlMs ?? 60_000, marginMs: options.marginMs ?? 100, heartbeatMs: options.heartbeatMs ?? 20 },
 	);
-	return { member, gate, applied, fenced: fenced.promise };
+	return { heartbeat, gate, applied, fenced: fenced.promise };
 }

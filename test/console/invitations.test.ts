@@ -21,9 +21,9 @@ afterAll(async () => {
 });
 
 const newAccount = async () =>
-	(await createAccount(service.db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
+	(await createAccount(service.db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
 const inviteTo = (accountId: string, email: string) =>
-	invite(service.db.hot, accountId, { email, role: "member", invitedBy: "usr_1" });
+	invite(service.db.statements, accountId, { email, role: "member", invitedBy: "usr_1" });
 const daysPass = (days: number) =>
 	service.db.sql`update rate_limit set last_request = last_request - ${days * DAY_MS}::bigint`;
 
@@ -68,9 +68,9 @@ test("counts are forgotten when their windows are long over, and not before", as
 	const before = await rows();
 	expect(before).toBeGreaterThan(0);
 	await daysPass(1.9);
-	await forgetOldCounts(service.db.hot);
+	await forgetOldCounts(service.db.statements);
 	expect((await service.db.sql`select 1 from rate_limit where key like 'invitations to:%'`).length).toBeGreaterThan(0);
 	await daysPass(0.2);
-	await forgetOldCounts(service.db.hot);
+	await forgetOldCounts(service.db.statements);
 	expect(await rows()).toBe(0);
 });

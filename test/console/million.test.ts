@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { rebuildUsage } from "../../src/console/usage-fold.ts";
-import { createHot } from "../../src/db/hot.ts";
+import { createStatements } from "../../src/db/statements.ts";
 import { chatModel, startService, type TestService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
 		indexedAfterwards("refused_request", () => writeRefusals(service.db, { ...of, rows: REFUSALS, days: 30 })),
 	]);
 	const options = { url: service.db.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 };
-	const sums = createHot({ clock: systemClock, log: silentLog }, options);
+	const sums = createStatements({ clock: systemClock, log: silentLog }, options);
 	const startedMs = performance.now();
 	expect(await rebuildUsage(sums)).toBe(ROWS);
 	console.log(`all ${ROWS} rows folded in ${Math.round(performance.now() - startedMs)} ms`);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { consoleErrorResponse } from "../../src/console/console-error.ts";
-import { DatabaseTimeout } from "../../src/db/hot.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import { testPostgres } from "../support/postgres.ts";
 import { chatModel, startService, type TestService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";

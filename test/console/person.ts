@@ -99,7 +99,7 @@ export async function signedUp(service: TestService): Promise<Person & { account
 /** Made on the command line, then given a password at the link. */
 export async function operator(service: TestService): Promise<Person> {
 	const person = newPerson(service);
-	const { token } = await createOperator(service.db.hot, person.email);
+	const { token } = await createOperator(service.db.statements, person.email);
 	const reset = await person.send("POST", "/api/auth/reset-password", { newPassword: PASSWORD, token });
 	if (reset.status !== 200) throw new Error(`reset: ${reset.status} ${JSON.stringify(reset.body)}`);
 	const signIn = await person.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD });

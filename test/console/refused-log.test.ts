@@ -176,8 +176,8 @@ test("refusals are forgotten after 30 days, all of them however many, and no new
 	await write(31, 2_500);
 	await write(29, 10);
 	const before = (await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n;
-	const forgotten = await Promise.all([forgetRefusals(service.db.hot), forgetRefusals(service.db.hot)]);
-	await forgetRefusals(service.db.hot);
+	const forgotten = await Promise.all([forgetRefusals(service.db.statements), forgetRefusals(service.db.statements)]);
+	await forgetRefusals(service.db.statements);
 	expect(forgotten[0] + forgotten[1]).toBeLessThanOrEqual(2_500);
 	const rows = await service.db.sql`
 		select count(*)::int as n, count(*) filter (where account_id = 'acc_old')::int as kept from refused_request`;

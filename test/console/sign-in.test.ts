@@ -22,7 +22,7 @@ afterAll(async () => {
 
 test("an account that an operator made for an address is its owner's at the first sign-in", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
-	const { id } = await createAccount(service.db.hot, { email, vouched: false });
+	const { id } = await createAccount(service.db.statements, { email, vouched: false });
 	const person = newPerson(service, email);
 	await person.send("POST", "/api/auth/sign-up/email", { name: "Owner", email, password: PASSWORD });
 	await person.get(await mailedLink(person));
@@ -98,14 +98,14 @@ test("with a second factor the password alone opens nothing", async () => {
 test("an operator's rights and sessions end with the command, and an address taken by a stranger gives the stranger none", async () => {
 	const boss = await operator(service);
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(200);
-	await revokeOperator(service.db.hot, boss.email);
+	await revokeOperator(service.db.statements, boss.email);
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(401);
 	await boss.send("POST", "/api/auth/sign-in/email", { email: boss.email, password: PASSWORD });
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(403);
 
 	const squatter = newPerson(service);
 	await squatter.send("POST", "/api/auth/sign-up/email", { name: "Sq", email: squatter.email, password: PASSWORD });
-	const { token } = await createOperator(service.db.hot, squatter.email);
+	const { token } = await createOperator(service.db.statements, squatter.email);
 	expect(token).not.toBeNull();
 	const login = await squatter.send("POST", "/api/auth/sign-in/email", { email: squatter.email, password: PASSWORD });
 	expect(login.status).toBe(401);
@@ -117,7 +117,7 @@ test("under https the session's cookie is bound to this host, closed to scripts,
 	try {
 		const person = newPerson(secure);
 		const origin = { origin: "https://console.example" };
-		const { token } = await createOperator(secure.db.hot, person.email);
+		const { token } = await createOperator(secure.db.statements, person.email);
 		await person.send("POST", "/api/auth/reset-password", { newPassword: PASSWORD, token }, origin);
 		const body = { email: person.email, password: PASSWORD };
 		expect((await person.send("POST", "/api/auth/sign-in/email", body)).status).toBe(403);

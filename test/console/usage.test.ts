@@ -39,7 +39,7 @@ test("the sums are those of the rows while requests run and several instances fo
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
-		while (!done) await foldUsage(service.db.hot);
+		while (!done) await foldUsage(service.db.statements);
 	});
 	for (let round = 0; round < 10; round++) {
 		const answers = Array.from({ length: 30 }, () => service.post("/v1/chat/completions", secret, body));
@@ -48,7 +48,7 @@ test("the sums are those of the rows while requests run and several instances fo
 	await service.settled();
 	done = true;
 	await Promise.all(folding);
-	await waitFor(async () => (await foldUsage(service.db.hot)) === 0, "the last rows to be folded");
+	await waitFor(async () => (await foldUsage(service.db.statements)) === 0, "the last rows to be folded");
 	const hours = await sums(service.db, "usage_hour");
 	expect(hours).toEqual(await sums(service.db, "usage_event"));
 	expect(hours[0]?.requests).toBe("300");
@@ -68,7 +68,7 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		values (${id}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
 	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
 	try {
-		await foldUsage(db.hot);
+		await foldUsage(db.statements);
 		const opened = Promise.withResolvers<void>();
 		const release = Promise.withResolvers<void>();
 		const slow = db.tx.transaction(async (tx) => {
@@ -79,21 +79,21 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		await opened.promise;
 		// Later ones are committed first, and a fold in between moves on past their moments.
 		await db.tx.execute(insert(crypto.randomUUID()));
-		await foldUsage(db.hot);
+		await foldUsage(db.statements);
 		await db.tx.execute(insert(crypto.randomUUID()));
-		await foldUsage(db.hot);
+		await foldUsage(db.statements);
 		release.resolve();
 		await slow;
-		await foldUsage(db.hot);
+		await foldUsage(db.statements);
 		expect(await count()).toBe(3);
-		for (let again = 0; again < 3; again++) await foldUsage(db.hot);
+		for (let again = 0; again < 3; again++) await foldUsage(db.statements);
 		expect(await count()).toBe(3);
-		await rebuildUsage(db.hot);
+		await rebuildUsage(db.statements);
 		expect(await count()).toBe(3);
 		// A restored database counts its transactions anew.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
-		await foldUsage(db.hot);
-		await foldUsage(db.hot);
+		await foldUsage(db.statements);
+		await foldUsage(db.statements);
 		expect(await count()).toBe(3);
 	} finally {
 		await db.drop();
@@ -109,7 +109,7 @@ test("while one instance folds another does not wait for it", async () => {
 		await release.promise;
 	});
 	await held.promise;
-	expect(await foldUsage(service.db.hot)).toBeNull();
+	expect(await foldUsage(service.db.statements)).toBeNull();
 	release.resolve();
 	await holder;
 });
@@ -191,7 +191,7 @@ test("the owners hear once when the credit falls below the threshold, and again 
 		stop() {},
 		send: (mail: { to: string }) => void mails.push(mail.to),
 	};
-	const deps = { hot: service.db.hot, mailer, origin: () => "http://x", serviceName: "s" };
+	const deps = { statements: service.db.statements, mailer, origin: () => "http://x", serviceName: "s" };
 	await Promise.all(Array.from({ length: 4 }, () => sendCreditAlerts(deps)));
 	await sendCreditAlerts(deps);
 	expect(mails).toEqual([customer.email]);

@@ -43,11 +43,11 @@ afterAll(async () => {
 const postmaster = () => findPostmaster(join(dataDir, "data", "postgres", "cluster"));
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
-	const { hot } = app.db;
-	const { id } = await createAccount(hot, { email: "warm@example.com", vouched: true });
+	const { statements } = app.db;
+	const { id } = await createAccount(statements, { email: "warm@example.com", vouched: true });
 	const topUp = { accountId: id, amountNanoUsd: nanoUsd(CREDIT), method: "transfer", reference: "one" } as const;
-	await confirmTopUp(hot, (await createTopUp(hot, topUp)).id, "test");
-	const maker = { hot, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
+	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+	const maker = { statements, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
 	const { secret } = await createKey(maker, id, { name: "warm" });
 	return { accountId: id, secret };
 }
@@ -87,15 +87,15 @@ test("while the embedded server is dead a warm key is served, it comes back by i
 
 	await waitFor(
 		() => {
-			const view = app.tenure.present()?.view();
+			const view = app.instanceLease.present()?.view();
 			return view !== undefined && view.running === 0 && view.queued === 0;
 		},
 		"all settlements to reach the new server",
 		30_000,
 	);
-	const { spent, held } = await accountBalance(app.db.hot, accountId);
+	const { spent, held } = await accountBalance(app.db.statements, accountId);
 	expect([Number(spent), Number(held)]).toEqual([served * priceOf(6, 2), 0]);
-	const [rows] = await app.db.hot`select count(*)::int as rows from usage_event where account_id = ${accountId}`;
+	const [rows] = await app.db.statements`select count(*)::int as rows from usage_event where account_id = ${accountId}`;
 	expect(rows).toEqual({ rows: served });
-	expect((await reconcile(app.db.hot)).checks.filter(({ ok }) => !ok)).toEqual([]);
+	expect((await reconcile(app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 }, 90_000);

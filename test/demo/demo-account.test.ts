@@ -14,7 +14,7 @@ const now = { nowMs: Date.now(), newPepper: false };
 
 beforeAll(async () => {
 	db = await createTestDatabase();
-	maker = { hot: db.hot, digest: createDigest("a pepper"), serviceName: "service" };
+	maker = { statements: db.statements, digest: createDigest("a pepper"), serviceName: "service" };
 });
 afterAll(() => db.drop());
 
@@ -22,22 +22,25 @@ test("the first start makes a signed-in account with a confirmed USD 100 and one
 	const account = await ensureDemoAccount(maker, now);
 	expect(account.secret).toStartWith("sk_service_");
 	expect(account.secret).toEndWith(account.key.lastFour);
-	expect(await findAccount(db.hot, account.id)).toMatchObject({ toppedUp: true, signedInAtMs: expect.any(Number) });
-	expect((await accountBalance(db.hot, account.id)).available as number).toBe(100e9);
+	expect(await findAccount(db.statements, account.id)).toMatchObject({
+		toppedUp: true,
+		signedInAtMs: expect.any(Number),
+	});
+	expect((await accountBalance(db.statements, account.id)).available as number).toBe(100e9);
 });
 
 test("a later start finds all of it and makes no key", async () => {
 	const again = await ensureDemoAccount(maker, now);
 	expect(again.secret).toBeUndefined();
-	expect((await listKeys(db.hot, again.id)).items).toHaveLength(1);
-	expect((await listTopUps(db.hot, { accountId: again.id })).items).toHaveLength(1);
-	expect((await accountBalance(db.hot, again.id)).available as number).toBe(100e9);
+	expect((await listKeys(db.statements, again.id)).items).toHaveLength(1);
+	expect((await listTopUps(db.statements, { accountId: again.id })).items).toHaveLength(1);
+	expect((await accountBalance(db.statements, again.id)).available as number).toBe(100e9);
 });
 
 test("a start without a key that works makes one", async () => {
 	const { id } = await ensureDemoAccount(maker, now);
-	const [key] = (await listKeys(db.hot, id)).items;
-	await revokeKey(db.hot, { id: key?.id ?? "" });
+	const [key] = (await listKeys(db.statements, id)).items;
+	await revokeKey(db.statements, { id: key?.id ?? "" });
 	expect((await ensureDemoAccount(maker, now)).secret).toStartWith("sk_service_");
 	expect((await ensureDemoAccount(maker, now)).secret).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
-import { createChatEvents } from "../../src/gateway/chat-events.ts";
+import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import { usageRecord } from "../../src/gateway/usage-record.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { ChatChunk, FinishReason } from "../../src/upstream/reply.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Model } from "../../src/catalog/model.ts";
-import { ignoredHeader, readChatRequest } from "../../src/gateway/chat-request.ts";
+import { ignoredHeader, readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 
 const HELLO = { role: "user", content: "hello" };

@@ -54,17 +54,21 @@ async function start(): Promise<ServeProcess> {
 }
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
-	const { id } = await createAccount(db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
-	const topUp = await createTopUp(db.hot, {
+	const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+	const topUp = await createTopUp(db.statements, {
 		accountId: id,
 		amountNanoUsd: nanoUsd(CREDIT),
 		method: "transfer",
 		reference: crypto.randomUUID(),
 	});
-	await confirmTopUp(db.hot, topUp.id, "test");
-	const { secret } = await createKey({ hot: db.hot, digest: createDigest(PEPPER), serviceName: "service" }, id, {
-		name: "test",
-	});
+	await confirmTopUp(db.statements, topUp.id, "test");
+	const { secret } = await createKey(
+		{ statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" },
+		id,
+		{
+			name: "test",
+		},
+	);
 	return { accountId: id, secret };
 }
 
@@ -124,8 +128,8 @@ test("after kill -9 with streams open and settlements on their way every request
 		[waiting.accountId, 0],
 		[done.accountId, 5 * priceOf(6, 2)],
 	] as const) {
-		const { available, held, balance } = await accountBalance(db.hot, accountId);
+		const { available, held, balance } = await accountBalance(db.statements, accountId);
 		expect([Number(available), Number(held), Number(balance)]).toEqual([CREDIT - spent, 0, CREDIT - spent]);
 	}
-	expect((await reconcile(db.hot)).checks.filter(({ ok }) => !ok)).toEqual([]);
+	expect((await reconcile(db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 }, 30_000);

@@ -1,8 +1,8 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { ChatDeps } from "../../src/gateway/chat.ts";
-import { idempotent } from "../../src/gateway/idempotency.ts";
-import { createIdempotencyStore } from "../../src/gateway/idempotency-store.ts";
+import type { ChatDeps } from "../../src/gateway/chat/chat.ts";
+import { idempotent } from "../../src/gateway/idempotency/idempotency.ts";
+import { createIdempotencyStore } from "../../src/gateway/idempotency/idempotency-store.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { startService, type TestService } from "../support/service.ts";
@@ -141,7 +141,7 @@ test("a form is replayed too, and a broken header is a 400", async () => {
 test("a revoked key replays nothing", async () => {
 	const { secret, keyId } = await service.customer();
 	await (await complete(secret, "r")).text();
-	await revokeKey(service.db.hot, { id: keyId });
+	await revokeKey(service.db.statements, { id: keyId });
 	await waitFor(async () => (await complete(secret, "r")).status === 401, "the revocation");
 });
 

@@ -154,7 +154,7 @@ describe("GET /v1/usage/{id}", () => {
 		const requestId = response.headers.get("x-request-id") as string;
 		await service.settled();
 		const [row] = await service.usage(accountId);
-		await service.db.hot`select ledger_book('led_x', ${accountId}, 'credit_note', 4000,
+		await service.db.statements`select ledger_book('led_x', ${accountId}, 'credit_note', 4000,
 			${`recovered:${row?.request_id}`}, 'recovery', '', false)`;
 		expect((await (await service.get(`/v1/usage/${requestId}`, secret)).json()).cost_usd).toBe("0.000005");
 	});

@@ -169,7 +169,7 @@ test.concurrent("a loop of refusals fills no table: a few rows, and the count of
 test("a revoked key that is still in use is on its owner's log; a key that is nobody's is on none", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
-	await revokeKey(service.db.hot, { id: keyId, accountId });
+	await revokeKey(service.db.statements, { id: keyId, accountId });
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to arrive");
 	const strangers = async () =>
 		(await service.db.sql`select count(*)::int as n from refused_request where account_id <> ${accountId}`)[0]?.n;

@@ -347,7 +347,7 @@ describe("a client that leaves", () => {
 		expect(Number(balance.spent)).toBe(rows.reduce((sum, row) => sum + Number(row.charged_nano_usd), 0));
 		expect((await service.reconciled()).every(({ ok }) => ok)).toBe(true);
 		expect(
-			service.app.tenure
+			service.app.instanceLease
 				.present()
 				?.view()
 				.slices.every(({ held }) => held === 0),

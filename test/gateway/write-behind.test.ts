@@ -78,7 +78,7 @@ describe("no usage is lost or counted twice, and requests go on being served", (
 			create trigger refuse before insert on usage_event for each row execute function refuse()`);
 		await send(secret, 20);
 		expect(await service.usage(accountId)).toHaveLength(1);
-		expect(service.app.tenure.present()?.view().queued).toBe(20);
+		expect(service.app.instanceLease.present()?.view().queued).toBe(20);
 		await service.db.sql.unsafe("drop trigger refuse on usage_event; drop function refuse()");
 		await expectAll(accountId, 21);
 	});

@@ -24,14 +24,14 @@ const digest = createDigest("pepper");
 
 beforeAll(async () => {
 	database = await createTestDatabase();
-	maker = { hot: database.hot, digest, serviceName: "service" };
+	maker = { statements: database.statements, digest, serviceName: "service" };
 });
 afterAll(() => database.drop());
 
 let made = 0;
 async function newAccount(): Promise<string> {
 	made += 1;
-	return (await createAccount(database.hot, { email: `user${made}@example.com`, vouched: true })).id;
+	return (await createAccount(database.statements, { email: `user${made}@example.com`, vouched: true })).id;
 }
 
 const usd = (text: string) => {
@@ -47,26 +47,28 @@ const codeOf = (work: Promise<unknown>) =>
 
 /** The entries about a subject, in order. */
 async function entriesOf(subject: string) {
-	return (await readControlAfter(database.hot, 0)).filter((entry) => entry.subject === subject);
+	return (await readControlAfter(database.statements, 0)).filter((entry) => entry.subject === subject);
 }
 
 describe("accounts", () => {
 	test("an account has a credit of zero, an owner's address once, and counts as signed in when vouched for", async () => {
-		const { id } = await createAccount(database.hot, { email: " Ada@Example.com ", name: "Ada", vouched: true });
-		const account = await findAccount(database.hot, "ADA@example.com");
+		const { id } = await createAccount(database.statements, { email: " Ada@Example.com ", name: "Ada", vouched: true });
+		const account = await findAccount(database.statements, "ADA@example.com");
 		expect(account).toMatchObject({ id, email: "ada@example.com", name: "Ada", state: "active", toppedUp: false });
 		expect(account?.signedInAtMs).toBeNumber();
 		const [budget] = await database.sql`select kind, limit_nano_usd, account_id from budget where id = ${id}`;
 		expect(budget).toMatchObject({ kind: "account", limit_nano_usd: "0", account_id: id });
-		expect(await codeOf(createAccount(database.hot, { email: "ada@example.com", vouched: true }))).toBe("conflict");
-		expect(await codeOf(createAccount(database.hot, { email: "ada", vouched: true }))).toBe("invalid_request");
-		expect(await findAccount(database.hot, "nobody")).toBeNull();
+		expect(await codeOf(createAccount(database.statements, { email: "ada@example.com", vouched: true }))).toBe(
+			"conflict",
+		);
+		expect(await codeOf(createAccount(database.statements, { email: "ada", vouched: true }))).toBe("invalid_request");
+		expect(await findAccount(database.statements, "nobody")).toBeNull();
 	});
 
 	test("of many that make the same account at once, one succeeds", async () => {
 		const codes = await Promise.all(
 			Array.from({ length: 10 }, () =>
-				codeOf(createAccount(database.hot, { email: "race@example.com", vouched: true })),
+				codeOf(createAccount(database.statements, { email: "race@example.com", vouched: true })),
 			),
 		);
 		expect(codes.filter((code) => code === "none").length).toBe(1);
@@ -74,11 +76,11 @@ describe("accounts", () => {
 	});
 
 	test("suspending, unsuspending and the first sign-in are told to instances, in order", async () => {
-		const { id } = await createAccount(database.hot, { email: "states@example.com", vouched: false });
-		const suspended = await suspendAccount(database.hot, id);
-		const active = await unsuspendAccount(database.hot, id);
-		const signedIn = await markSignedIn(database.hot, id);
-		expect(await markSignedIn(database.hot, id)).toBeNull();
+		const { id } = await createAccount(database.statements, { email: "states@example.com", vouched: false });
+		const suspended = await suspendAccount(database.statements, id);
+		const active = await unsuspendAccount(database.statements, id);
+		const signedIn = await markSignedIn(database.statements, id);
+		expect(await markSignedIn(database.statements, id)).toBeNull();
 		expect(await entriesOf(id)).toEqual([
 			{
 				seq: suspended.seq,
@@ -94,7 +96,7 @@ describe("accounts", () => {
 				payload: { state: "active", toppedUp: false, signedIn: true },
 			},
 		]);
-		expect(await codeOf(suspendAccount(database.hot, "acc_none"))).toBe("not_found");
+		expect(await codeOf(suspendAccount(database.statements, "acc_none"))).toBe("not_found");
 	});
 
 	test("lists come in pages without gaps or repeats, newest first", async () => {
@@ -103,14 +105,17 @@ describe("accounts", () => {
 		const seen: string[] = [];
 		let after: string | null = null;
 		do {
-			const page: Awaited<ReturnType<typeof listAccounts>> = await listAccounts(database.hot, { limit: 2, after });
+			const page: Awaited<ReturnType<typeof listAccounts>> = await listAccounts(database.statements, {
+				limit: 2,
+				after,
+			});
 			expect(page.items.length).toBeLessThanOrEqual(2);
 			seen.push(...page.items.map((account) => account.id));
 			after = page.next;
 		} while (after !== null);
 		expect(seen.slice(0, 5)).toEqual(ids.toReversed());
 		expect(new Set(seen).size).toBe(seen.length);
-		expect(await codeOf(listAccounts(database.hot, { limit: 0 }))).toBe("invalid_request");
+		expect(await codeOf(listAccounts(database.statements, { limit: 0 }))).toBe("invalid_request");
 	});
 });
 
@@ -127,7 +132,7 @@ describe("keys", () => {
 		};
 		const { id, secret, seq } = await createKey(maker, accountId, settings);
 		const fields = { id, accountId, state: "active", ...settings };
-		const loaded = await keyLoader(database.hot)(digest(secret));
+		const loaded = await keyLoader(database.statements)(digest(secret));
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,
 			key: fields as NonNullable<typeof loaded.key>,
@@ -139,7 +144,7 @@ describe("keys", () => {
 		expect(budget).toMatchObject({ kind: "key", limit_nano_usd: "12500000000", account_id: accountId });
 		const rows = await database.sql`select * from api_key where id = ${id}`;
 		expect(JSON.stringify(rows)).not.toContain(secret.slice(15, -4));
-		expect(await getKey(database.hot, { id, accountId })).toMatchObject({
+		expect(await getKey(database.statements, { id, accountId })).toMatchObject({
 			prefix: secret.slice(0, 15),
 			lastFour: secret.slice(-4),
 			spentNanoUsd: 0,
@@ -150,7 +155,7 @@ describe("keys", () => {
 	test("a key without settings has none", async () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
-		const { key } = await keyLoader(database.hot)(digest(secret));
+		const { key } = await keyLoader(database.statements)(digest(secret));
 		const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
 		expect(key).toEqual({ id, accountId, name: "plain", state: "active", ...none });
 	});
@@ -167,11 +172,11 @@ describe("keys", () => {
 		];
 		for (const settings of refused) expect(await codeOf(createKey(maker, accountId, settings))).toBe("invalid_request");
 		expect(await codeOf(createKey(maker, "acc_none", { name: "k" }))).toBe("not_found");
-		expect((await listKeys(database.hot, accountId)).items).toEqual([]);
+		expect((await listKeys(database.statements, accountId)).items).toEqual([]);
 	});
 
 	test("an unknown digest is loaded as none, with the moment at which that was so", async () => {
-		const loaded = await keyLoader(database.hot)("nothing");
+		const loaded = await keyLoader(database.statements)("nothing");
 		expect(loaded).toMatchObject({ key: null, account: null });
 		const [clock] = await database.sql`select seq from control_clock`;
 		expect(loaded.seq).toBe(Number(clock?.seq));
@@ -180,29 +185,32 @@ describe("keys", () => {
 	test("a revocation is one control entry, may be repeated, and is the owner's alone", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k" });
-		expect(await codeOf(revokeKey(database.hot, { id, accountId: await newAccount() }))).toBe("not_found");
-		const first = await revokeKey(database.hot, { id, accountId });
-		const { revokedAtMs } = await getKey(database.hot, { id });
-		const second = await revokeKey(database.hot, { id });
+		expect(await codeOf(revokeKey(database.statements, { id, accountId: await newAccount() }))).toBe("not_found");
+		const first = await revokeKey(database.statements, { id, accountId });
+		const { revokedAtMs } = await getKey(database.statements, { id });
+		const second = await revokeKey(database.statements, { id });
 		expect(second.seq).toBeGreaterThan(first.seq);
-		expect(await getKey(database.hot, { id })).toMatchObject({ state: "revoked", revokedAtMs: revokedAtMs as number });
+		expect(await getKey(database.statements, { id })).toMatchObject({
+			state: "revoked",
+			revokedAtMs: revokedAtMs as number,
+		});
 		expect((await entriesOf(id)).map((entry) => entry.payload.state)).toEqual(["active", "revoked", "revoked"]);
-		expect(await codeOf(updateKey(database.hot, { id }, { name: "x" }))).toBe("conflict");
+		expect(await codeOf(updateKey(database.statements, { id }, { name: "x" }))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id }, 0))).toBe("conflict");
 	});
 
 	test("an update changes what it names, and a changed cap is told to the ledger with its direction", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k", requestsPerMinute: 5, models: ["m"] });
-		await updateKey(database.hot, { id }, { capNanoUsd: usd("5") });
-		await updateKey(database.hot, { id }, { capNanoUsd: usd("3"), name: "renamed" });
-		await updateKey(database.hot, { id }, { capNanoUsd: usd("4") });
-		await updateKey(database.hot, { id }, { capNanoUsd: null });
-		await updateKey(database.hot, { id }, { models: null, expiresAtMs: 1_900_000_000_000, concurrencyMax: 2 });
+		await updateKey(database.statements, { id }, { capNanoUsd: usd("5") });
+		await updateKey(database.statements, { id }, { capNanoUsd: usd("3"), name: "renamed" });
+		await updateKey(database.statements, { id }, { capNanoUsd: usd("4") });
+		await updateKey(database.statements, { id }, { capNanoUsd: null });
+		await updateKey(database.statements, { id }, { models: null, expiresAtMs: 1_900_000_000_000, concurrencyMax: 2 });
 		const entries = await entriesOf(id);
 		const lowered = entries.filter((entry) => entry.kind === "budget").map((entry) => entry.payload.lowered);
 		expect(lowered).toEqual([true, true, false, false]);
-		const record = await getKey(database.hot, { id });
+		const record = await getKey(database.statements, { id });
 		expect(record).toMatchObject({
 			name: "renamed",
 			capNanoUsd: null,
@@ -217,7 +225,9 @@ describe("keys", () => {
 			models: null,
 			expiresAtMs: 1_900_000_000_000,
 		});
-		expect(await codeOf(updateKey(database.hot, { id, accountId: "acc_other" }, { name: "x" }))).toBe("not_found");
+		expect(await codeOf(updateKey(database.statements, { id, accountId: "acc_other" }, { name: "x" }))).toBe(
+			"not_found",
+		);
 	});
 
 	test("a rotated key ends after its grace and its replacement has the same settings", async () => {
@@ -233,11 +243,15 @@ describe("keys", () => {
 		const old = await createKey(maker, accountId, settings);
 		const beforeMs = Date.now();
 		const fresh = await rotateKey(maker, { id: old.id, accountId }, 3_600_000);
-		expect(await getKey(database.hot, { id: fresh.id })).toMatchObject({ ...settings, accountId, state: "active" });
-		const replaced = await getKey(database.hot, { id: old.id });
+		expect(await getKey(database.statements, { id: fresh.id })).toMatchObject({
+			...settings,
+			accountId,
+			state: "active",
+		});
+		const replaced = await getKey(database.statements, { id: old.id });
 		expect(replaced).toMatchObject({ state: "active", replacedBy: fresh.id });
 		expect(Math.abs((replaced.expiresAtMs as number) - (beforeMs + 3_600_000))).toBeLessThan(10_000);
-		expect((await keyLoader(database.hot)(digest(fresh.secret))).key?.id).toBe(fresh.id);
+		expect((await keyLoader(database.statements)(digest(fresh.secret))).key?.id).toBe(fresh.id);
 		expect((await entriesOf(fresh.id)).length).toBe(1);
 		expect((await entriesOf(old.id)).at(-1)?.seq).toBe(fresh.seq);
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
@@ -247,11 +261,11 @@ describe("keys", () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
-		expect((await getKey(database.hot, { id: first.id })).state).toBe("revoked");
+		expect((await getKey(database.statements, { id: first.id })).state).toBe("revoked");
 		const soon = Date.now() + 60_000;
 		const second = await createKey(maker, accountId, { name: "k", expiresAtMs: soon });
 		await rotateKey(maker, { id: second.id }, 3_600_000);
-		expect((await getKey(database.hot, { id: second.id })).expiresAtMs).toBe(soon);
+		expect((await getKey(database.statements, { id: second.id })).expiresAtMs).toBe(soon);
 	});
 
 	test("of many rotations of one key at once, one succeeds", async () => {
@@ -264,8 +278,8 @@ describe("keys", () => {
 		const accountId = await newAccount();
 		const ids: string[] = [];
 		for (let i = 0; i < 5; i++) ids.push((await createKey(maker, accountId, { name: `k${i}` })).id);
-		const first = await listKeys(database.hot, accountId, { limit: 3 });
-		const second = await listKeys(database.hot, accountId, { limit: 3, after: first.next });
+		const first = await listKeys(database.statements, accountId, { limit: 3 });
+		const second = await listKeys(database.statements, accountId, { limit: 3, after: first.next });
 		expect([...first.items, ...second.items].map((key) => key.id)).toEqual(ids.toReversed());
 		expect(second.next).toBeNull();
 	});
@@ -277,10 +291,10 @@ describe("keyring on Postgres", () => {
 		const keys = await Promise.all(
 			Array.from({ length: 12 }, (_, i) => createKey(maker, accountId, { name: `k${i}` })),
 		);
-		const ring = createKeyring({ load: keyLoader(database.hot), log: silentLog }, { keysMax: 8 });
+		const ring = createKeyring({ load: keyLoader(database.statements), log: silentLog }, { keysMax: 8 });
 		let applied = 0;
 		const follow = async () => {
-			for (const entry of await readControlAfter(database.hot, applied)) {
+			for (const entry of await readControlAfter(database.statements, applied)) {
 				ring.apply(entry);
 				applied = entry.seq;
 			}
@@ -288,8 +302,8 @@ describe("keyring on Postgres", () => {
 		await follow();
 		for (let round = 0; round < 6; round++) {
 			const changes = keys.map(({ id }, i) => {
-				if ((i + round) % 4 === 0) return revokeKey(database.hot, { id });
-				if ((i + round) % 4 === 1) return updateKey(database.hot, { id }, { name: `r${round}` }).catch(() => {});
+				if ((i + round) % 4 === 0) return revokeKey(database.statements, { id });
+				if ((i + round) % 4 === 1) return updateKey(database.statements, { id }, { name: `r${round}` }).catch(() => {});
 				return Promise.resolve();
 			});
 			const loads = keys.map(({ secret }) => ring.load(digest(secret)).catch(() => null));
@@ -301,8 +315,8 @@ describe("keyring on Postgres", () => {
 			if (entry === undefined || entry === "unknown") continue;
 			expect(entry).toMatchObject({
 				id,
-				name: (await getKey(database.hot, { id })).name,
-				state: (await getKey(database.hot, { id })).state,
+				name: (await getKey(database.statements, { id })).name,
+				state: (await getKey(database.statements, { id })).state,
 			});
 		}
 		expect(ring.size().keys).toBeGreaterThan(0);

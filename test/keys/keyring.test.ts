@@ -209,15 +209,15 @@ describe("keyring", () => {
 			Array.from({ length: 20 }, (_, i) => [`d${i}`, loaded(1, `key_${i}`, { accountId: `acc_${i}` })]),
 		);
 		const ring = answering(rows, { keysMax: 4 });
-		const hot = await loadOne(ring, "d0");
+		const statements = await loadOne(ring, "d0");
 		const entries: KeyEntry[] = [];
 		for (let i = 1; i < 20; i++) {
 			ring.peek("d0");
 			entries.push(await loadOne(ring, `d${i}`));
 		}
 		expect(ring.size()).toMatchObject({ keys: 4, accounts: 4 });
-		expect(hot.current).toBe(true);
-		expect(ring.peek("d0")).toBe(hot);
+		expect(statements.current).toBe(true);
+		expect(ring.peek("d0")).toBe(statements);
 		expect(entries.filter((entry) => entry.current).length).toBe(3);
 		expect(entries.filter((entry) => !entry.current).length).toBe(16);
 	});

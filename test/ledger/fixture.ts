@@ -72,7 +72,7 @@ export async function makeAccount(
 	}
 }
 
-/** Joins and goes live without a member, for tests of the statements themselves. */
+/** Joins and goes live without a heartbeat, for tests of the statements themselves. */
 export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Promise<number> {
 	const [row] = await db.sql`select instance_join(${id}, ${ttlMs}) as epoch`;
 	const [clock] = await db.sql`select seq from control_clock where id = 1`;

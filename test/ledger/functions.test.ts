@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-const storeOf = (id: string) => createPgLedgerStore({ hot: db.hot, clock: systemClock }, id, 1);
+const storeOf = (id: string) => createPgLedgerStore({ statements: db.statements, clock: systemClock }, id, 1);
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
 	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
 
@@ -116,7 +116,7 @@ test("one reference is booked once, however often and for whomever it is tried a
 	await makeAccount(db, "b1", 0, {});
 	await makeAccount(db, "b2", 0, {});
 	const results = await repeat(10, async (n) => {
-		const [row] = await db.hot<{ seq: string | null }>`
+		const [row] = await db.statements<{ seq: string | null }>`
 			select ledger_book(${newUuid()}, ${`b${(n % 2) + 1}`}, 'top_up', 50, 'ref-1', 'test', '', false) as seq`;
 		return row?.seq ?? null;
 	});
@@ -126,7 +126,7 @@ test("one reference is booked once, however often and for whomever it is tried a
 });
 
 test("no statement of this file has put the books out of order", async () => {
-	const { checks } = await reconcile(db.hot);
+	const { checks } = await reconcile(db.statements);
 	const broken = checks.filter(({ ok, name }) => !ok && !name.includes("top-up") && !name.includes("has its lease"));
 	expect(broken).toEqual([]);
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 	db = await createTestDatabase();
 	await makeAccount(db, "acc", 10_000, { key: 5_000 });
 	await goLive(db, "i");
-	const store = createPgLedgerStore({ hot: db.hot, clock: systemClock }, "i", 1);
+	const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, "i", 1);
 	const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(1_000), min: usd(1_000), again: false });
 	await store.grant([ask("acc"), ask("key")]);
 	const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-const broken = async () => (await reconcile(db.hot)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
+const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
 test("sound books pass every check", async () => {
 	expect(await broken()).toEqual([]);
@@ -81,8 +81,9 @@ for (const [name, statement] of corruptions) {
 		await db.sql
 			.begin(async (transaction) => {
 				await transaction.unsafe(statement);
-				const hot = ((strings: TemplateStringsArray, ...values: string[]) => transaction(strings, ...values)) as never;
-				found.push(...(await reconcile(hot)).checks.filter(({ ok }) => !ok).map((check) => check.name));
+				const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
+					transaction(strings, ...values)) as never;
+				found.push(...(await reconcile(statements)).checks.filter(({ ok }) => !ok).map((check) => check.name));
 				throw undo;
 			})
 			.catch((error) => {

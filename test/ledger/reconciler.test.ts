@@ -134,9 +134,9 @@ test("a result that cannot be written down is known to readiness all the same, a
 test("the history in the database gives back the newest run that is young enough", async () => {
 	const db = await createTestDatabase();
 	try {
-		const history = createBooksHistory(db.hot);
+		const history = createBooksHistory(db.statements);
 		expect(await history.newest(MINUTE_MS)).toBeUndefined();
-		await history.add(await reconcile(db.hot), "start");
+		await history.add(await reconcile(db.statements), "start");
 		const second = await history.add({ ok: false, checks: [{ name: "x", ok: false, detail: "y" }] }, "usr_1");
 		expect(await history.newest(MINUTE_MS)).toEqual(second);
 		await db.sql`update reconciliation_run set at = at - interval '1 hour'`;

@@ -23,7 +23,7 @@ const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000
 
 async function pgSlices(id: string): Promise<Slices> {
 	const epoch = await goLive(db, id);
-	const store = createPgLedgerStore({ hot: db.hot, clock: systemClock }, id, epoch);
+	const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, id, epoch);
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
@@ -282,7 +282,7 @@ test("an idle slice goes back after its time, and is forgotten when nothing of i
 test("two instances that lack the same credit share it to the last nano-dollar", async () => {
 	await makeAccount(db, "shared", 1_000, { "shared-key": null });
 	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);
-	// Each answers the other's recalls, as the members of a cluster do.
+	// Each answers the other's recalls, as the instances of a cluster do.
 	let stopped = false;
 	const following = both.map(async (slices, index) => {
 		for (let seq = 0; !stopped; ) {

@@ -21,8 +21,8 @@ async function freshPostgres(): Promise<ContractStore> {
 const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
 async function live(store: ContractStore, id: string, ttlMs = 60_000): Promise<number> {
-	const epoch = await store.members.join(id, ttlMs);
-	await store.members.goLive(id, epoch, await store.members.seq(), ttlMs);
+	const epoch = await store.heartbeats.join(id, ttlMs);
+	await store.heartbeats.goLive(id, epoch, await store.heartbeats.seq(), ttlMs);
 	return epoch;
 }
 
@@ -176,17 +176,17 @@ for (const [name, make] of suites) {
 		});
 
 		test("only a live instance renews; one whose lease is over is fenced off for good", async () => {
-			const { members } = store;
+			const { heartbeats } = store;
 			const epoch = await live(store, "slow");
 			const seq = await store.append("x");
 			expect(await store.pending(seq, 0)).toContain("slow|1");
-			expect(await members.heartbeat("slow", epoch, seq - 1, -10)).toBe(seq);
+			expect(await heartbeats.heartbeat("slow", epoch, seq - 1, -10)).toBe(seq);
 			expect(await store.pending(seq, 60_000)).toContain("slow|1");
 			expect(await store.pending(seq, 0)).not.toContain("slow|1");
-			expect(await members.heartbeat("slow", epoch, seq, 60_000)).toBe(null);
-			expect(await members.goLive("slow", epoch, seq, 60_000)).toBe(null);
-			expect(await members.join("slow", 1000)).toBe(2);
-			expect(await members.goLive("slow", 2, seq - 1, 1000)).toBe(seq);
+			expect(await heartbeats.heartbeat("slow", epoch, seq, 60_000)).toBe(null);
+			expect(await heartbeats.goLive("slow", epoch, seq, 60_000)).toBe(null);
+			expect(await heartbeats.join("slow", 1000)).toBe(2);
+			expect(await heartbeats.goLive("slow", 2, seq - 1, 1000)).toBe(seq);
 			expect((await rows("instances"))?.filter((row) => row.startsWith("slow"))).toEqual(
 				["slow 1 dead 0", "slow 2 joining 0"].map((row) => row.replace("dead 0", `dead ${seq - 1}`)),
 			);
@@ -228,7 +228,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 		const request = uuid(random.int(1, 60) + 1000);
 		const op = uuid(nextId++);
 		const again = random.chance(0.3);
-		const seq = (await both((store) => store.members.seq())) as number;
+		const seq = (await both((store) => store.heartbeats.seq())) as number;
 		const applied = Math.max(0, seq - (random.chance(0.8) ? 0 : 1));
 		const ttlMs = random.chance(0.15) ? -100 : 60_000;
 		const reserved = usd(amount + random.int(-1, 20));
@@ -252,10 +252,10 @@ async function compare(seed: number, steps: number): Promise<void> {
 			...times(3, flush),
 			...times(3, open),
 			...times(3, settle),
-			(store) => store.members.goLive(id, epoch, applied, ttlMs),
-			(store) => store.members.join("passer-by", ttlMs),
-			...times<Call>(3, (store) => store.members.heartbeat(id, epoch, applied, ttlMs)),
-			(store) => store.members.leave(id, epoch),
+			(store) => store.heartbeats.goLive(id, epoch, applied, ttlMs),
+			(store) => store.heartbeats.join("passer-by", ttlMs),
+			...times<Call>(3, (store) => store.heartbeats.heartbeat(id, epoch, applied, ttlMs)),
+			(store) => store.heartbeats.leave(id, epoch),
 			(store) => store.pending(seq, 0),
 			(store) => store.append(request),
 			...times<Call>(2, (store) => store.ledger(id, epoch).creditUndelivered(request, usd(1))),

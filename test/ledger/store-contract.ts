@@ -2,8 +2,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { pendingInstances } from "../../src/cluster/fence.ts";
-import type { MemberStore } from "../../src/cluster/member.ts";
-import { createPgMemberStore } from "../../src/cluster/pg-member-store.ts";
+import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
@@ -15,7 +15,7 @@ import type { TestDatabase } from "../support/database.ts";
 export interface ContractStore {
 	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
 	ledger(id: string, epoch: number): Omit<LedgerStore, "recall">;
-	members: MemberStore;
+	heartbeats: HeartbeatStore;
 	attest(id: string, epoch: number): Promise<number>;
 	pending(seq: number, graceMs: number): Promise<string[]>;
 	append(subject: string): Promise<number>;
@@ -25,21 +25,21 @@ export interface ContractStore {
 }
 
 export function postgresContractStore(db: TestDatabase): ContractStore {
-	const { hot, sql } = db;
+	const { statements, sql } = db;
 	return {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		ledger: (id, epoch) => createPgLedgerStore({ hot, clock: systemClock }, id, epoch),
-		members: createPgMemberStore(hot),
+		ledger: (id, epoch) => createPgLedgerStore({ statements, clock: systemClock }, id, epoch),
+		heartbeats: createPgHeartbeatStore(statements),
 		async attest(id, epoch) {
 			const [row] = await sql`select ledger_close(${id}, ${epoch}, true) as closed`;
 			return Number(row?.closed);
 		},
 		async pending(seq, graceMs) {
-			return (await pendingInstances(hot)(seq, graceMs)).map(({ id, epoch }) => `${id}|${epoch}`).sort();
+			return (await pendingInstances(statements)(seq, graceMs)).map(({ id, epoch }) => `${id}|${epoch}`).sort();
 		},
-		append: (subject) => appendControl(hot, "catalog", subject, { note: 1 }),
+		append: (subject) => appendControl(statements, "catalog", subject, { note: 1 }),
 		async book(account, kind, amount, ref, forced) {
 			try {
 				const [row] = await sql`
@@ -91,7 +91,7 @@ export function modelContractStore(): ContractStore {
 				now(() => model.creditUndelivered(request, delivered)),
 			close: () => now(() => void model.close(id, epoch, false)),
 		}),
-		members: {
+		heartbeats: {
 			join: (id, ttlMs) => now(() => model.join(id, ttlMs)),
 			seq: () => now(() => model.seq()),
 			goLive: (id, epoch, applied, ttlMs) => now(() => model.goLive(id, epoch, applied, ttlMs)),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseTimeout } from "../../src/db/hot.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createManualClock } from "../support/upstream-clock.ts";

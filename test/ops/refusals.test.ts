@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
-import type { Hot } from "../../src/db/hot.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Refusal } from "../../src/ops/refusals.ts";
 import { createRefusals, ROWS_PER_MINUTE_MAX, WAITING_MAX } from "../../src/ops/refusals.ts";
@@ -27,10 +27,10 @@ function setUp() {
 		asked += 1;
 		if (state === "refusing") return Promise.reject(new Error("connection refused"));
 		if (state === "hanging") return new Promise<never>(() => {});
-		return db.hot(strings, ...values);
+		return db.statements(strings, ...values);
 	};
-	const hot = Object.assign(run, { end: async () => {} }) as Hot;
-	const refusals = createRefusals({ hot, clock, log });
+	const statements = Object.assign(run, { end: async () => {} }) as Statements;
+	const refusals = createRefusals({ statements, clock, log });
 	return {
 		clock,
 		refusals,
@@ -213,7 +213,7 @@ test("a row that is written twice is there once", async () => {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const once = refusal("key_twice");
 	for (let time = 0; time < 2; time++) {
-		const refusals = createRefusals({ hot: db.hot, clock, log: silentLog });
+		const refusals = createRefusals({ statements: db.statements, clock, log: silentLog });
 		refusals.record(once);
 		await refusals.stop();
 	}

@@ -306,7 +306,7 @@ for (const [name, SDK] of [
 		test("401: AuthenticationError, four codes", async () => {
 			const revoked = await service.key(customer.accountId);
 			await service.get("/v1/models", revoked.secret);
-			await revokeKey(service.db.hot, revoked);
+			await revokeKey(service.db.statements, revoked);
 			await waitFor(async () => (await service.get("/v1/models", revoked.secret)).status === 401, "the revocation");
 			const expired = await service.key(customer.accountId, { expiresAtMs: Date.now() - 1 });
 			const cases = [
@@ -354,8 +354,8 @@ for (const [name, SDK] of [
 		test("403: PermissionDeniedError, three codes", async () => {
 			const narrow = await service.key(customer.accountId, { models: ["old-model"] });
 			const suspended = await service.customer();
-			await suspendAccount(service.db.hot, suspended.accountId);
-			const { id } = await createAccount(service.db.hot, {
+			await suspendAccount(service.db.statements, suspended.accountId);
+			const { id } = await createAccount(service.db.statements, {
 				email: `${crypto.randomUUID()}@example.com`,
 				vouched: false,
 			});

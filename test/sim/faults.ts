@@ -177,12 +177,12 @@ export function createFaults(world: World): Faults {
 	}
 
 	function stopInOrder(process: SimProcess): void {
-		const { host, tenure } = process;
-		if (!tenure) return;
+		const { host, instanceLease } = process;
+		if (!instanceLease) return;
 		process.leaving = true;
 		host.process = undefined;
 		host.others.add(process);
-		void tenure.stop(random.int(1_000, 20_000)).then(() => {
+		void instanceLease.stop(random.int(1_000, 20_000)).then(() => {
 			if (!process.dead) crashQuietly(process);
 			restartLater(host, random.next() * 1_000);
 		});

@@ -68,7 +68,7 @@ function checkMemory(world: World): void {
 			if (!process || process.dead) continue;
 			for (const ledger of process.ledgers) {
 				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
-					if (ledger !== process.tenure?.present()) process.ledgers.delete(ledger);
+					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
 					continue;
 				}
 				for (const slice of ledger.view().slices) {
@@ -95,7 +95,7 @@ export function coverage({ model, hosts, pendingCharges }: World, id: string, as
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
 	let covered = Math.max(0, budget.limit - budget.drawn);
 	for (const { process, id: hostId } of hosts) {
-		const ledger = process?.tenure?.present();
+		const ledger = process?.instanceLease?.present();
 		if (!process || process.dead || !ledger) continue;
 		if (model.instances.get(instanceKey(hostId, ledger.epoch))?.state !== "live") continue;
 		const key = leaseKey(id, hostId, ledger.epoch);
@@ -139,7 +139,7 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 /** With nothing under way, memory and store agree to the nano-dollar: nothing is stranded. */
 export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
-		const ledger = host.process?.tenure?.present();
+		const ledger = host.process?.instanceLease?.present();
 		if (!ledger) throw new Broken(`${host.id} did not come back`);
 		const slices = new Map(ledger.view().slices.map((slice) => [slice.budget, slice]));
 		for (const lease of world.model.leases.values()) {

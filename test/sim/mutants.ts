@@ -152,7 +152,7 @@ function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile):
 
 function returnsLate(store: LedgerStore, process: SimProcess): LedgerStore {
 	const sliceOf = (budget: string) =>
-		process.tenure
+		process.instanceLease
 			?.present()
 			?.view()
 			.slices.find((slice) => slice.budget === budget) as Slice | undefined;

@@ -2,15 +2,15 @@ import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createGate } from "../../src/cluster/gate.ts";
-import type { MemberStore } from "../../src/cluster/member.ts";
+import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
+import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
+import { holdInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
-import type { Tenure } from "../../src/ledger/tenure.ts";
-import { holdTenure } from "../../src/ledger/tenure.ts";
 import type { Appended } from "./disk.ts";
 import { CheckViolated } from "./model-store.ts";
 import type { Statement } from "./server.ts";
@@ -29,7 +29,7 @@ export interface SimProcess {
 	readonly link: { requests: boolean; replies: boolean };
 	readonly clock: Clock & { wallOffsetMs: number };
 	readonly keyring: Keyring;
-	tenure: Tenure | undefined;
+	instanceLease: InstanceLease | undefined;
 	/** Ledgers of its epochs that requests have used. */
 	readonly ledgers: Set<Ledger>;
 	call<T>(label: string, statement: Statement<T>): Promise<T>;
@@ -196,20 +196,20 @@ export function createSimProcess(
 		link,
 		clock,
 		keyring,
-		tenure: undefined,
+		instanceLease: undefined,
 		ledgers: new Set(),
 		hear: () => {},
 		call,
 		async start() {
 			const gate = createGate({ clock });
 			const storeFor = (id: string, epoch: number) => ledgerStore(world, process, id, epoch);
-			process.tenure = await holdTenure(
+			process.instanceLease = await holdInstanceLease(
 				{
 					clock,
 					log,
 					newUuid: random.uuid,
 					gate: world.mutant?.gate?.(gate) ?? gate,
-					members: memberStore(world, call),
+					heartbeats: memberStore(world, call),
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {
@@ -274,7 +274,7 @@ export function keyFields(id: string, accountId: string, revoked: boolean): KeyF
 	};
 }
 
-function memberStore({ server, model }: World, call: SimProcess["call"]): MemberStore {
+function memberStore({ server, model }: World, call: SimProcess["call"]): HeartbeatStore {
 	return {
 		join: (id, ttlMs) =>
 			call(

@@ -73,7 +73,7 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 
 /** No await in here, as in admission. */
 function attempt(world: World, process: SimProcess, record: RequestRecord, entry: KeyEntry): Hold | Ledger | undefined {
-	const ledger = process.tenure?.ledger();
+	const ledger = process.instanceLease?.ledger();
 	if (!ledger) {
 		world.count("gate closed");
 		return undefined;

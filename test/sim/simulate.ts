@@ -236,7 +236,9 @@ function finish(world: World, faults: Faults, runUntil: (untilMs: number, stop?:
 
 function isGone({ hosts }: World, hostId: string, epoch: number): boolean {
 	const host = hosts.find(({ id }) => id === hostId);
-	return [host?.process, ...(host?.others ?? [])].every((process) => process?.tenure?.present()?.epoch !== epoch);
+	return [host?.process, ...(host?.others ?? [])].every(
+		(process) => process?.instanceLease?.present()?.epoch !== epoch,
+	);
 }
 
 function stopAll(world: World, runUntil: (untilMs: number, stop?: () => boolean) => void): void {
@@ -244,8 +246,8 @@ function stopAll(world: World, runUntil: (untilMs: number, stop?: () => boolean)
 	const outcomes: boolean[] = [];
 	const stopping = hosts.map((host) => {
 		const { process } = host;
-		if (!process?.tenure) throw new Broken(`${host.id} is not running`);
-		void process.tenure.stop(STOP_MS).then((clean) => outcomes.push(clean));
+		if (!process?.instanceLease) throw new Broken(`${host.id} is not running`);
+		void process.instanceLease.stop(STOP_MS).then((clean) => outcomes.push(clean));
 		return { host, process };
 	});
 	drainMicrotasks();

@@ -66,7 +66,11 @@ export async function startService(options: {
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
 	const app = await createApp(loadConfig(env, dataDir), { log, ...(options.clock ? { clock: options.clock } : {}) });
-	const maker = { hot: db.hot, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
+	const maker = {
+		statements: db.statements,
+		digest: createDigest(app.secrets.keyPepper),
+		serviceName: app.config.serviceName,
+	};
 
 	const service: TestService = {
 		app,
@@ -75,20 +79,20 @@ export async function startService(options: {
 		dataDir,
 		logged,
 		async account({ credit = "100", exactCredit } = {}) {
-			const { id } = await createAccount(db.hot, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			if (credit !== null) {
 				const amount = parseUsd(credit);
 				if (amount === undefined) throw new Error(`not an amount: ${credit}`);
-				const topUp = await createTopUp(db.hot, {
+				const topUp = await createTopUp(db.statements, {
 					accountId: id,
 					amountNanoUsd: amount,
 					method: "transfer",
 					reference: crypto.randomUUID(),
 				});
-				await confirmTopUp(db.hot, topUp.id, "test");
+				await confirmTopUp(db.statements, topUp.id, "test");
 				if (exactCredit !== undefined) {
 					const change = nanoUsd(exactCredit - amount);
-					await db.hot`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${change}, ${crypto.randomUUID()}, 'test', '', false)`;
+					await db.statements`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${change}, ${crypto.randomUUID()}, 'test', '', false)`;
 				}
 			}
 			return id;
@@ -116,15 +120,15 @@ export async function startService(options: {
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
 		async settled() {
 			await waitFor(() => {
-				const view = app.tenure.present()?.view();
+				const view = app.instanceLease.present()?.view();
 				return view !== undefined && view.running === 0 && view.queued === 0;
 			}, "all requests to be settled in Postgres");
 		},
 		async usage(accountId) {
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by admitted_at, request_id`;
 		},
-		balance: (accountId) => accountBalance(db.hot, accountId),
-		reconciled: async () => (await reconcile(db.hot)).checks,
+		balance: (accountId) => accountBalance(db.statements, accountId),
+		reconciled: async () => (await reconcile(db.statements)).checks,
 		async serve(models, limits) {
 			writeFileSync(configPath, catalogText(models, limits));
 			await app.reload();

@@ -17,6 +17,7 @@ const LAYERS: readonly (readonly string[])[] = [
 	["config"],
 	["console", "batch", "demo"],
 	["gateway"],
+	["status"],
 	["billing"],
 	["admission"],
 	["ledger"],

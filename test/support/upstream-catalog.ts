@@ -2,7 +2,7 @@
 import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import type { ChatCall } from "../../src/upstream/chat-stream.ts";
+import type { ChatCall } from "../../src/upstream/call/stream.ts";
 import type { ChatChunk, ChatStream } from "../../src/upstream/reply.ts";
 
 const FREE = 0 as PicoUsdPerUnit;

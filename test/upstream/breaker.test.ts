@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createBreaker } from "../../src/upstream/breaker.ts";
+import { createBreaker } from "../../src/upstream/replicas/breaker.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 

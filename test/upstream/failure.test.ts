@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { createChatCollector } from "../../src/upstream/chat-collect.ts";
-import { createChatReader } from "../../src/upstream/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat-reply.ts";
+import { createChatCollector } from "../../src/upstream/chat/chat-collect.ts";
+import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 const of = (dialect: DialectName, status: number, body: unknown) =>

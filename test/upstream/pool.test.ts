@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
-import { createPool, type Ticket } from "../../src/upstream/pool.ts";
-import { createReplica, type Replica } from "../../src/upstream/replica.ts";
+import { createPool, type Ticket } from "../../src/upstream/replicas/pool.ts";
+import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 

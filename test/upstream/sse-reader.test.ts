@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createSseReader } from "../../src/upstream/sse-reader.ts";
+import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 

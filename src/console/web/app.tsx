@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useEffect } from "react";
-import type { Later } from "./later.tsx";
-import { later } from "./later.tsx";
+import type { Lazy } from "./lazy.tsx";
+import { lazy } from "./lazy.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
@@ -18,18 +18,18 @@ import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
 
 // What the first visit does not need comes when it is asked for.
-const LandingPage = later(() => import("./pages/landing.tsx"), <PageWaiting />);
-const DocsPage = later(() => import("./docs/docs.tsx"), <PageWaiting />);
-const ModelsPage = later(() => import("./pages/models.tsx"), <PageWaiting />);
-const ModelPage = later(() => import("./pages/model.tsx"), <PageWaiting />);
-const KeyPage = later(() => import("./pages/key.tsx"), <PageWaiting />);
-const CreditPage = later(() => import("./pages/credit.tsx"), <PageWaiting />);
-const UsagePage = later(() => import("./pages/usage.tsx"), <PageWaiting />);
-const RequestsPage = later(() => import("./pages/requests.tsx"), <PageWaiting />);
-const RequestPage = later(() => import("./pages/request.tsx"), <PageWaiting />);
-const PlaygroundPage = later(() => import("./pages/playground.tsx"), <PageWaiting />);
-const SettingsPage = later(() => import("./pages/settings.tsx"), <PageWaiting />);
-const OperatorPages = later(() => import("./operator/pages.tsx"), <PageWaiting />);
+const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
+const DocsPage = lazy(() => import("./docs/docs.tsx"), <PageWaiting />);
+const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
+const ModelPage = lazy(() => import("./pages/model.tsx"), <PageWaiting />);
+const KeyPage = lazy(() => import("./pages/key.tsx"), <PageWaiting />);
+const CreditPage = lazy(() => import("./pages/credit.tsx"), <PageWaiting />);
+const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
+const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
+const RequestPage = lazy(() => import("./pages/request.tsx"), <PageWaiting />);
+const PlaygroundPage = lazy(() => import("./pages/playground.tsx"), <PageWaiting />);
+const SettingsPage = lazy(() => import("./pages/settings.tsx"), <PageWaiting />);
+const OperatorPages = lazy(() => import("./operator/pages.tsx"), <PageWaiting />);
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
@@ -37,7 +37,7 @@ interface Route {
 	readonly pattern: string;
 	readonly access: Access;
 	/** What is fetched for it. */
-	readonly code?: Pick<Later<object>, "preload">;
+	readonly code?: Pick<Lazy<object>, "preload">;
 	readonly page: (found: Record<string, string>) => ReactNode;
 }
 

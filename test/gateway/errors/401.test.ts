@@ -61,7 +61,7 @@ test("401 invalid_api_key: malformed, unknown, of another scheme, or two differe
 test("401 api_key_revoked: on every endpoint, before the body is looked at", async () => {
 	const { id, secret } = await service.key(accountId);
 	await service.get("/v1/models", secret);
-	await revokeKey(service.db.hot, { id });
+	await revokeKey(service.db.statements, { id });
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 401, "the revocation to be applied");
 	await expect401(await service.get("/v1/models", secret), "api_key_revoked");
 	await expect401(await service.get("/v1/models/test-model", secret), "api_key_revoked");

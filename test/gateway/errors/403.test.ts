@@ -38,7 +38,7 @@ test("403 model_not_allowed: the allowlist of the key, and no alias gets around 
 test("403 account_suspended: from the moment it is applied", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.get("/v1/models", secret);
-	await suspendAccount(service.db.hot, accountId);
+	await suspendAccount(service.db.statements, accountId);
 	const post = () => service.post("/v1/chat/completions", secret, ask());
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be applied");
 	const { status, error } = await errorOf(await post());
@@ -48,7 +48,7 @@ test("403 account_suspended: from the moment it is applied", async () => {
 });
 
 test("403 sign_in_required: an account whose owner has not been in the console", async () => {
-	const { id } = await createAccount(service.db.hot, { email: "new@example.com", vouched: false });
+	const { id } = await createAccount(service.db.statements, { email: "new@example.com", vouched: false });
 	const { secret } = await service.key(id);
 	const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask()));
 	expect(status).toBe(403);

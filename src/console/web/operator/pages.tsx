@@ -4,8 +4,8 @@ import { AccountsPage } from "./accounts.tsx";
 import { AuditPage } from "./audit.tsx";
 import { DeploymentsPage } from "./deployments.tsx";
 import { InstancesPage } from "./instances.tsx";
-import { MorningPage } from "./morning.tsx";
 import { ReconciliationPage } from "./reconciliation.tsx";
+import { TodayPage } from "./today.tsx";
 import { TopUpsPage } from "./top-ups.tsx";
 
 /** The pages of operators; one chunk, since a customer never loads it. */
@@ -14,7 +14,7 @@ export default function OperatorPages({ section, id }: { section: string; id: st
 	if (id !== "") return <NotFoundPage />;
 	switch (section) {
 		case "":
-			return <MorningPage />;
+			return <TodayPage />;
 		case "top-ups":
 			return <TopUpsPage />;
 		case "accounts":

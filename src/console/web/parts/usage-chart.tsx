@@ -2,7 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount, formatUsd, formatUsdShort } from "../format.ts";
-import { later } from "../later.tsx";
+import { lazy } from "../lazy.tsx";
 import { useResource } from "../resource.ts";
 import { seriesColor } from "../theme.ts";
 import type { UsageSeries } from "../views.ts";
@@ -26,7 +26,7 @@ export interface ChartProps {
 }
 
 const CHART_HEIGHT = 240;
-const Chart = later<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
+const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 const NANO_PER_USD = 1_000_000_000;
 /** Beyond these the rest is drawn as one. */
 const SERIES_MAX = 8;

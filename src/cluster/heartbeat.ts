@@ -1,0 +1,174 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { ControlEntry } from "./control-log.ts";
+import type { Gate } from "./gate.ts";
+
+/** What one instance epoch asks of the database. Every call may be repeated and may throw (outcome unknown). */
+export interface HeartbeatStore {
+	/** Takes the next epoch, in state joining. */
+	join(id: string, ttlMs: number): Promise<number>;
+	/** The control log's newest sequence number. */
+	seq(): Promise<number>;
+	/** joining → live if nothing is newer than `applied`; gives the newest sequence number, null if fenced off. */
+	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
+	/** Renews the lease; gives the newest sequence number, null if fenced off. */
+	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
+	readAfter(seq: number): Promise<readonly ControlEntry[]>;
+	/** Says that this epoch admits nothing any more, so that no revocation waits for it. */
+	leave(id: string, epoch: number): Promise<void>;
+}
+
+export interface HeartbeatOptions {
+	id: string;
+	ttlMs: number;
+	/** The gate closes this much before the lease ends in the database; covers clocks that run at different rates. */
+	marginMs: number;
+	heartbeatMs: number;
+}
+
+/** One epoch of this instance: it keeps its lease, follows the control log, and opens and closes the gate. */
+export interface Heartbeat {
+	readonly id: string;
+	readonly epoch: number;
+	appliedSeq(): number;
+	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
+	sync(): Promise<void>;
+	/** Ends the heartbeats, closes the gate, and tells the others that this epoch admits nothing any more. */
+	stop(): void;
+}
+
+export interface HeartbeatDeps {
+	store: HeartbeatStore;
+	clock: Clock;
+	log: Log;
+	gate: Gate;
+	/**
+	 * Makes an entry count in memory. What it must have handed back (a recall) is committed when the promise resolves:
+	 * only then does this instance say that it has applied the entry.
+	 */
+	apply(entry: ControlEntry): void | Promise<void>;
+	/** This epoch was fenced off; the gate is closed and a new epoch is needed. */
+	onFenced(): void;
+}
+
+/** Attempts to go live before the start is given up; each follows the log once more. */
+const GO_LIVE_ATTEMPTS_MAX = 100;
+
+/** Joins as the next epoch of the identity. The caller opens its journal, then calls `goLive`. */
+export async function startHeartbeat(
+	deps: HeartbeatDeps,
+	options: HeartbeatOptions,
+): Promise<Heartbeat & { goLive(): Promise<void> }> {
+	const { store, clock, log, gate } = deps;
+	const { id, ttlMs } = options;
+	const epoch = await store.join(id, ttlMs);
+	let applied = await store.seq();
+	let live = false;
+	let stopped = false;
+	let running: Promise<void> | undefined;
+	let again = false;
+	let cancelTimer = () => {};
+
+	/** Reads and applies the next entries; false if there were none. */
+	async function follow(): Promise<boolean> {
+		const entries = await store.readAfter(applied);
+		for (const entry of entries) {
+			assert(entry.seq > applied, "the control log is read in order");
+			await deps.apply(entry);
+			applied = entry.seq;
+		}
+		return entries.length > 0;
+	}
+
+	async function catchUp(): Promise<void> {
+		while (await follow());
+	}
+
+	/**
+	 * One heartbeat, with what was announced applied before it: a revocation waits for its acknowledgement. What the
+	 * heartbeat shows to be missing is applied before the gate is kept open any longer.
+	 */
+	async function renew(): Promise<void> {
+		for (let round = 0; !stopped; round++) {
+			await follow();
+			const mark = gate.mark();
+			const seq = await store.heartbeat(id, epoch, applied, ttlMs);
+			if (stopped) return;
+			if (seq === null) return fenced();
+			if (seq > applied) {
+				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
+				await catchUp();
+			}
+			gate.extend(mark, ttlMs - options.marginMs);
+			return;
+		}
+	}
+
+	function fenced(): void {
+		log.warn("this instance epoch was fenced off", { instance: id, epoch });
+		stop();
+		gate.close("fenced off; joining again");
+		deps.onFenced();
+	}
+
+	function sync(): Promise<void> {
+		if (!live || stopped) return Promise.resolve();
+		if (running) {
+			again = true;
+			return running;
+		}
+		running = (async () => {
+			try {
+				do {
+					again = false;
+					await renew();
+				} while (again && !stopped);
+			} catch (error) {
+				log.warn("heartbeat failed", { instance: id, epoch, error });
+			} finally {
+				running = undefined;
+			}
+		})();
+		return running;
+	}
+
+	function beat(): void {
+		if (stopped) return;
+		cancelTimer = clock.after(options.heartbeatMs, beat);
+		void sync();
+	}
+
+	function stop(): void {
+		stopped = true;
+		cancelTimer();
+	}
+
+	return {
+		id,
+		epoch,
+		appliedSeq: () => applied,
+		sync,
+		stop() {
+			if (stopped) return;
+			stop();
+			gate.close("stopping");
+			// If it does not arrive, the lease runs out by itself.
+			store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
+		},
+		async goLive() {
+			for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {
+				await catchUp();
+				const mark = gate.mark();
+				const seq = await store.goLive(id, epoch, applied, ttlMs);
+				if (seq === null) throw new Error(`instance ${id} epoch ${epoch} was fenced off before it was live`);
+				if (seq !== applied) continue;
+				live = true;
+				gate.extend(mark, ttlMs - options.marginMs);
+				cancelTimer = clock.after(options.heartbeatMs, beat);
+				return;
+			}
+			throw new Error("the control log grows faster than it can be followed");
+		},
+	};
+}

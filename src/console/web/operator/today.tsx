@@ -1,0 +1,125 @@
+import { api } from "../api.ts";
+import { formatCount, formatDuration } from "../format.ts";
+import { Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Id } from "../parts/text.tsx";
+import { resources, useLive, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { operatorApi } from "./api.ts";
+import { ReplicaTable } from "./replica-table.tsx";
+import type { OperatorSummary } from "./views.ts";
+import { WaitingTable } from "./waiting-table.tsx";
+
+const KEY = "operator-summary";
+
+/** What needs an operator now, on one page. */
+export function TodayPage() {
+	const summary = useResource(KEY, operatorApi.summary);
+	const live = useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
+		resources.set(KEY, () => news);
+	});
+	const data = summary.data;
+	return (
+		<Page title="Today" aside={<span className="small dim">{live ? "Live" : "Connecting…"}</span>}>
+			{summary.error && <Problem error={summary.error} retry={() => void summary.reload()} />}
+			{(data || !summary.error) && <Figures data={data} onDecided={() => void summary.reload()} />}
+		</Page>
+	);
+}
+
+/** Placeholders while they are read; nothing if they cannot be. */
+function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
+	return (
+		<>
+			<Panel>
+				<div className="stats">
+					<Stat label="Top-ups waiting" value={data ? formatCount(data.waitingTopUps.length) : "–"}>
+						<Link to="/operator/top-ups">verify</Link>
+					</Stat>
+					<Stat label="Instances" value={data ? `${formatCount(data.instances.live)} live` : "–"}>
+						<Link to="/operator/instances">
+							{data && data.instances.dead > 0 ? `${formatCount(data.instances.dead)} dead` : "none dead"}
+						</Link>
+					</Stat>
+					<Stat label="Books" value={data ? <Books reconciliation={data.reconciliation} /> : "–"}>
+						<Link to="/operator/reconciliation">
+							{data?.reconciliation?.greenSinceMs ? (
+								<>
+									green since <Ago atMs={data.reconciliation.greenSinceMs} />
+								</>
+							) : (
+								"checks"
+							)}
+						</Link>
+					</Stat>
+					<Stat label="Accounts" value={data ? formatCount(data.accounts) : "–"}>
+						<Link to="/operator/accounts">search</Link>
+					</Stat>
+				</div>
+			</Panel>
+			<Panel title="Top-ups to verify" flush aside={<Link to="/operator/top-ups">All top-ups</Link>}>
+				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
+			</Panel>
+			<Panel title="Held too long" flush>
+				<DataTable
+					label="Credit held too long"
+					rows={data?.heldTooLong}
+					rowKey={(row) => row.requestId}
+					skeletonRows={2}
+					empty={
+						<Empty title="Nothing is held too long.">
+							Requests older than any deadline, and those of instances that died, would be here.
+						</Empty>
+					}
+					columns={[
+						{ label: "Request", lead: true, render: (row) => <Id value={row.requestId} /> },
+						{
+							label: "Account",
+							render: (row) => <Link to={`/operator/accounts/${row.accountId}`}>{row.accountId}</Link>,
+						},
+						{ label: "Model", render: (row) => row.model },
+						{ label: "Instance", render: (row) => row.instanceId },
+						{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
+						{ label: "Held", amount: (row) => row.reservedNanoUsd, corner: true },
+					]}
+				/>
+			</Panel>
+			<Panel title="Replicas not up" flush aside={<Link to="/operator/deployments">All deployments</Link>}>
+				<ReplicaTable rows={data?.replicasNotUp} empty={<Empty title="All replicas are up." />} withModel />
+			</Panel>
+			<Panel title="Slowest models, last 24 hours" flush>
+				<DataTable
+					label="Slowest models"
+					rows={data?.slowestModels}
+					rowKey={(row) => row.model}
+					skeletonRows={2}
+					empty={<Empty title="No requests in the last 24 hours." />}
+					columns={[
+						{ label: "Model", lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
+						{
+							label: "Requests",
+							right: true,
+							render: (row) => <span className="num">{formatCount(row.requests)}</span>,
+						},
+						{
+							label: "First token",
+							right: true,
+							render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
+						},
+						{
+							label: "Mean time",
+							right: true,
+							render: (row) => <span className="num">{formatDuration(row.meanMs)}</span>,
+						},
+					]}
+				/>
+			</Panel>
+		</>
+	);
+}
+
+function Books({ reconciliation }: { reconciliation: OperatorSummary["reconciliation"] }) {
+	if (reconciliation === null) return <span className="dim">not checked</span>;
+	return <State value={reconciliation.ok ? "ok" : "failed"} label={reconciliation.ok ? "Green" : "Broken"} />;
+}

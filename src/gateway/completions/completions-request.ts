@@ -1,0 +1,153 @@
+import type { Static } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { CompletionShape } from "../../upstream/completions/completion-reader.ts";
+import { promptFormsOf } from "../../upstream/completions/completion-request.ts";
+import { assertBody, honouredFields, optional } from "../request-fields.ts";
+
+/** Prompts of one request. */
+export const PROMPTS_MAX = 128;
+const CHOICES_MAX = 1_024;
+/** What this endpoint has always generated where nothing was said. */
+const OUTPUT_TOKENS_DEFAULT = 16;
+
+export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
+
+/** The body of POST /v1/completions. Fields that it does not name are dropped unless the deployment lists them. */
+export const CompletionRequestBody = Type.Object(
+	{
+		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
+		prompt: Type.Union([
+			Type.String(),
+			Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
+			Tokens,
+			Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
+		]),
+		stream: optional(Type.Boolean()),
+		stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) }, { additionalProperties: true })),
+		max_tokens: optional(Type.Integer({ minimum: 1 })),
+		max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+		n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+		best_of: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+		echo: optional(Type.Boolean()),
+		suffix: optional(Type.String()),
+		logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+		temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+		top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+		frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+		seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
+		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
+		logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+		user: optional(Type.String()),
+	},
+	{ additionalProperties: true },
+);
+type Body = Static<typeof CompletionRequestBody>;
+
+const check = TypeCompiler.Compile(CompletionRequestBody);
+
+/** What a completion asks for, checked and cut to what its deployment honours. */
+export interface CompletionRequest {
+	/** What goes upstream beside model, output limit, choices and stream; the prompt included. */
+	readonly fields: Readonly<Record<string, unknown>>;
+	readonly shape: CompletionShape;
+	readonly stream: boolean;
+	readonly includeUsage: boolean;
+	/** The most tokens that one choice may generate. */
+	readonly outputTokensMax: number;
+	readonly measure: PromptMeasure;
+	readonly ignored: readonly string[];
+}
+
+const OWN: ReadonlySet<string> = new Set([
+	"model",
+	"prompt",
+	"stream",
+	"stream_options",
+	"n",
+	"best_of",
+	"max_tokens",
+	"max_completion_tokens",
+]);
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model): CompletionRequest {
+	assertBody(check, body);
+	if (body.stream_options && body.stream !== true) {
+		throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
+			param: "stream_options",
+		});
+	}
+	const prompts = promptsOf(body.prompt);
+	checkForms(prompts, model);
+	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
+	if (prompts.length * n > CHOICES_MAX) {
+		throw new Fault("invalid_request", `The prompts times \`n\` must not pass ${CHOICES_MAX}.`, { param: "n" });
+	}
+	const { fields, ignored } = honouredFields(body, model, OWN, unheardOf(body, model, n));
+	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
+	return {
+		fields: { prompt: prompts.length === 1 ? prompts[0] : prompts, ...fields },
+		shape: { prompts: prompts.length, n },
+		stream: body.stream === true,
+		includeUsage: body.stream_options?.include_usage === true,
+		outputTokensMax: Math.min(outputTokensAsked(body, model), model.maxOutputTokens),
+		measure: measureOf(prompts, suffix),
+		ignored,
+	};
+}
+
+function limitsOutput(model: Model): boolean {
+	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
+}
+
+function outputTokensAsked(body: Body, model: Model): number {
+	const asked = body.max_tokens ?? body.max_completion_tokens;
+	if (asked === undefined || asked === null) return OUTPUT_TOKENS_DEFAULT;
+	return limitsOutput(model) ? asked : model.maxOutputTokens;
+}
+
+/**
+ * `best_of` would generate more than it returns, and no usage record tells how much: it could not be billed, so it is
+ * never passed on.
+ */
+function unheardOf(body: Body, model: Model, n: number): string[] {
+	const unheard: string[] = [];
+	if (typeof body.n === "number" && body.n !== n) unheard.push("n");
+	if (typeof body.best_of === "number" && body.best_of > n) unheard.push("best_of");
+	if (!limitsOutput(model)) unheard.push("max_tokens", "max_completion_tokens");
+	return unheard;
+}
+
+type Prompt = string | readonly number[];
+
+function promptsOf(prompt: Body["prompt"]): readonly Prompt[] {
+	if (typeof prompt === "string") return [prompt];
+	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as Prompt[]);
+}
+
+/** A model may move to any of its replicas, so all of them must take the form. */
+function checkForms(prompts: readonly Prompt[], model: Model): void {
+	const forms = model.upstreams.map(({ dialect }) => promptFormsOf(dialect));
+	if (prompts.length > 1 && forms.some(({ many }) => !many)) {
+		throw new Fault("invalid_request", "This model takes one prompt a request: send a request for each.", {
+			param: "prompt",
+		});
+	}
+	if (prompts.some((prompt) => typeof prompt !== "string") && forms.some(({ tokens }) => !tokens))
+		throw new Fault("invalid_request", "This model takes prompts as text, not as tokens.", { param: "prompt" });
+}
+
+function measureOf(prompts: readonly Prompt[], suffix: string): PromptMeasure {
+	let textBytes = Buffer.byteLength(suffix) * prompts.length;
+	let tokens = 0;
+	for (const prompt of prompts) {
+		if (typeof prompt === "string") textBytes += Buffer.byteLength(prompt);
+		else tokens += prompt.length;
+	}
+	return { textBytes, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };
+}

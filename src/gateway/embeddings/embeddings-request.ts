@@ -1,0 +1,76 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { EmbeddingInput } from "../../upstream/embeddings.ts";
+import { takesTokenInputs } from "../../upstream/embeddings.ts";
+import { Tokens } from "../completions/completions-request.ts";
+import { assertBody, honouredFields, optional } from "../request-fields.ts";
+
+const INPUTS_MAX = 2_048;
+const DIMENSIONS_MAX = 65_536;
+
+/** The body of POST /v1/embeddings. Fields that it does not name are dropped unless the deployment lists them. */
+export const EmbeddingRequestBody = Type.Object(
+	{
+		model: Type.String({ minLength: 1, description: "ID of a connected embedding deployment." }),
+		input: Type.Union([
+			Type.String({ minLength: 1 }),
+			Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: INPUTS_MAX }),
+			Tokens,
+			Type.Array(Tokens, { minItems: 1, maxItems: INPUTS_MAX }),
+		]),
+		encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+		dimensions: optional(Type.Integer({ minimum: 1, maximum: DIMENSIONS_MAX })),
+		user: optional(Type.String()),
+	},
+	{ additionalProperties: true },
+);
+
+const check = TypeCompiler.Compile(EmbeddingRequestBody);
+
+export interface EmbeddingsAsked {
+	readonly inputs: readonly EmbeddingInput[];
+	readonly base64: boolean;
+	readonly fields: Readonly<Record<string, unknown>>;
+	readonly ignored: readonly string[];
+	/** Upper bound and likely count of all inputs' tokens. */
+	readonly tokensMax: number;
+	readonly tokensEstimate: number;
+}
+
+const OWN: ReadonlySet<string> = new Set(["model", "input", "encoding_format"]);
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model): EmbeddingsAsked {
+	assertBody(check, body);
+	const { input } = body;
+	const inputs = (
+		typeof input === "string" || typeof input[0] === "number" ? [input] : input
+	) as readonly EmbeddingInput[];
+	const withTokens = inputs.some((one) => typeof one !== "string");
+	if (withTokens && !model.upstreams.every(({ dialect }) => takesTokenInputs(dialect)))
+		throw new Fault("invalid_request", "This model takes inputs as text, not as tokens.", { param: "input" });
+	let tokensMax = 0;
+	let tokensEstimate = 0;
+	for (const one of inputs) {
+		const measure = measureOf(one);
+		tokensMax += promptTokensMax(measure, model);
+		tokensEstimate += promptTokensEstimate(measure, model);
+	}
+	const { fields, ignored } = honouredFields(body, model, OWN);
+	return { inputs, base64: body.encoding_format === "base64", fields, ignored, tokensMax, tokensEstimate };
+}
+
+function measureOf(input: EmbeddingInput): PromptMeasure {
+	const text = typeof input === "string";
+	return {
+		textBytes: text ? Buffer.byteLength(input) : 0,
+		tokens: text ? 0 : input.length,
+		messages: 1,
+		images: 0,
+		hasTools: false,
+	};
+}

@@ -1,0 +1,16 @@
+import { AssertionError } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+
+/** For look-ups, which unlike inference need Postgres: fault service_unavailable, to be tried again, while it is away. */
+export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
+	try {
+		return await ask();
+	} catch (error) {
+		if (error instanceof Fault || error instanceof AssertionError) throw error;
+		throw new Fault("service_unavailable", "The records cannot be read right now. Please try again.", {
+			retryAfterS: 1,
+			private: String(error),
+			cause: error,
+		});
+	}
+}

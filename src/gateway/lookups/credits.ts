@@ -1,0 +1,34 @@
+import type { Statements } from "../../db/statements.ts";
+import { accountBalance } from "../../ledger/balance.ts";
+import { addUsd, formatUsd, NANO_PER_USD } from "../../money/nano-usd.ts";
+import { askDatabase } from "./ask-database.ts";
+
+/** What GET /v1/credits says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
+export interface CreditsAnswer {
+	readonly data: {
+		/** All that was ever booked, and what of it was spent: US dollars as JSON numbers. */
+		readonly total_credits: number;
+		readonly total_usage: number;
+		/** Not spent: `available_usd` + `held_usd`. */
+		readonly balance_usd: string;
+		readonly available_usd: string;
+		/** Reserved by requests that are still running. */
+		readonly held_usd: string;
+		readonly spent_usd: string;
+	};
+}
+
+/** GET /v1/credits: the account's balance, what is held of it, and what was spent. */
+export async function creditsAnswer(statements: Statements, accountId: string): Promise<CreditsAnswer> {
+	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
+	return {
+		data: {
+			total_credits: addUsd(balance, spent) / NANO_PER_USD,
+			total_usage: spent / NANO_PER_USD,
+			balance_usd: formatUsd(balance),
+			available_usd: formatUsd(available),
+			held_usd: formatUsd(held),
+			spent_usd: formatUsd(spent),
+		},
+	};
+}

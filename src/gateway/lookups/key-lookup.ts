@@ -1,0 +1,48 @@
+import type { Statements } from "../../db/statements.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
+import { keyBalance } from "../../ledger/balance.ts";
+import { formatUsd, NANO_PER_USD } from "../../money/nano-usd.ts";
+import { askDatabase } from "./ask-database.ts";
+
+/** What GET /v1/key says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
+export interface KeyAnswer {
+	readonly data: {
+		/** The key's name. */
+		readonly label: string;
+		/** US dollars as JSON numbers; null without a cap. */
+		readonly limit: number | null;
+		readonly limit_remaining: number | null;
+		readonly usage: number;
+		readonly is_free_tier: false;
+		readonly cap_usd: string | null;
+		readonly remaining_usd: string | null;
+		readonly spent_usd: string;
+		readonly held_usd: string;
+		/** Null: all models. */
+		readonly models: readonly string[] | null;
+		/** ISO 8601; null: never. */
+		readonly expires_at: string | null;
+		readonly limits: { readonly requests_per_minute: number | null; readonly concurrency: number | null };
+	};
+}
+
+/** GET /v1/key: what this key may spend and has spent. */
+export async function keyAnswer(statements: Statements, key: KeyEntry): Promise<KeyAnswer> {
+	const { cap, held, spent, remaining } = await askDatabase(() => keyBalance(statements, key.id));
+	return {
+		data: {
+			label: key.name,
+			limit: cap === null ? null : cap / NANO_PER_USD,
+			limit_remaining: remaining === null ? null : remaining / NANO_PER_USD,
+			usage: spent / NANO_PER_USD,
+			is_free_tier: false,
+			cap_usd: cap === null ? null : formatUsd(cap),
+			remaining_usd: remaining === null ? null : formatUsd(remaining),
+			spent_usd: formatUsd(spent),
+			held_usd: formatUsd(held),
+			models: key.models === null ? null : [...key.models],
+			expires_at: key.expiresAtMs === null ? null : new Date(key.expiresAtMs).toISOString(),
+			limits: { requests_per_minute: key.requestsPerMinute, concurrency: key.concurrencyMax },
+		},
+	};
+}

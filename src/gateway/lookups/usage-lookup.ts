@@ -1,0 +1,171 @@
+import type { Clock } from "../../base/clock.ts";
+import { sleep } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import { uuidOfId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import { formatUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
+import { askDatabase } from "./ask-database.ts";
+
+/** What one request cost, by whose count and why. Amounts are decimal strings of US dollars. */
+export interface UsageAnswer {
+	/** The request's `x-request-id`. */
+	readonly id: string;
+	readonly object: "usage";
+	/** Unix seconds of its admission. */
+	readonly created: number;
+	readonly model: string;
+	readonly status: "running" | "settled";
+	/** Null while it runs, like everything that only its end decides. */
+	readonly endpoint: string | null;
+	readonly streamed: boolean | null;
+	/** exact: by the model server's count. estimated: by ours. recovered: from the journal after a crash. */
+	readonly basis: "exact" | "estimated" | "recovered" | null;
+	readonly ending: string | null;
+	readonly http_status: number | null;
+	readonly usage: {
+		readonly prompt_tokens: number;
+		readonly completion_tokens: number;
+		readonly total_tokens: number;
+		readonly prompt_tokens_details: { readonly cached_tokens: number };
+		readonly completion_tokens_details: { readonly reasoning_tokens: number };
+		/** Audio seconds, images or searches. */
+		readonly units: number;
+	} | null;
+	readonly cost_usd: string | null;
+	readonly reserved_usd: string;
+	readonly rate_card: string | null;
+}
+
+interface SettledRow {
+	model: string;
+	created: string;
+	endpoint: string;
+	streamed: boolean;
+	basis: "exact" | "estimated" | "recovered";
+	ending: string;
+	status: number;
+	prompt: number;
+	cached: number;
+	completion: number;
+	reasoning: number;
+	units: number;
+	charged: string;
+	credited: string;
+	reserved: string;
+	card: string;
+}
+
+interface RunningRow {
+	model: string;
+	created: string;
+	reserved: string;
+}
+
+/** A settlement is on its way to Postgres for a flush interval; a running request for two. */
+const WAIT_MS = 400;
+const POLL_MS = 50;
+
+/** GET /v1/usage/{id}, by `x-request-id` or by the answer's id; only the account's own. Fault not_found. */
+export async function usageAnswer(
+	deps: { statements: Statements; clock: Clock },
+	accountId: string,
+	id: string,
+): Promise<UsageAnswer> {
+	const requestId = uuidOfId(id.slice(0, ID_CHARS_MAX));
+	if (requestId === undefined) throw unknown();
+	const publicId = `req_${requestId.replaceAll("-", "")}`;
+	for (let waitedMs = 0; ; waitedMs += POLL_MS) {
+		const settled = await askDatabase(() => readSettled(deps.statements, accountId, requestId));
+		if (settled) return settledAnswer(publicId, settled);
+		const running = await askDatabase(() => readRunning(deps.statements, accountId, requestId));
+		if (running) return runningAnswer(publicId, running);
+		// The two reads may fall on either side of a flush, so even an old request is looked for twice.
+		if (waitedMs >= (isRecent(requestId, deps.clock) ? WAIT_MS : POLL_MS)) throw unknown();
+		await sleep(deps.clock, POLL_MS);
+	}
+}
+
+const ID_CHARS_MAX = 128;
+const RECENT_MS = 10_000;
+
+/** Our ids are UUIDv7, which begin with the milliseconds of their making. */
+function isRecent(requestId: string, clock: Clock): boolean {
+	const madeMs = Number.parseInt(requestId.replaceAll("-", "").slice(0, 12), 16);
+	return Math.abs(clock.wallMs() - madeMs) < RECENT_MS;
+}
+
+async function readSettled(
+	statements: Statements,
+	accountId: string,
+	requestId: string,
+): Promise<SettledRow | undefined> {
+	// What a recovered request was credited back stands in the account's own entries.
+	const [row] = await statements<SettledRow>`
+		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.endpoint, e.streamed, e.basis, e.ending,
+			e.status, e.prompt_tokens as prompt, e.cached_tokens as cached, e.completion_tokens as completion,
+			e.reasoning_tokens as reasoning, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
+			e.rate_card_id as card, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
+				where l.source_ref = 'recovered:' || e.request_id and l.account_id = e.account_id), 0)::bigint as credited
+		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
+	return row;
+}
+
+async function readRunning(
+	statements: Statements,
+	accountId: string,
+	requestId: string,
+): Promise<RunningRow | undefined> {
+	const [row] = await statements<RunningRow>`
+		select r.model, floor(extract(epoch from r.admitted_at))::bigint as created, r.reserved_nano_usd as reserved
+		from reservation r where r.request_id = ${requestId}::uuid and r.account_id = ${accountId}`;
+	return row;
+}
+
+function settledAnswer(id: string, row: SettledRow): UsageAnswer {
+	return {
+		id,
+		object: "usage",
+		created: Number(row.created),
+		model: row.model,
+		status: "settled",
+		endpoint: row.endpoint,
+		streamed: row.streamed,
+		basis: row.basis,
+		ending: row.ending,
+		http_status: row.status,
+		usage: {
+			prompt_tokens: row.prompt,
+			completion_tokens: row.completion,
+			total_tokens: row.prompt + row.completion,
+			prompt_tokens_details: { cached_tokens: row.cached },
+			completion_tokens_details: { reasoning_tokens: row.reasoning },
+			units: row.units,
+		},
+		cost_usd: formatUsd(subUsd(nanoUsdOfColumn(row.charged), nanoUsdOfColumn(row.credited))),
+		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
+		rate_card: row.card === "" ? null : row.card,
+	};
+}
+
+function runningAnswer(id: string, row: RunningRow): UsageAnswer {
+	return {
+		id,
+		object: "usage",
+		created: Number(row.created),
+		model: row.model,
+		status: "running",
+		endpoint: null,
+		streamed: null,
+		basis: null,
+		ending: null,
+		http_status: null,
+		usage: null,
+		cost_usd: null,
+		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
+		rate_card: null,
+	};
+}
+
+function unknown(): Fault {
+	return new Fault("not_found", "This account has no request of this ID, or it was refused before it was admitted.");
+}

@@ -1,0 +1,214 @@
+/** The description of the interface, made of the schemas by which requests are checked. */
+import { ChatRequestBody } from "../chat/chat-request.ts";
+import { CompletionRequestBody } from "../completions/completions-request.ts";
+import { EmbeddingRequestBody } from "../embeddings/embeddings-request.ts";
+import { ImageRequestBody } from "../images/images-request.ts";
+import { RerankRequestBody } from "../rerank/rerank-request.ts";
+import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
+import { ANSWERS } from "./openapi-answers.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const REQUESTS = {
+	ChatRequest: ChatRequestBody,
+	CompletionRequest: CompletionRequestBody,
+	EmbeddingRequest: EmbeddingRequestBody,
+	TranscriptionRequest: {
+		...TranscriptionRequestForm,
+		properties: {
+			...TranscriptionRequestForm.properties,
+			file: { description: "The recording.", contentMediaType: "application/octet-stream" },
+		},
+		required: ["model", "file"],
+	},
+	ImageRequest: ImageRequestBody,
+	RerankRequest: RerankRequestBody,
+};
+
+const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const json = (name: keyof typeof ANSWERS) => ({ "application/json": { schema: refOf(name) } });
+
+/** `x-event-schema` describes the JSON of one event, for which this version of OpenAPI has no word of its own. */
+const events = (name: keyof typeof ANSWERS) => ({
+	"text/event-stream": {
+		schema: {
+			type: "string",
+			description:
+				'`data: <json>` events and `: ` comments, ended by `data: [DONE]`. The last JSON event before it carries the authoritative usage. A failure in the middle is an event `{"error": …}`, then usage, then `[DONE]`.',
+		},
+		"x-event-schema": { anyOf: [refOf(name), refOf("Error")] },
+	},
+});
+const text = (type: string) => ({ [type]: { schema: { type: "string" } } });
+
+const REQUEST_ID = { description: "Names the request, for GET /v1/usage/{id}.", schema: { type: "string" } };
+const FAILURES: Readonly<Record<number, string>> = {
+	400: "`invalid_request`, `context_length_exceeded`, `unsupported_parameter`; `param` names the field.",
+	401: "`missing_api_key`, `invalid_api_key`, `api_key_revoked`, `api_key_expired`.",
+	402: "`top_up_required`, `insufficient_quota`, `key_cap_exceeded`, with what is available, held and required.",
+	403: "`model_not_allowed`, `account_suspended`, `sign_in_required`.",
+	404: "`model_not_found`, `unsupported_mode`, `not_found`.",
+	405: "`method_not_allowed`.",
+	408: "`request_timeout`.",
+	409: "`conflict`: the first request with this `Idempotency-Key` is still running.",
+	413: "`payload_too_large`.",
+	415: "`unsupported_media_type`.",
+	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request.",
+	429: "`rate_limit_exceeded`, `overloaded`; `retry-after` says when to come back.",
+	500: "`internal_error`.",
+	502: "`upstream_error`.",
+	503: "`service_unavailable`: no connected deployment, or not ready.",
+	504: "`upstream_timeout`.",
+};
+
+function failures(...statuses: readonly number[]): Json {
+	return Object.fromEntries(
+		statuses.map((status) => [
+			String(status),
+			{ description: FAILURES[status], headers: { "x-request-id": REQUEST_ID }, content: json("Error") },
+		]),
+	);
+}
+
+const IDEMPOTENCY_KEY = {
+	name: "Idempotency-Key",
+	in: "header",
+	required: false,
+	schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
+	description:
+		"The same key with the same body replays the first answer at no charge, for up to 24 hours and as far as it was kept: in the memory of the instance that gave it, whole answers with status 200 only.",
+};
+
+interface Inference {
+	readonly summary: string;
+	readonly request: keyof typeof REQUESTS;
+	readonly form?: boolean;
+	readonly content: Json;
+}
+
+function inference({ summary, request, form = false, content }: Inference): Json {
+	const headers = {
+		"x-request-id": REQUEST_ID,
+		"x-ignored-parameters": {
+			description: "Optional fields that the deployment does not honour and that were left out.",
+			schema: { type: "string" },
+		},
+		"idempotent-replayed": { description: "`true` on a replayed answer.", schema: { type: "string" } },
+	};
+	return {
+		post: {
+			summary,
+			parameters: [IDEMPOTENCY_KEY],
+			requestBody: {
+				required: true,
+				content: { [form ? "multipart/form-data" : "application/json"]: { schema: refOf(request) } },
+			},
+			responses: {
+				"200": { description: "The answer.", headers, content },
+				...failures(400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504),
+			},
+		},
+	};
+}
+
+function lookUp(summary: string, name: keyof typeof ANSWERS, parameter?: string): Json {
+	const parameters = parameter
+		? { parameters: [{ name: parameter, in: "path", required: true, schema: { type: "string" } }] }
+		: {};
+	const content = json(name);
+	return {
+		get: {
+			summary,
+			...parameters,
+			responses: {
+				"200": { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content },
+				...failures(401, 403, 404, 429, 503),
+			},
+		},
+	};
+}
+
+const UNAVAILABLE = { summary: "Managed batches are not available.", responses: failures(401, 503) };
+
+const PATHS: Readonly<Record<string, Json>> = {
+	"/v1/chat/completions": inference({
+		summary: "Generate chat completions.",
+		request: "ChatRequest",
+		content: { ...json("ChatCompletion"), ...events("ChatCompletionChunk") },
+	}),
+	"/v1/completions": inference({
+		summary: "Generate text completions, where the deployment lists the mode.",
+		request: "CompletionRequest",
+		content: { ...json("Completion"), ...events("CompletionChunk") },
+	}),
+	"/v1/embeddings": inference({
+		summary: "Embed texts.",
+		request: "EmbeddingRequest",
+		content: json("EmbeddingList"),
+	}),
+	"/v1/audio/transcriptions": inference({
+		summary: "Transcribe a recording.",
+		request: "TranscriptionRequest",
+		form: true,
+		content: {
+			"application/json": { schema: { anyOf: [refOf("Transcription"), refOf("VerboseTranscription")] } },
+			...text("text/plain"),
+			...events("TranscriptionEvent"),
+		},
+	}),
+	"/v1/images/generations": inference({
+		summary: "Generate images.",
+		request: "ImageRequest",
+		content: json("Images"),
+	}),
+	"/v1/rerank": inference({
+		summary: "Order documents by their relevance to a query.",
+		request: "RerankRequest",
+		content: json("Ranking"),
+	}),
+	"/v1/models": lookUp("List the deployments and their rates.", "ModelList"),
+	"/v1/models/{id}": lookUp("One deployment; the ID may hold slashes, raw or encoded.", "Model", "id"),
+	"/v1/key": lookUp("What this key may spend and has spent.", "Key"),
+	"/v1/credits": lookUp("The account's credit: available, held and spent.", "Credits"),
+	"/v1/usage/{id}": lookUp("What one request cost, by its `x-request-id` or its answer's ID.", "RequestUsage", "id"),
+	"/v1/files": { get: UNAVAILABLE, post: UNAVAILABLE },
+	"/v1/batches": { get: UNAVAILABLE, post: UNAVAILABLE },
+	"/status": {
+		get: {
+			summary: "Whether each model and each service is connected, and how they did in the last 90 days. Needs no key.",
+			security: [],
+			responses: { "200": { description: "The answer.", content: { ...json("Status"), ...text("text/html") } } },
+		},
+	},
+	"/openapi.json": {
+		get: {
+			summary: "This document. Needs no key.",
+			security: [],
+			responses: {
+				"200": { description: "The document.", content: { "application/json": { schema: { type: "object" } } } },
+			},
+		},
+	},
+};
+
+/** OpenAPI 3.1; its schemas are JSON Schema of 2020-12, in which null is a type like any other. */
+export function openapiDocument(): Json {
+	return {
+		openapi: "3.1.0",
+		info: {
+			title: "Inference service",
+			version: "1",
+			description:
+				"Hosted inference of open models over the chat-completion interface, authenticated by API keys and funded by account credit. `null` means absent in every request. Optional fields are honoured where the deployment lists them in `supported_parameters`; others are left out and named in `x-ignored-parameters`.",
+		},
+		servers: [{ url: "/" }],
+		security: [{ apiKey: [] }],
+		paths: PATHS,
+		components: {
+			securitySchemes: {
+				apiKey: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
+			},
+			schemas: { ...REQUESTS, ...ANSWERS },
+		},
+	};
+}

@@ -1,0 +1,69 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import type { Model } from "../../catalog/model.ts";
+import { assertBody, honouredFields, optional } from "../request-fields.ts";
+
+const DOCUMENTS_MAX = 10_000;
+/** A search is one query over at most so many documents: the unit that rerank services sell. */
+const DOCUMENTS_A_SEARCH = 100;
+
+const RerankDocument = Type.Union([
+	Type.String(),
+	Type.Object({ text: Type.String() }, { additionalProperties: true }),
+]);
+
+/** The body of POST /v1/rerank. Fields that it does not name are dropped unless the deployment lists them. */
+export const RerankRequestBody = Type.Object(
+	{
+		model: Type.String({ minLength: 1, description: "ID of a connected rerank deployment." }),
+		query: Type.String({ minLength: 1 }),
+		documents: Type.Array(RerankDocument, { minItems: 1, maxItems: DOCUMENTS_MAX }),
+		top_n: optional(Type.Integer({ minimum: 1 })),
+		return_documents: optional(Type.Boolean()),
+	},
+	{ additionalProperties: true },
+);
+
+const check = TypeCompiler.Compile(RerankRequestBody);
+
+export interface RerankAsked {
+	readonly query: string;
+	readonly documents: readonly string[];
+	readonly topN: number;
+	readonly returnDocuments: boolean;
+	readonly searches: number;
+	readonly fields: Readonly<Record<string, unknown>>;
+	readonly ignored: readonly string[];
+	/** Upper bound and likely count of all tokens. */
+	readonly tokensMax: number;
+	readonly tokensEstimate: number;
+}
+
+const OWN: ReadonlySet<string> = new Set(["model", "query", "documents", "top_n", "return_documents"]);
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankAsked {
+	assertBody(check, body);
+	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
+	const queryBytes = Buffer.byteLength(body.query);
+	let tokensMax = 0;
+	let tokensEstimate = 0;
+	for (const document of documents) {
+		// Each document is read together with the query.
+		const textBytes = queryBytes + Buffer.byteLength(document);
+		const measure = { textBytes, messages: 1, images: 0, hasTools: false };
+		tokensMax += promptTokensMax(measure, model);
+		tokensEstimate += promptTokensEstimate(measure, model);
+	}
+	return {
+		query: body.query,
+		documents,
+		topN: Math.min(body.top_n ?? documents.length, documents.length),
+		returnDocuments: body.return_documents === true,
+		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
+		...honouredFields(body, model, OWN),
+		tokensMax,
+		tokensEstimate,
+	};
+}

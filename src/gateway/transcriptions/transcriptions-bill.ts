@@ -1,0 +1,83 @@
+import type { Quantities } from "../../admission/price.ts";
+import { NO_QUANTITIES } from "../../admission/price.ts";
+import { outputTokensEstimate } from "../../admission/prompt-bound.ts";
+import type { Model } from "../../catalog/model.ts";
+import { NANO_PER_USD } from "../../money/nano-usd.ts";
+import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
+import type { Bill } from "../bill.ts";
+import { unitBill } from "../unit-bill.ts";
+import type { AudioDuration } from "./audio-duration.ts";
+import { audioTokensLikely } from "./transcriptions-request.ts";
+
+/** Whether a deployment is sold by the second or by the token. */
+export function pricedBySecond(model: Model): boolean {
+	return model.rateCard.audioSecond > 0;
+}
+
+/** The bill of a transcription that was delivered whole. */
+export function billOfAudio(
+	model: Model,
+	duration: AudioDuration,
+	usage: TranscriptionUsage,
+	outputBytes: number,
+	most: Quantities,
+): Bill {
+	const seconds = usage.seconds ?? duration.secondsLikely;
+	return billOfParts(model, usage, seconds, outputBytes, most, usage.seconds !== undefined);
+}
+
+/** Speech is some fifteen bytes of text a second; a little less errs on the side of the customer no more than needed. */
+const TEXT_BYTES_PER_SECOND = 12;
+
+/** The bill of a transcription that broke off: the seconds whose words were delivered, by their likely number. */
+export function billOfPartialAudio(
+	model: Model,
+	duration: AudioDuration,
+	tokens: TranscriptionUsage["tokens"],
+	outputBytes: number,
+	most: Quantities,
+): Bill {
+	const seconds = Math.min(duration.secondsLikely, Math.ceil(outputBytes / TEXT_BYTES_PER_SECOND));
+	return billOfParts(model, { seconds: undefined, tokens }, seconds, outputBytes, most, false);
+}
+
+function billOfParts(
+	model: Model,
+	{ tokens }: TranscriptionUsage,
+	seconds: number,
+	outputBytes: number,
+	most: Quantities,
+	secondsCounted: boolean,
+): Bill {
+	const { input, cachedInput, output, audioSecond } = model.rateCard;
+	// Where tokens cost nothing nobody has to count them.
+	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
+	const likely = {
+		prompt: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), most.prompt),
+		completion: tokensAreFree ? 0 : Math.min(outputTokensEstimate(outputBytes), most.completion),
+	};
+	const used = {
+		...NO_QUANTITIES,
+		requests: 1,
+		audioSeconds: seconds,
+		prompt: tokens?.promptTokens ?? likely.prompt,
+		cached: Math.min(tokens?.cachedTokens ?? 0, tokens?.promptTokens ?? 0),
+		completion: tokens?.completionTokens ?? likely.completion,
+	};
+	const counted = (audioSecond === 0 || secondsCounted) && (tokensAreFree || tokens !== undefined);
+	return unitBill(model, used, counted);
+}
+
+/** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
+export function audioUsage(model: Model, { usage, units, cost }: Bill): object {
+	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: cost / NANO_PER_USD };
+	const { promptTokens, completionTokens } = usage;
+	return {
+		type: "tokens",
+		input_tokens: promptTokens,
+		output_tokens: completionTokens,
+		total_tokens: promptTokens + completionTokens,
+		input_token_details: { text_tokens: 0, audio_tokens: promptTokens },
+		cost: cost / NANO_PER_USD,
+	};
+}

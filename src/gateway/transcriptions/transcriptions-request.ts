@@ -1,0 +1,116 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { promptTokensMax } from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import { assertBody, honouredFields, optional } from "../request-fields.ts";
+import type { AudioDuration } from "./audio-duration.ts";
+
+export const TRANSCRIPTION_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
+export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number];
+
+const Word = Type.String({ maxLength: 64 });
+const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
+
+/** The form of POST /v1/audio/transcriptions, as text and without its file; `name[]` is read as `name`. */
+export const TranscriptionRequestForm = Type.Object(
+	{
+		model: Type.String({ minLength: 1, description: "ID of a connected transcription deployment." }),
+		response_format: optional(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
+		stream: optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
+		language: optional(Word),
+		prompt: optional(Type.String({ maxLength: 32_000 })),
+		temperature: optional(Type.String({ pattern: "^(0|1|0?\\.\\d{1,17}|[01]\\.\\d{1,17})$" })),
+		timestamp_granularities: optional(Words),
+		include: optional(Words),
+	},
+	{ additionalProperties: true },
+);
+
+const check = TypeCompiler.Compile(TranscriptionRequestForm);
+
+export interface TranscriptionAsked {
+	readonly file: File;
+	readonly fileName: string;
+	readonly format: TranscriptionFormat;
+	readonly stream: boolean;
+	readonly fields: Readonly<Record<string, string | readonly string[]>>;
+	readonly ignored: readonly string[];
+}
+
+const OWN: ReadonlySet<string> = new Set(["model", "response_format", "stream"]);
+const FIELDS_MAX = 64;
+
+/** The text fields of a form by name, lists under their name without `[]`. Fault invalid_request. */
+export function formFields(form: FormData): Record<string, string | string[]> {
+	const fields: Record<string, string | string[]> = Object.create(null);
+	let count = 0;
+	for (const [rawName, value] of form) {
+		if (typeof value !== "string") continue;
+		count += 1;
+		if (count > FIELDS_MAX) throw new Fault("invalid_request", "The form has too many fields.");
+		const list = rawName.endsWith("[]");
+		const name = list ? rawName.slice(0, -2) : rawName;
+		const before = fields[name];
+		if (before === undefined) fields[name] = list ? [value] : value;
+		else fields[name] = [...(typeof before === "string" ? [before] : before), value];
+	}
+	return fields;
+}
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readTranscriptionRequest(
+	form: FormData,
+	body: Record<string, unknown>,
+	model: Model,
+): TranscriptionAsked {
+	assertBody(check, body);
+	const file = form.get("file");
+	if (!(file instanceof Blob) || file.size === 0)
+		throw new Fault("invalid_request", "`file` must be a recording.", { param: "file" });
+	const format = body.response_format ?? "json";
+	const stream = body.stream === "true";
+	if (stream && format !== "json" && format !== "text") {
+		throw new Fault("invalid_request", "A streamed transcription is `json` or `text`.", { param: "response_format" });
+	}
+	const { fields, ignored } = honouredFields(body, model, OWN);
+	return {
+		file: file as File,
+		fileName: safeName((file as File).name),
+		format,
+		stream,
+		fields: fields as Record<string, string | readonly string[]>,
+		ignored,
+	};
+}
+
+/** Servers tell formats by the ending. */
+function safeName(name: string | undefined): string {
+	const plain = (name ?? "").replace(/^.*[/\\]/, "").replace(/[^A-Za-z0-9._-]/g, "_");
+	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
+}
+
+/** Speech models take sound in windows of half a minute; the most that one of them makes of it in and out. */
+const WINDOW_S = 30;
+const WINDOW_INPUT_TOKENS_MAX = 1_500;
+const WINDOW_OUTPUT_TOKENS_MAX = 448;
+const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
+
+/** Upper bounds of tokens, for deployments that are priced by them. */
+export function audioTokensMax(
+	model: Model,
+	{ secondsMax }: AudioDuration,
+	promptBytes: number,
+): { prompt: number; completion: number } {
+	const windows = Math.ceil(secondsMax / WINDOW_S);
+	const prompt = promptTokensMax({ textBytes: promptBytes, messages: 1, images: 0, hasTools: false }, model);
+	return {
+		prompt: windows * (WINDOW_INPUT_TOKENS_MAX + prompt),
+		completion: Math.max(model.maxOutputTokens, windows * WINDOW_OUTPUT_TOKENS_MAX),
+	};
+}
+
+/** Likely input tokens, where nobody counted. */
+export function audioTokensLikely(seconds: number): number {
+	return seconds * INPUT_TOKENS_PER_SECOND_TYPICAL;
+}

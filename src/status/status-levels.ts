@@ -1,0 +1,71 @@
+import type { CatalogSnapshot, Model } from "../catalog/model.ts";
+import type { ReplicaView } from "../upstream/replicas/replica.ts";
+import type { ServiceName } from "./status.ts";
+import type { ServiceLevel } from "./status-store.ts";
+
+type Replica = Pick<ReplicaView, "modelId" | "health" | "breaker" | "draining">;
+
+/** Names of what the history is kept of. */
+export const SERVICE_SUBJECT = "service";
+export const endpointSubject = (name: ServiceName) => `endpoint:${name}`;
+export const modelSubject = (modelId: string) => `model:${modelId}`;
+
+/**
+ * What a request would meet at this instance now, for the service, each kind of service that has a model, and each
+ * model. A model is degraded while some of its servers take no requests (dead, or kept away by the breaker), a service
+ * while some of its models are not operational. An instance that admits nothing finds everything down. What is not known
+ * yet is left out: a model none of whose servers was asked so far.
+ */
+export function statusLevels(
+	snapshot: CatalogSnapshot,
+	replicas: readonly Replica[],
+	admitting: boolean,
+): Map<string, ServiceLevel> {
+	const takesByModel = new Map<string, boolean[]>();
+	for (const { modelId, health, breaker, draining } of replicas) {
+		if (draining || health === "unknown") continue;
+		const takes = takesByModel.get(modelId) ?? [];
+		takes.push(health === "up" && breaker !== "open");
+		takesByModel.set(modelId, takes);
+	}
+	const levels = new Map<string, ServiceLevel>();
+	const all: ServiceLevel[] = [];
+	const byEndpoint = new Map<ServiceName, ServiceLevel[]>();
+	for (const model of snapshot.models.values()) {
+		const takes = takesByModel.get(model.id);
+		if (takes === undefined) continue;
+		const level = admitting ? levelOf(takes.filter(Boolean).length, takes.length) : "down";
+		levels.set(modelSubject(model.id), level);
+		all.push(level);
+		for (const name of endpointsOf(model)) byEndpoint.set(name, [...(byEndpoint.get(name) ?? []), level]);
+	}
+	for (const [name, parts] of byEndpoint) levels.set(endpointSubject(name), together(parts));
+	if (!admitting) levels.set(SERVICE_SUBJECT, "down");
+	else if (all.length > 0) levels.set(SERVICE_SUBJECT, together(all));
+	return levels;
+}
+
+/** The kinds of service that a model is part of. */
+export function endpointsOf(model: Pick<Model, "kind" | "modes">): readonly ServiceName[] {
+	switch (model.kind) {
+		case "chat":
+			return [...model.modes];
+		case "embedding":
+			return ["embeddings"];
+		case "image":
+			return ["image_generation"];
+		case "transcription":
+		case "rerank":
+			return [model.kind];
+	}
+}
+
+function together(parts: readonly ServiceLevel[]): ServiceLevel {
+	if (parts.every((part) => part === "operational")) return "operational";
+	return parts.every((part) => part === "down") ? "down" : "degraded";
+}
+
+function levelOf(working: number, of: number): ServiceLevel {
+	if (working === of) return "operational";
+	return working === 0 ? "down" : "degraded";
+}

@@ -1,0 +1,165 @@
+import { newRequestId } from "../admission/admission.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
+import { createStatusHistory, dayOf } from "./status-history.ts";
+import { statusLevels } from "./status-levels.ts";
+import { STATUS_PAGE_POLICY, statusPage } from "./status-page.ts";
+import { createStatusStore } from "./status-store.ts";
+import type { HistoryAnswer } from "./status-track.ts";
+import { historyAnswer } from "./status-track.ts";
+
+type Connected = "connected" | "unavailable";
+
+/** What GET /status says: each model and each kind of service, connected or not. Public: names nothing else. */
+export interface StatusAnswer {
+	readonly object: "status";
+	/** operational: everything is connected; degraded: something is not; unavailable: nothing is. */
+	readonly status: "operational" | "degraded" | "unavailable";
+	/** ISO 8601. */
+	readonly checked_at: string;
+	readonly services: Readonly<Record<ServiceName, Connected>>;
+	readonly models: readonly {
+		readonly id: string;
+		readonly name: string;
+		readonly kind: string;
+		readonly status: Connected;
+	}[];
+	readonly history: HistoryAnswer;
+}
+
+type Present = Omit<StatusAnswer, "history">;
+
+/** The public status, with its history. Answers from memory. */
+export interface Status {
+	respond(request: Request): Response;
+	stop(): Promise<void>;
+}
+
+export const SERVICE_NAMES = [
+	"chat",
+	"completions",
+	"embeddings",
+	"transcription",
+	"image_generation",
+	"rerank",
+	"batch",
+] as const;
+export type ServiceName = (typeof SERVICE_NAMES)[number];
+
+/** While nothing changes an answer is given again for so long: it is public, and long with many models. */
+const BODY_KEPT_MS = 1_000;
+
+interface Bodies {
+	readonly present: string;
+	readonly history: unknown;
+	readonly madeAtMs: number;
+	readonly made: Map<string, Uint8Array<ArrayBuffer> | string>;
+}
+
+export function createStatus(deps: {
+	readonly statements: Statements;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly catalog: Pick<Catalog, "current">;
+	readonly upstreams: Pick<Upstreams, "connected" | "replicas">;
+	/** Whether this instance admits requests. */
+	readonly admitting: () => boolean;
+}): Status {
+	const { statements, clock, log, catalog, upstreams } = deps;
+	const look = () => statusLevels(catalog.current(), upstreams.replicas(), deps.admitting());
+	const history = createStatusHistory({ store: createStatusStore(statements), clock, log, look });
+	let kept: Bodies | undefined;
+
+	function bodies(present: Present): Bodies["made"] {
+		const text = JSON.stringify([present.status, present.services, present.models]);
+		const fresh = kept && clock.monotonicMs() - kept.madeAtMs < BODY_KEPT_MS;
+		if (!kept || !fresh || kept.present !== text || kept.history !== history.view())
+			kept = { present: text, history: history.view(), madeAtMs: clock.monotonicMs(), made: new Map() };
+		return kept.made;
+	}
+
+	return {
+		respond(request) {
+			const snapshot = catalog.current();
+			const nowMs = clock.wallMs();
+			const present = presentStatus(snapshot, upstreams.connected, nowMs);
+			const answer = () => ({ ...present, history: historyAnswer(history.view(), snapshot, dayOf(nowMs)) });
+			return statusResponse(request.headers, bodies(present), answer);
+		},
+		stop: history.stop,
+	};
+}
+
+function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) => boolean, nowMs: number): Present {
+	const all = [...snapshot.models.values()];
+	const up = all.filter((model) => connected(model.id));
+	const of = (found: boolean): Connected => (found ? "connected" : "unavailable");
+	const ofKind = (kind: ModelKind) => of(up.some((model) => model.kind === kind));
+	return {
+		object: "status",
+		status: up.length === all.length && up.length > 0 ? "operational" : up.length > 0 ? "degraded" : "unavailable",
+		checked_at: new Date(nowMs).toISOString(),
+		services: {
+			chat: of(up.some((model) => model.modes.has("chat"))),
+			completions: of(up.some((model) => model.modes.has("completions"))),
+			embeddings: ofKind("embedding"),
+			transcription: ofKind("transcription"),
+			image_generation: ofKind("image"),
+			rerank: ofKind("rerank"),
+			batch: "unavailable",
+		},
+		models: all.map((model) => ({
+			id: model.id,
+			name: model.name,
+			kind: model.kind,
+			status: of(connected(model.id)),
+		})),
+	};
+}
+
+/** JSON unless the client likes HTML better, as browsers do. */
+function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
+	const html = prefersHtml(asked.get("accept") ?? "");
+	const packed = /\bgzip\b/.test(asked.get("accept-encoding") ?? "");
+	const headers: Record<string, string> = {
+		"cache-control": "no-store",
+		vary: "accept, accept-encoding",
+		"x-content-type-options": "nosniff",
+		"x-request-id": newRequestId().requestId,
+		"content-type": html ? "text/html; charset=utf-8" : "application/json",
+	};
+	if (packed) headers["content-encoding"] = "gzip";
+	if (html) {
+		headers["content-security-policy"] = STATUS_PAGE_POLICY;
+		headers["referrer-policy"] = "no-referrer";
+		headers["x-frame-options"] = "DENY";
+	}
+	const form = `${html ? "html" : "json"}${packed ? " gzip" : ""}`;
+	let body = made.get(form);
+	if (body === undefined) {
+		const text = html ? statusPage(answer()) : JSON.stringify(answer());
+		body = packed ? Bun.gzipSync(text) : text;
+		made.set(form, body);
+	}
+	return new Response(body, { headers });
+}
+
+function prefersHtml(accept: string): boolean {
+	return weightOf(accept, "text/html") > weightOf(accept, "application/json");
+}
+
+/** The `q` of a media type that is named, else of a range that is not: only what is named shows a preference. */
+function weightOf(accept: string, type: string): number {
+	for (const part of accept.slice(0, 1_024).split(",")) {
+		const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+		if (name !== type) continue;
+		const quality = parameters.find((parameter) => parameter.startsWith("q="));
+		const weight = quality === undefined ? 1 : Number(quality.slice(2));
+		return Number.isFinite(weight) ? weight : 0;
+	}
+	return 0;
+}

@@ -1,0 +1,129 @@
+import type { Clock } from "../../base/clock.ts";
+import { uuidOfHex } from "../../base/id.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { atServerRoot } from "../replicas/health-url.ts";
+import type { Replica } from "../replicas/replica.ts";
+import { UpstreamFailure } from "../reply.ts";
+import type { CallGuard } from "./guard.ts";
+
+export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+
+export interface CallDeps {
+	readonly clock: Clock;
+	readonly fetch: Fetch;
+}
+
+export interface UpstreamPost {
+	/** Under the replica's base address: `/chat/completions`. */
+	readonly path: string;
+	/** The path stands at the server's root, beside `/v1`. */
+	readonly atRoot?: boolean;
+	/** JSON text, or a form, whose content type the runtime sets with its boundary. */
+	readonly body: string | FormData;
+	readonly accept: "application/json" | "text/event-stream";
+	readonly requestId: string;
+	/** True to keep off kept-alive connections, one of which has just broken. */
+	readonly freshConnection: boolean;
+}
+
+/** The largest unstreamed answer; a larger one is a failure. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** How much of an error's text is read: its reason stands at the beginning. */
+const ERROR_BYTES_MAX = 64 * 1024;
+
+/**
+ * Sends the request before it returns. Only the headers named here leave; redirects are not followed, they would carry
+ * the prompt and the key to an address that nobody configured; no proxy of the environment stands in between.
+ */
+export function postUpstream(
+	deps: CallDeps,
+	replica: Replica,
+	guard: CallGuard,
+	post: UpstreamPost,
+): Promise<Response> {
+	const spec = replica.spec();
+	const headers: Record<string, string> = {
+		...(typeof post.body === "string" ? { "content-type": "application/json" } : {}),
+		accept: post.accept,
+		"accept-encoding": "identity",
+		"user-agent": "tollgate",
+		// Some servers refuse a request id that is no UUID (llama-cpp-python's does).
+		"x-request-id": upstreamRequestId(post.requestId),
+	};
+	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
+		method: "POST",
+		headers,
+		body: post.body,
+		signal: guard.signal,
+		redirect: "manual",
+		keepalive: spec.keepAlive && !post.freshConnection,
+		// The guard has the deadlines; the runtime's own would cut a slow prefill.
+		timeout: false,
+		proxy: false,
+	});
+}
+
+/** Our ids are `req_` and 32 hex digits; the regular expression of a general reader would cost more than the rest. */
+function upstreamRequestId(requestId: string): string {
+	return requestId.length === 36 && requestId.startsWith("req_") ? uuidOfHex(requestId.slice(4)) : requestId;
+}
+
+/** Whether the replica's address takes a TCP connection within the connect deadline. */
+export async function reachable(
+	deps: { clock: Clock },
+	replica: Replica,
+	limits: Pick<ServiceLimits, "connectMs">,
+): Promise<boolean> {
+	const { hostname, port, protocol } = new URL(replica.spec().url);
+	const answer = Promise.withResolvers<boolean>();
+	const cancel = deps.clock.after(limits.connectMs, () => answer.resolve(false));
+	Bun.connect({
+		hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+		port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+		socket: {
+			open(socket) {
+				socket.end();
+				answer.resolve(true);
+			},
+			connectError: () => answer.resolve(false),
+			data() {},
+		},
+	}).catch(() => answer.resolve(false));
+	const verdict = await answer.promise;
+	cancel();
+	return verdict;
+}
+
+/** Throws the failure that an answer with another status than 200 stands for. */
+export async function assertAnswered(response: Response, replica: Replica): Promise<void> {
+	if (response.status === 200) return;
+	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
+	throw replica.dialect.failureOfStatus(response.status, text);
+}
+
+/** The body as text, up to `bytesMax`; throws UpstreamFailure `failed` beyond. */
+export async function readText(response: Response, bytesMax: number): Promise<string> {
+	const length = Number(response.headers.get("content-length") ?? Number.NaN);
+	if (length <= bytesMax) return response.text();
+	if (response.body === null) return "";
+	const reader = response.body.getReader();
+	const decoder = new TextDecoder();
+	let text = "";
+	let bytes = 0;
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return text + decoder.decode();
+		bytes += value.byteLength;
+		if (bytes > bytesMax) {
+			await reader.cancel();
+			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
+		}
+		text += decoder.decode(value, { stream: true });
+	}
+}
+
+/** Lets go of a body that nobody will read, so that its connection and memory are freed. */
+export function discard(response: Response | undefined): void {
+	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
+}

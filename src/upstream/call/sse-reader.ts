@@ -1,0 +1,139 @@
+/**
+ * Server-sent events out of bytes that may be cut anywhere, from a server that may be hostile. Works on bytes, so that
+ * a character cut in two never matters: line breaks are ASCII, a whole line is whole UTF-8.
+ */
+import { UpstreamFailure } from "../reply.ts";
+
+export interface SseReader {
+	/**
+	 * The `data` payloads of the events that `bytes` completes, lines of one event joined by "\n". Comments and other
+	 * fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit.
+	 * `bytes` is not kept.
+	 */
+	push(bytes: Uint8Array): string[];
+	/** The event that the end of the stream cut short of its blank line; its last line may itself be cut. */
+	end(): string[];
+}
+
+/** The longest line and the longest event. Beyond it the stream is given up. */
+export const EVENT_BYTES_MAX = 1024 * 1024;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+const COLON = 0x3a;
+const CARRY_BYTES_MIN = 1024;
+const NO_BYTES = Buffer.alloc(0);
+
+export function createSseReader(options: { eventBytesMax?: number } = {}): SseReader {
+	const eventBytesMax = options.eventBytesMax ?? EVENT_BYTES_MAX;
+	/** The unfinished line: `carry[0, carried)`. Grows by doubling, so that one-byte reads stay linear. */
+	let carry: Buffer = NO_BYTES;
+	let carried = 0;
+	/** Data of the event under way; undefined if it has no data line yet. */
+	let data: string | undefined;
+	let dataBytes = 0;
+	let afterCr = false;
+	let atStart = true;
+	let events: string[] = [];
+
+	function push(bytes: Uint8Array): string[] {
+		events = [];
+		const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+		const end = view.length;
+		let at = 0;
+		if (afterCr && end > 0) {
+			afterCr = false;
+			if (view[0] === LF) at = 1;
+		}
+		// JSON never holds a raw CR, so its absence (the usual case) allows the native search for LF alone.
+		const lfOnly = view.indexOf(CR, at) === -1;
+		while (at < end) {
+			const lineEnd = lfOnly ? view.indexOf(LF, at) : lineBreak(view, at);
+			if (lineEnd === -1) {
+				keep(view, at, end);
+				break;
+			}
+			if (carried === 0) acceptLine(view, at, lineEnd);
+			else finishCarried(view, at, lineEnd);
+			at = lineEnd + 1;
+			if (view[lineEnd] !== CR) continue;
+			if (at === end) afterCr = true;
+			else if (view[at] === LF) at += 1;
+		}
+		return events;
+	}
+
+	function end(): string[] {
+		events = [];
+		if (carried > 0) finishCarried(NO_BYTES, 0, 0);
+		dispatch();
+		return events;
+	}
+
+	function finishCarried(view: Buffer, from: number, to: number): void {
+		keep(view, from, to);
+		const length = carried;
+		carried = 0;
+		acceptLine(carry, 0, length);
+	}
+
+	function keep(view: Buffer, from: number, to: number): void {
+		const needed = carried + to - from;
+		if (needed > eventBytesMax) throw tooLong();
+		if (needed > carry.length) {
+			const grown = Buffer.allocUnsafe(Math.max(needed, carry.length * 2, CARRY_BYTES_MIN));
+			carry.copy(grown, 0, 0, carried);
+			carry = grown;
+		}
+		view.copy(carry, carried, from, to);
+		carried = needed;
+	}
+
+	function acceptLine(line: Buffer, start: number, to: number): void {
+		let from = start;
+		if (atStart) {
+			atStart = false;
+			if (line[from] === 0xef && line[from + 1] === 0xbb && line[from + 2] === 0xbf && to - from >= 3) from += 3;
+		}
+		if (from === to) {
+			dispatch();
+			return;
+		}
+		if (!isData(line, from, to)) return;
+		from += 5;
+		if (from > to) from = to;
+		if (from < to && line[from] === SPACE) from += 1;
+		dataBytes += to - from + 1;
+		if (dataBytes > eventBytesMax) throw tooLong();
+		const text = line.toString("utf8", from, to);
+		data = data === undefined ? text : `${data}\n${text}`;
+	}
+
+	function dispatch(): void {
+		if (data === undefined) return;
+		events.push(data);
+		data = undefined;
+		dataBytes = 0;
+	}
+
+	return { push, end };
+}
+
+function isData(line: Buffer, from: number, to: number): boolean {
+	if (to - from < 4 || line[from] !== 0x64 || line[from + 1] !== 0x61) return false;
+	if (line[from + 2] !== 0x74 || line[from + 3] !== 0x61) return false;
+	return to - from === 4 || line[from + 4] === COLON;
+}
+
+function lineBreak(view: Buffer, from: number): number {
+	for (let at = from; at < view.length; at += 1) {
+		const byte = view[at];
+		if (byte === LF || byte === CR) return at;
+	}
+	return -1;
+}
+
+function tooLong(): UpstreamFailure {
+	return new UpstreamFailure("failed", { private: "a line or an event of the stream passes the limit" });
+}

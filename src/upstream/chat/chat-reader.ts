@@ -1,0 +1,94 @@
+import type { StreamReader } from "../call/stream-wire.ts";
+import type { Dialect } from "../dialect.ts";
+import { type ChatChunk, type ChatChunkChoice, UpstreamFailure } from "../reply.ts";
+import { createUsageTally } from "../usage.ts";
+import { asArray, asCount, asObject, type JsonObject } from "../wire-value.ts";
+import { CHOICES_MAX, type ChoiceProgress, newChoiceProgress, rebuildChunkChoice } from "./chat-choice.ts";
+
+/** A proper end: every choice finished, and the marker or usage seen. */
+export type ChatReader = StreamReader<ChatChunk>;
+
+const END_MARKER = "[DONE]";
+
+export function createChatReader(dialect: Dialect): ChatReader {
+	const choices: (ChoiceProgress | undefined)[] = [];
+	const tally = createUsageTally(dialect.usageStyle);
+	let ended = false;
+
+	function accept(payload: string): ChatChunk | undefined {
+		// What follows the marker is nobody's: some servers repeat it.
+		if (ended) return undefined;
+		if (payload === END_MARKER || payload.trim() === END_MARKER) {
+			if (!allFinished()) throw died("the end marker came before the finish of every choice");
+			ended = true;
+			return undefined;
+		}
+		if (payload === "") return undefined;
+		const event = parseEvent(payload);
+		if (isError(event)) throw dialect.failureOfError(event);
+		const rawChoices = asArray(event.choices) ?? [];
+		const chunk = rawChoices.length === 0 ? undefined : readChoices(rawChoices);
+		if (event.usage !== undefined && event.usage !== null) noteUsage(event.usage, rawChoices);
+		return chunk;
+	}
+
+	function readChoices(rawChoices: readonly unknown[]): ChatChunk | undefined {
+		let kept: ChatChunkChoice[] | undefined;
+		let outputBytes = 0;
+		for (const raw of rawChoices) {
+			const source = asObject(raw);
+			if (source === undefined) continue;
+			const index = asCount(source.index ?? 0, CHOICES_MAX - 1);
+			if (index === undefined) throw new UpstreamFailure("failed", { private: "a choice with an impossible index" });
+			let progress = choices[index];
+			if (progress === undefined) choices[index] = progress = newChoiceProgress();
+			const before = progress.outputBytes;
+			const choice = rebuildChunkChoice(source, index, progress);
+			outputBytes += progress.outputBytes - before;
+			if (choice === undefined) continue;
+			if (kept === undefined) kept = [choice];
+			else kept.push(choice);
+		}
+		return kept === undefined ? undefined : { choices: kept, outputBytes };
+	}
+
+	function noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
+		const only = rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, CHOICES_MAX - 1) : undefined;
+		tally.note(record, only, rawChoices.length > 0, allFinished());
+	}
+
+	function allFinished(): boolean {
+		if (choices.length === 0) return false;
+		for (const progress of choices) if (progress !== undefined && !progress.finished) return false;
+		return true;
+	}
+
+	return {
+		accept,
+		ended: () => ended,
+		complete: () => ended || (allFinished() && tally.isFinal()),
+		usage: tally.current,
+		usageIsFinal: tally.isFinal,
+	};
+}
+
+export function parseEvent(payload: string): JsonObject {
+	let value: unknown;
+	try {
+		value = JSON.parse(payload);
+	} catch {
+		throw died("an event that is not JSON");
+	}
+	const event = asObject(value);
+	if (event === undefined) throw died("an event that is not an object");
+	return event;
+}
+
+/** `{"error": …}`, or flat `{"object": "error", …}`; `"error": null` is none. */
+export function isError(body: JsonObject): boolean {
+	return (body.error !== undefined && body.error !== null) || body.object === "error";
+}
+
+function died(detail: string): UpstreamFailure {
+	return new UpstreamFailure("died", { private: detail });
+}

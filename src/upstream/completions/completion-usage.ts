@@ -1,0 +1,56 @@
+import type { TokenUsage } from "../reply.ts";
+import { readUsage, type UsageStyle } from "../usage.ts";
+import type { CompletionShape } from "./completion-reader.ts";
+
+/** Follows the usage records of one streamed completion, which may have several prompts. */
+export interface CompletionTally {
+	/** As `UsageTally.note`. */
+	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, allFinished: boolean): void;
+	current(): TokenUsage | undefined;
+	isFinal(): boolean;
+}
+
+/**
+ * A record beside a choice is that choice's own, running or final, where the family does it so; the prompt counts once
+ * for all choices of one prompt, and once for each prompt. A record without choices is the whole.
+ */
+export function createCompletionTally(style: UsageStyle, shape: CompletionShape): CompletionTally {
+	let whole: TokenUsage | undefined;
+	let wholeIsFinal = false;
+	const ofChoice: (TokenUsage | undefined)[] = [];
+	let allCounted = false;
+
+	return {
+		note(record, choiceIndex, hasChoices, allFinished) {
+			const usage = readUsage(record);
+			if (usage === undefined) return;
+			if (!hasChoices || style === "last" || choiceIndex === undefined) {
+				whole = usage;
+				wholeIsFinal = !hasChoices || allFinished;
+			} else if (!wholeIsFinal) {
+				ofChoice[choiceIndex] = usage;
+				// Only llama.cpp ends each choice with its own count; elsewhere a running count says nothing of the end.
+				allCounted = style === "sum" && allFinished;
+			}
+		},
+		current: () => whole ?? joined(ofChoice, shape.n),
+		isFinal: () => wholeIsFinal || allCounted,
+	};
+}
+
+function joined(ofChoice: readonly (TokenUsage | undefined)[], n: number): TokenUsage | undefined {
+	let sum: TokenUsage | undefined;
+	let prompt = -1;
+	ofChoice.forEach((usage, index) => {
+		if (usage === undefined) return;
+		const first = Math.floor(index / n) !== prompt;
+		prompt = Math.floor(index / n);
+		sum = {
+			promptTokens: (sum?.promptTokens ?? 0) + (first ? usage.promptTokens : 0),
+			completionTokens: (sum?.completionTokens ?? 0) + usage.completionTokens,
+			cachedTokens: (sum?.cachedTokens ?? 0) + (first ? usage.cachedTokens : 0),
+			reasoningTokens: (sum?.reasoningTokens ?? 0) + usage.reasoningTokens,
+		};
+	});
+	return sum;
+}

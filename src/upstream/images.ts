@@ -1,0 +1,88 @@
+/** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
+import { isIP } from "node:net";
+import { nonsense, type UnaryCall } from "./call/unary.ts";
+import type { Replica } from "./replicas/replica.ts";
+import { asArray, asCount, asObject, asText, type JsonObject } from "./wire-value.ts";
+
+export interface ImageRequest {
+	readonly prompt: string;
+	readonly n: number;
+	/** Further fields that the deployment honours. */
+	readonly fields: Readonly<Record<string, unknown>>;
+	readonly signal: AbortSignal;
+	readonly requestId: string;
+}
+
+/** One image, by value or by a public address. */
+export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: string }) & {
+	readonly revised_prompt?: string;
+};
+
+export interface ImageReply {
+	readonly images: readonly GeneratedImage[];
+	/** Undefined if the upstream gave none. */
+	readonly usage: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
+}
+
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+const TOKENS_MAX = 2 ** 31 - 1;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+export function imageCall(request: ImageRequest): UnaryCall<ImageReply> {
+	const { prompt, n, fields, signal, requestId } = request;
+	return {
+		signal,
+		requestId,
+		affinity: undefined,
+		run: (send, replica) =>
+			send({
+				path: "/images/generations",
+				body: JSON.stringify({ ...fields, model: replica.spec().model, prompt, ...(n > 1 ? { n } : {}) }),
+				bytesMax: ANSWER_BYTES_MAX,
+				read: (parsed) => readImages(parsed, replica, n),
+			}),
+	};
+}
+
+/** More images than were paid for are left out. */
+function readImages(parsed: unknown, replica: Replica, n: number): ImageReply {
+	const body = asObject(parsed);
+	const items = asArray(body?.data);
+	if (items === undefined || items.length === 0) throw nonsense("an answer without images");
+	return { images: items.slice(0, n).map((raw) => imageOf(asObject(raw), replica)), usage: usageOf(body?.usage) };
+}
+
+function imageOf(item: JsonObject | undefined, replica: Replica): GeneratedImage {
+	const revised = asText(item?.revised_prompt);
+	const more = revised === undefined ? {} : { revised_prompt: revised };
+	const base64 = asText(item?.b64_json) ?? base64OfDataUrl(asText(item?.url));
+	if (base64 !== undefined) {
+		if (!BASE64.test(base64)) throw nonsense("an image that is not base64");
+		return { b64_json: base64, ...more };
+	}
+	const url = asText(item?.url);
+	if (url === undefined || !isPublic(url, replica)) throw nonsense("an image without content or public address");
+	return { url, ...more };
+}
+
+function base64OfDataUrl(url: string | undefined): string | undefined {
+	return /^data:image\/[\w.+-]{1,40};base64,([A-Za-z0-9+/]+={0,2})$/.exec(url ?? "")?.[1];
+}
+
+/** An address that tells nothing of the operator's network: https, a name with a dot, and not the model server's own. */
+function isPublic(text: string, replica: Replica): boolean {
+	const url = URL.parse(text);
+	if (url === null || url.protocol !== "https:" || url.username !== "" || url.password !== "") return false;
+	const { hostname } = url;
+	if (isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0 || !hostname.includes(".")) return false;
+	return (
+		!/\.(local|internal|lan|home|localhost)\.?$/.test(hostname) && hostname !== new URL(replica.spec().url).hostname
+	);
+}
+
+function usageOf(value: unknown): ImageReply["usage"] {
+	const record = asObject(value);
+	const inputTokens = asCount(record?.input_tokens, TOKENS_MAX);
+	const outputTokens = asCount(record?.output_tokens, TOKENS_MAX);
+	return inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
+}

@@ -1,0 +1,119 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { connectionCode } from "../call/failure.ts";
+import type { Fetch } from "../call/post.ts";
+import type { Replica } from "./replica.ts";
+
+/** Asks every replica's unbilled health address now and then and marks it up or down. */
+export interface HealthMonitor {
+	/** Swaps the replicas that are watched. A new one is asked at once. */
+	watch(replicas: readonly { modelId: string; replica: Replica }[]): void;
+	/** Resolves when no question is under way any more. */
+	stop(): Promise<void>;
+}
+
+interface Watch {
+	readonly modelId: string;
+	readonly replica: Replica;
+	failuresInRow: number;
+	cancelTimer: () => void;
+	stopped: boolean;
+	/** The question under way. */
+	question: { abort: AbortController; done: Promise<void> } | undefined;
+}
+
+const PROBE_DEADLINE_MS = 2_000;
+/** An answer that stays away or says "not ready" may be a hiccup; a refused connection is not. */
+const FAILURES_TO_BE_DOWN = 2;
+/** Spread of the interval, so that many instances do not ask in step. */
+const JITTER_SHARE = 0.2;
+
+export function createHealthMonitor(
+	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
+	limits: Pick<ServiceLimits, "healthIntervalMs">,
+): HealthMonitor {
+	const { clock, log } = deps;
+	let watches: Watch[] = [];
+
+	async function probe(watch: Watch, signal: AbortSignal): Promise<void> {
+		const { replica } = watch;
+		const verdict = await ask(replica, signal);
+		if (watch.stopped) return;
+		watch.failuresInRow = verdict === "up" ? 0 : watch.failuresInRow + 1;
+		const down = verdict === "refused" || watch.failuresInRow >= FAILURES_TO_BE_DOWN;
+		const next = verdict === "up" ? "up" : down ? "down" : replica.health();
+		if (next === replica.health() || next === "unknown") return;
+		if (next === "down" || replica.health() === "down")
+			log.warn(`a replica is ${next}`, { replica: replica.alias, verdict });
+		replica.setHealth(next);
+		deps.changed(watch.modelId);
+	}
+
+	/** Any answer below 500 proves a live server: not every one has the address, and some want a key for it. */
+	async function ask(replica: Replica, signal: AbortSignal): Promise<"up" | "refused" | "failing"> {
+		const spec = replica.spec();
+		const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
+		if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+		try {
+			const response = await deps.fetch(replica.dialect.healthUrl(spec.url), {
+				headers,
+				signal,
+				redirect: "manual",
+				keepalive: false,
+				proxy: false,
+			});
+			await response.body?.cancel();
+			return response.status < 500 ? "up" : "failing";
+		} catch (error) {
+			const code = connectionCode(error);
+			return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "ConnectionRefused" ? "refused" : "failing";
+		}
+	}
+
+	function begin(watch: Watch): void {
+		const abort = new AbortController();
+		const cancelDeadline = clock.after(PROBE_DEADLINE_MS, () => abort.abort());
+		const done = probe(watch, abort.signal).finally(() => {
+			cancelDeadline();
+			watch.question = undefined;
+			if (watch.stopped) return;
+			const jitter = 1 + JITTER_SHARE * (Math.random() * 2 - 1);
+			watch.cancelTimer = clock.after(limits.healthIntervalMs * jitter, () => begin(watch));
+		});
+		watch.question = { abort, done };
+	}
+
+	async function end(watch: Watch): Promise<void> {
+		watch.stopped = true;
+		watch.cancelTimer();
+		watch.question?.abort.abort();
+		await watch.question?.done;
+	}
+
+	return {
+		watch(replicas) {
+			const before = new Map(watches.map((watch) => [watch.replica, watch]));
+			watches = replicas.map(({ modelId, replica }) => {
+				const known = before.get(replica);
+				before.delete(replica);
+				if (known !== undefined) return known;
+				const watch: Watch = {
+					modelId,
+					replica,
+					failuresInRow: 0,
+					cancelTimer: () => {},
+					stopped: false,
+					question: undefined,
+				};
+				begin(watch);
+				return watch;
+			});
+			for (const watch of before.values()) void end(watch);
+		},
+		async stop() {
+			await Promise.all(watches.map(end));
+			watches = [];
+		},
+	};
+}

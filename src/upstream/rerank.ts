@@ -1,0 +1,76 @@
+/** Reranking: one request out in each family's form, one list of scores back. */
+
+import { nonsense, type UnaryCall, type UnaryPost } from "./call/unary.ts";
+import { countOf } from "./embeddings.ts";
+import type { Replica } from "./replicas/replica.ts";
+import { asArray, asCount, asObject } from "./wire-value.ts";
+
+export interface RerankRequest {
+	readonly query: string;
+	readonly documents: readonly string[];
+	/** Further fields that the deployment honours. */
+	readonly fields: Readonly<Record<string, unknown>>;
+	readonly signal: AbortSignal;
+	readonly requestId: string;
+}
+
+export interface RankedDocument {
+	/** Place in the request. */
+	readonly index: number;
+	readonly score: number;
+}
+
+export interface RerankReply {
+	/** Best first. */
+	readonly results: readonly RankedDocument[];
+	/** Undefined if the upstream gave no count. */
+	readonly tokens: number | undefined;
+}
+
+/**
+ * All documents are asked for, none is to be sent back: what the client wants of that is cut out here, because servers
+ * differ in whether they know `top_n` and `return_documents`.
+ */
+export function rerankCall(request: RerankRequest): UnaryCall<RerankReply> {
+	const { signal, requestId, documents } = request;
+	return {
+		signal,
+		requestId,
+		affinity: undefined,
+		run: (send, replica) =>
+			send({
+				...postOf(replica, request),
+				read: (parsed, headers) => readRanking(parsed, headers, documents.length),
+			}),
+	};
+}
+
+function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>, "path" | "atRoot" | "body"> {
+	const { query, documents, fields } = request;
+	if (replica.dialect.name === "tei") {
+		const body = { query, texts: documents, raw_scores: false, return_text: false };
+		return { path: "/rerank", atRoot: true, body: JSON.stringify(body) };
+	}
+	const body = { ...fields, model: replica.spec().model, query, documents };
+	return { path: "/rerank", body: JSON.stringify(body) };
+}
+
+/** `{results: [{index, relevance_score}]}` of Cohere's kind, or the bare list with `score` of TEI and SGLang. */
+function readRanking(parsed: unknown, headers: Headers, count: number): RerankReply {
+	const body = asObject(parsed);
+	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);
+	if (items === undefined || items.length === 0 || items.length > count)
+		throw nonsense("a ranking that does not fit its documents");
+	const seen = new Set<number>();
+	const results = items.map((raw) => {
+		const item = asObject(raw);
+		const index = asCount(item?.index, count - 1);
+		const score = item?.relevance_score ?? item?.score;
+		if (index === undefined || seen.has(index) || typeof score !== "number")
+			throw nonsense("a ranked document without score, or whose index is taken");
+		seen.add(index);
+		return { index, score };
+	});
+	results.sort((a, b) => b.score - a.score || a.index - b.index);
+	return { results, tokens: countOf(body?.usage, headers) };
+}

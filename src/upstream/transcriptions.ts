@@ -1,0 +1,208 @@
+/** Transcription: a form out, one shape back, whole or streamed. */
+
+import type { StreamCall } from "./call/stream.ts";
+import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
+import { nonsense, type UnaryCall } from "./call/unary.ts";
+import { isError, parseEvent } from "./chat/chat-reader.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Replica } from "./replicas/replica.ts";
+import { type TokenUsage, UpstreamFailure } from "./reply.ts";
+import { readUsage } from "./usage.ts";
+import { asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
+
+export interface TranscriptionRequest {
+	readonly file: Blob;
+	readonly fileName: string;
+	/** Ask for segments and their times. */
+	readonly verbose: boolean;
+	/** Further fields that the deployment honours; a list goes out as `name[]`, repeated. */
+	readonly fields: Readonly<Record<string, string | readonly string[]>>;
+	readonly requestId: string;
+}
+
+/** What the upstream says that it used; what it does not say is undefined. */
+export interface TranscriptionUsage {
+	readonly seconds: number | undefined;
+	readonly tokens: TokenUsage | undefined;
+}
+
+export interface TranscriptionReply extends TranscriptionUsage {
+	readonly text: string;
+	readonly language: string | undefined;
+	readonly durationS: number | undefined;
+	readonly segments: readonly JsonObject[] | undefined;
+	readonly words: readonly JsonObject[] | undefined;
+}
+
+/** One event of a streamed transcription. */
+export interface TranscriptionChunk {
+	readonly delta: string;
+	readonly outputBytes: number;
+	/** On the last one, where the upstream counts in seconds. */
+	readonly seconds?: number;
+}
+
+const PATH = "/audio/transcriptions";
+const TOKENS_MAX = 2 ** 31 - 1;
+const SECONDS_MAX = 10_000_000;
+
+export function transcriptionCall(request: TranscriptionRequest, signal: AbortSignal): UnaryCall<TranscriptionReply> {
+	return {
+		signal,
+		requestId: request.requestId,
+		affinity: undefined,
+		run: (send, replica) => send({ path: PATH, body: formOf(request, replica, false), read: readTranscription }),
+	};
+}
+
+export function transcriptionStream(
+	request: TranscriptionRequest,
+	signal: AbortSignal,
+): StreamCall<TranscriptionChunk> {
+	return {
+		signal,
+		requestId: request.requestId,
+		affinity: undefined,
+		wire: WIRE,
+		body: (replica) => formOf(request, replica, true),
+	};
+}
+
+/** Made anew for each attempt; the file's bytes are shared. */
+function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean): FormData {
+	const form = new FormData();
+	form.set("model", replica.spec().model);
+	for (const [name, value] of Object.entries(request.fields)) {
+		if (typeof value === "string") form.set(name, value);
+		else for (const item of value) form.append(`${name}[]`, item);
+	}
+	form.set("response_format", request.verbose ? "verbose_json" : "json");
+	if (stream) {
+		form.set("stream", "true");
+		if (replica.dialect.name === "vllm") form.set("stream_include_usage", "true");
+	}
+	form.set("file", request.file, request.fileName);
+	return form;
+}
+
+function readTranscription(parsed: unknown): TranscriptionReply {
+	const body = asObject(parsed);
+	const text = asText(body?.text);
+	if (body === undefined || text === undefined) throw nonsense("a transcription without text");
+	const durationS = secondsOf(body.duration);
+	const usage = usageOf(body.usage);
+	return {
+		text,
+		language: asText(body.language),
+		durationS,
+		segments: Array.isArray(body.segments) ? asObjects(body.segments).map(segmentOf) : undefined,
+		words: Array.isArray(body.words) ? asObjects(body.words).map(wordOf) : undefined,
+		tokens: usage.tokens,
+		seconds: usage.seconds ?? (durationS === undefined ? undefined : Math.ceil(durationS)),
+	};
+}
+
+/** vLLM writes the duration as text. */
+function secondsOf(value: unknown): number | undefined {
+	const seconds = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
+}
+
+/** `{type: "duration", seconds}` or `{type: "tokens", input_tokens, output_tokens}`; vLLM's streams count like chats. */
+function usageOf(value: unknown): TranscriptionUsage {
+	const record = asObject(value);
+	const seconds = secondsOf(record?.seconds);
+	const promptTokens = asCount(record?.input_tokens, TOKENS_MAX);
+	const completionTokens = asCount(record?.output_tokens, TOKENS_MAX);
+	const tokens =
+		promptTokens === undefined || completionTokens === undefined || promptTokens === 0
+			? readUsage(value)
+			: { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
+	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), tokens };
+}
+
+const SEGMENT_NUMBERS = ["seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"];
+
+function segmentOf(raw: JsonObject, index: number): JsonObject {
+	const segment: Record<string, unknown> = { id: asCount(raw.id, TOKENS_MAX) ?? index };
+	for (const name of SEGMENT_NUMBERS) segment[name] = numberOf(raw[name]);
+	segment.text = asText(raw.text) ?? "";
+	segment.tokens = Array.isArray(raw.tokens)
+		? raw.tokens.filter((token) => asCount(token, TOKENS_MAX) !== undefined)
+		: [];
+	return segment;
+}
+
+function wordOf(raw: JsonObject): JsonObject {
+	return { word: asText(raw.word) ?? "", start: numberOf(raw.start), end: numberOf(raw.end) };
+}
+
+/** Some servers write times as text. */
+function numberOf(value: unknown): number {
+	const number = typeof value === "string" ? Number(value) : value;
+	return typeof number === "number" && Number.isFinite(number) ? number : 0;
+}
+
+const WIRE: StreamWire<TranscriptionChunk> = {
+	path: PATH,
+	reader: createTranscriptionReader,
+	whole(text, dialect) {
+		const body = asObject(parseJson(text));
+		if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
+		const reply = readTranscription(body);
+		return { chunk: chunkOf(reply.text, reply.seconds), usage: reply.tokens };
+	},
+};
+
+/** OpenAI's `transcript.text.*` events, or vLLM's `transcription.chunk` in the shape of chats. */
+function createTranscriptionReader(dialect: Dialect): StreamReader<TranscriptionChunk> {
+	let finished = false;
+	let ended = false;
+	let text = "";
+	let usage: TokenUsage | undefined;
+
+	function accept(payload: string): TranscriptionChunk | undefined {
+		if (ended || payload === "") return undefined;
+		if (payload.trim() === "[DONE]") {
+			if (!finished) throw new UpstreamFailure("died", { private: "the end marker came before the end of the text" });
+			ended = true;
+			return undefined;
+		}
+		const event = parseEvent(payload);
+		if (isError(event)) throw dialect.failureOfError(event);
+		const counted = usageOf(event.usage);
+		usage = counted.tokens ?? usage;
+		if (event.type === "transcript.text.done") return done(asText(event.text) ?? text, counted.seconds);
+		const delta =
+			event.type === undefined ? deltaOfChat(event) : event.type === "transcript.text.delta" ? event.delta : "";
+		text += asText(delta) ?? "";
+		const chunk = chunkOf(asText(delta) ?? "", counted.seconds);
+		return chunk.delta === "" && chunk.seconds === undefined ? undefined : chunk;
+	}
+
+	/** Text that was never sent in parts comes with the last event. */
+	function done(whole: string, seconds: number | undefined): TranscriptionChunk | undefined {
+		finished = true;
+		ended = true;
+		const rest = whole.startsWith(text) ? whole.slice(text.length) : "";
+		return rest === "" && seconds === undefined ? undefined : chunkOf(rest, seconds);
+	}
+
+	function deltaOfChat(event: JsonObject): unknown {
+		const choice = asObjects(event.choices)[0];
+		if (choice?.finish_reason !== undefined && choice.finish_reason !== null) finished = true;
+		return asObject(choice?.delta)?.content;
+	}
+
+	return {
+		accept,
+		ended: () => ended,
+		complete: () => ended || finished,
+		usage: () => usage,
+		usageIsFinal: () => ended && usage !== undefined,
+	};
+}
+
+function chunkOf(delta: string, seconds: number | undefined): TranscriptionChunk {
+	return { delta, outputBytes: Buffer.byteLength(delta), ...(seconds === undefined ? {} : { seconds }) };
+}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import { createCleanup } from "../../src/base/cleanup.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+describe("the end of the parts", () => {
+	test("comes in reverse order, once each, and one that fails keeps no other from it", async () => {
+		const lines: string[] = [];
+		const log = createLog({ level: "debug", write: (line) => void lines.push(line) });
+		const cleanup = createCleanup({ clock: createManualClock(), log });
+		const done: string[] = [];
+		cleanup.add(() => done.push("first"));
+		cleanup.add(() => {
+			throw new Error("broken");
+		});
+		cleanup.add(async () => done.push("last"));
+		await cleanup.run();
+		await cleanup.run();
+		expect(done).toEqual(["last", "first"]);
+		expect(lines).toHaveLength(1);
+	});
+
+	test("does not wait for a part beyond its own deadline, and waits until then", async () => {
+		const clock = createManualClock();
+		const cleanup = createCleanup({ clock, log: silentLog });
+		const done: string[] = [];
+		const shutDown = Promise.withResolvers<void>();
+		cleanup.add(() => done.push("first"));
+		cleanup.add(() => shutDown.promise.then(() => done.push("slow in order")), 120_000);
+		cleanup.add(() => new Promise(() => {}));
+		const over = cleanup.run();
+		clock.advance(4_999);
+		await Promise.resolve();
+		expect(done).toEqual([]);
+		clock.advance(1);
+		// The one that is left hanging gives way to the slow one, which has two minutes.
+		await settle();
+		clock.advance(100_000);
+		await settle();
+		expect(done).toEqual([]);
+		shutDown.resolve();
+		await over;
+		expect(done).toEqual(["slow in order", "first"]);
+	});
+});
+
+/** Lets everything run that is due. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));

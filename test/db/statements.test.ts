@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createDatabase, type Database } from "../../src/db/database.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { waitFor } from "../support/wait.ts";
+
+const DEADLINE_MS = 300;
+let server: TestDatabase;
+let proxy: TcpProxy;
+let db: Database;
+
+beforeAll(async () => {
+	server = await createTestDatabase();
+	const url = new URL(server.url);
+	proxy = startTcpProxy({ hostname: url.hostname, port: Number(url.port) });
+	url.port = String(proxy.port);
+	db = createDatabase(
+		{ clock: systemClock, log: silentLog },
+		{ url: url.href, applicationName: "statements test", statementConnectionsMax: 1, statementDeadlineMs: DEADLINE_MS },
+	);
+});
+afterAll(async () => {
+	await db.end();
+	proxy.stop();
+	await server.drop();
+});
+
+test("a statement on a connection that never answers again is given up in time, and the next one works", async () => {
+	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
+	proxy.freeze();
+	const startedAt = performance.now();
+	const results = await Promise.allSettled([db.statements`select 2 as two`, db.statements`select 3 as three`]);
+	const tookMs = performance.now() - startedAt;
+	expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+	expect(results[0]?.status === "rejected" && results[0].reason).toBeInstanceOf(DatabaseTimeout);
+	// Without a deadline it would be for ever.
+	expect(tookMs).toBeLessThan(DEADLINE_MS + 10_000);
+	expect(await db.statements`select 4 as four`).toEqual([{ four: 4 }]);
+});
+
+test("an error of the database is no reason to drop the connection", async () => {
+	await db.statements`select 1`;
+	const before = proxy.accepted();
+	await expect(Promise.resolve(db.statements`select 1 / 0`)).rejects.toThrow("division by zero");
+	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
+	expect(proxy.accepted()).toBe(before);
+});
+
+test("a statement after the connections were cut works", async () => {
+	await db.statements`select 1`;
+	proxy.cut();
+	// What was under way when the line broke may fail; what comes after it must not.
+	await waitFor(
+		async () => (await Promise.resolve(db.statements`select 1`).catch(() => [])).length === 1,
+		"a new connection",
+	);
+	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
+});
+
+test("the client of statements has no transactions", () => {
+	expect(Object.keys(db.statements)).toEqual(["end"]);
+});
+
+test("a listener hears again after its connection was cut, and is told that it may have missed something", async () => {
+	const heard: string[] = [];
+	let listens = 0;
+	await db.listen(
+		"test_channel",
+		(payload) => heard.push(payload),
+		() => {
+			listens += 1;
+		},
+	);
+	expect(listens).toBe(1);
+	await server.sql`select pg_notify('test_channel', 'one')`;
+	await waitFor(() => heard.includes("one"), "the first notification");
+	proxy.cut();
+	await waitFor(() => listens === 2, "the subscription to be renewed");
+	await server.sql`select pg_notify('test_channel', 'two')`;
+	await waitFor(() => heard.includes("two"), "a notification after the cut");
+});

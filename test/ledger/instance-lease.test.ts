@@ -1,0 +1,223 @@
+import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
+import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { recoverLost } from "../../src/ledger/recovery.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+import { admitted, makeAccount, outcome, usd } from "./fixture.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tollgate-instance-lease-"));
+const CREDIT = 1_000_000;
+let db: TestDatabase;
+let dataDir: string;
+const children: Child[] = [];
+
+beforeEach(async () => {
+	db = await createTestDatabase();
+	dataDir = mkdtempSync(join(root, "data-"));
+	await makeAccount(db, "acc", CREDIT, { key: 500_000 });
+});
+afterEach(async () => {
+	for (const child of children.splice(0)) {
+		child.process.kill("SIGKILL");
+		await child.process.exited;
+	}
+	await db.drop();
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+interface Child {
+	readonly process: ReturnType<typeof Bun.spawn>;
+	/** Sends a command and waits for the line that answers it. */
+	ask(command: string, answer: string): Promise<string>;
+	heard(line: string): Promise<string>;
+}
+
+async function startChild(instance: string, ttlMs = 30_000): Promise<Child> {
+	const script = join(import.meta.dir, "../support/instance-lease-child.ts");
+	const process_ = Bun.spawn([process.execPath, script, db.url, dataDir, instance, String(ttlMs)], {
+		stdin: "pipe",
+		stdout: "pipe",
+		stderr: "inherit",
+	});
+	let output = "";
+	void (async () => {
+		const decoder = new TextDecoder();
+		for await (const chunk of process_.stdout) output += decoder.decode(chunk, { stream: true });
+	})();
+	const heard = async (line: string) => {
+		await waitFor(() => output.split("\n").some((text) => text.startsWith(line)), `the child to say ${line}`);
+		return output.split("\n").find((text) => text.startsWith(line)) as string;
+	};
+	const child: Child = {
+		process: process_,
+		heard,
+		ask(command, answer) {
+			process_.stdin.write(`${command}\n`);
+			process_.stdin.flush();
+			return heard(answer);
+		},
+	};
+	children.push(child);
+	await heard("live");
+	return child;
+}
+
+function startHere(instanceId: string, leaseTtlMs = 30_000): Promise<InstanceLease> {
+	return startInstanceLease(
+		{ db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
+		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
+	);
+}
+
+async function reserveHere(instanceLease: InstanceLease, amount: number) {
+	for (;;) {
+		const ledger = instanceLease.ledger();
+		if (!ledger) throw new Error("the gate is closed");
+		const hold = ledger.reserve(admitted("acc", "key"), usd(amount));
+		if (hold) return hold;
+		expect(await ledger.draw("acc", "key", usd(amount))).toBe(null);
+	}
+}
+
+const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok);
+const openLeases = async () => (await db.sql`select 1 from lease where state = 'open'`).length;
+const journals = (id: string) =>
+	existsSync(join(dataDir, "journal", id)) ? readdirSync(join(dataDir, "journal", id)) : [];
+const available = async () => {
+	const [row] = await db.sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
+	return Number(row?.available);
+};
+
+test("after kill -9 the next start of the same identity charges at most the bound, credits what was not delivered, and closes the leases", async () => {
+	const child = await startChild("one");
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.ask("open silent 500", "opened silent");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	expect(await available()).toBeLessThan(CREDIT - 60 - 320);
+
+	const next = await startHere("one");
+	const rows =
+		await db.sql`select charged_nano_usd as charged, basis, ending from usage_event order by charged_nano_usd`;
+	expect(rows.map((row) => [Number(row.charged), row.basis, row.ending])).toEqual([
+		[0, "recovered", "crashed"],
+		[60, "exact", "finished"],
+		[320, "recovered", "crashed"],
+	]);
+	const notes = await db.sql`select amount_nano_usd as amount from ledger_entry where kind = 'credit_note'`;
+	expect(notes.map((row) => Number(row.amount))).toEqual([120]);
+	expect(await available()).toBe(CREDIT - 60 - 200);
+	expect(await openLeases()).toBe(0);
+	expect(journals("one")).toEqual(["2"]);
+	expect(await broken()).toEqual([]);
+	expect(await next.stop(5_000)).toBe(true);
+});
+
+test("a stop in good order settles, returns everything and leaves no journal", async () => {
+	const child = await startChild("tidy");
+	await child.ask("open a 100", "opened a");
+	await child.ask("settle a 70", "settled a");
+	expect(await child.ask("stop", "stopped")).toBe("stopped true");
+	await child.process.exited;
+	expect(await available()).toBe(CREDIT - 70);
+	expect(await openLeases()).toBe(0);
+	expect(journals("tidy")).toEqual([]);
+	expect((await db.sql`select state from instance`).map((row) => row.state)).toEqual(["left"]);
+	expect(await broken()).toEqual([]);
+});
+
+test("the journal of a process that is only stopped (SIGSTOP) is not replayed, neither by its identity nor by others", async () => {
+	const child = await startChild("asleep");
+	await child.ask("open a 100", "opened a");
+	child.process.kill("SIGSTOP");
+	const same = await startHere("asleep");
+	const other = await startHere("other");
+	expect(journals("asleep").sort()).toEqual(["1", "2"]);
+	expect((await db.sql`select 1 from usage_event`).length).toBe(0);
+	child.process.kill("SIGCONT");
+	await child.ask("settle a 40", "settled a");
+	await waitFor(
+		async () => (await db.sql`select 1 from usage_event where charged_nano_usd = 40`).length === 1,
+		"its settlement",
+	);
+	expect(await child.ask("stop", "stopped")).toBe("stopped true");
+	expect(await same.stop(5_000)).toBe(true);
+	expect(await other.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("another instance on the same machine replays for one that does not come back", async () => {
+	const child = await startChild("gone");
+	await child.ask("open a 1000", "opened a");
+	await child.ask("progress a 30 50", "progressed a");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	const other = await startHere("beside");
+	expect(await available()).toBe(CREDIT - 30);
+	expect(await broken()).toEqual([]);
+	expect(await other.stop(5_000)).toBe(true);
+});
+
+test("a fenced instance settles what still runs and goes on in a new epoch", async () => {
+	const instanceLease = await startHere("fenced", 2_000);
+	const hold = await reserveHere(instanceLease, 500);
+	await db.sql`update instance set state = 'dead' where id = 'fenced'`;
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	expect(() => hold.ledger.reserve(admitted("acc", "key"), usd(1))).toThrow();
+	hold.ledger.settle(hold, outcome(123));
+	await waitFor(
+		async () => (await db.sql`select 1 from instance where epoch = 1 and state = 'left'`).length === 1,
+		"its end",
+	);
+	const later = await reserveHere(instanceLease, 500);
+	later.ledger.settle(later, outcome(7));
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 130);
+	expect(journals("fenced")).toEqual([]);
+	expect(await broken()).toEqual([]);
+});
+
+test("a stop that runs out of time leaves the running request to the next start, and closes no lease before it", async () => {
+	const instanceLease = await startHere("hasty");
+	const hold = await reserveHere(instanceLease, 500);
+	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+	expect(await instanceLease.stop(50)).toBe(false);
+	expect(await openLeases()).toBe(2);
+	const next = await startHere("hasty");
+	expect(await available()).toBe(CREDIT - 10);
+	expect(await next.stop(5_000)).toBe(true);
+	expect(await broken()).toEqual([]);
+});
+
+test("an operator's attestation closes what Postgres knows, and is refused while the instance may be running", async () => {
+	const child = await startChild("lost", 1_500);
+	await child.ask("open a 1000", "opened a");
+	await waitFor(async () => (await db.sql`select 1 from reservation`).length === 1, "the reservation");
+	await expect(recoverLost(db.statements, "lost")).rejects.toMatchObject({ code: "conflict" });
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	rmSync(join(dataDir, "journal"), { recursive: true });
+	await waitFor(async () => {
+		try {
+			return (await recoverLost(db.statements, "lost")).leases === 2;
+		} catch {
+			return false;
+		}
+	}, "the lease to be over");
+	expect(await available()).toBe(CREDIT);
+	const [row] = await db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
+	expect([Number(row?.charged), row?.basis, row?.ending]).toEqual([0, "recovered", "crashed"]);
+	expect(await broken()).toEqual([]);
+});

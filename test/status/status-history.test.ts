@@ -1,0 +1,226 @@
+/** What instances saw of the service becomes its history: each minute once, and nothing that nobody saw. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { StatusHistory } from "../../src/status/status-history.ts";
+import { createStatusHistory, dayOf } from "../../src/status/status-history.ts";
+import type { ServiceLevel, StatusStore } from "../../src/status/status-store.ts";
+import { createStatusStore } from "../../src/status/status-store.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { ManualClock } from "../support/upstream-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const NOON_MS = Date.parse("2026-11-20T12:00:00Z");
+const TODAY = dayOf(NOON_MS);
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MINUTES = 1_440;
+
+let db: TestDatabase;
+let store: StatusStore;
+let clock: ManualClock;
+const open: StatusHistory[] = [];
+
+beforeEach(async () => {
+	db = await createTestDatabase();
+	store = createStatusStore(db.statements);
+	clock = createManualClock(NOON_MS);
+});
+afterEach(async () => {
+	for (const history of open.splice(0)) await history.stop();
+	await db.drop();
+});
+
+interface Instance {
+	readonly history: StatusHistory;
+	levels: Record<string, ServiceLevel>;
+	/** Postgres does not answer it. */
+	cutOff: boolean;
+	/** Calls of the store: begun, and under way. */
+	begun: number;
+	running: number;
+}
+
+function instance(levels: Record<string, ServiceLevel>): Instance {
+	const through = async <T>(call: () => Promise<T>): Promise<T> => {
+		made.begun += 1;
+		made.running += 1;
+		try {
+			if (made.cutOff) throw new Error("the connection was lost");
+			return await call();
+		} finally {
+			made.running -= 1;
+		}
+	};
+	const made: Instance = {
+		levels,
+		cutOff: false,
+		begun: 0,
+		running: 0,
+		history: createStatusHistory({
+			store: {
+				add: (looks) => through(() => store.add(looks)),
+				read: (first, last) => through(() => store.read(first, last)),
+				deleteBefore: (day) => through(() => store.deleteBefore(day)),
+			},
+			clock,
+			log: silentLog,
+			look: () => new Map(Object.entries(made.levels)),
+		}),
+	};
+	open.push(made.history);
+	return made;
+}
+
+/** Moves the clock and lets the instances do what became due. */
+async function after(ms: number, ...instances: readonly Instance[]): Promise<void> {
+	const begun = instances.map((one) => one.begun);
+	clock.advance(ms);
+	const idle = () => instances.every((one, place) => one.begun > (begun[place] as number) && one.running === 0);
+	await waitFor(async () => {
+		if (!idle()) return false;
+		// One call follows another without a pause.
+		await Bun.sleep(1);
+		return idle();
+	}, "every instance to have written its look");
+}
+
+async function minutes(count: number, ...instances: readonly Instance[]): Promise<void> {
+	for (let minute = 0; minute < count; minute += 1) await after(MINUTE_MS, ...instances);
+}
+
+async function started(levels: Record<string, ServiceLevel>): Promise<Instance> {
+	const made = instance(levels);
+	await after(0, made);
+	return made;
+}
+
+/** Operational, degraded, down. */
+const tally = ([operational, degraded, down]: readonly [number, number, number]) => ({ operational, degraded, down });
+const shown = ({ history }: Instance, subject: string, day = TODAY) => history.view().subjects.get(subject)?.get(day);
+
+async function stored(subject: string, day = TODAY): Promise<[number, number, number] | undefined> {
+	const row = (await store.read(day, day)).find((one) => one.subject === subject);
+	return row && [row.operational, row.degraded, row.down];
+}
+
+describe("a minute", () => {
+	test("counts once, however many instances see it", async () => {
+		const [a, b] = [await started({ m: "operational" }), await started({ m: "operational" })];
+		await minutes(5, a, b);
+		expect(await stored("m")).toEqual([5, 0, 0]);
+		expect(shown(a, "m")).toBeDefined();
+	});
+
+	test("counts once when it is written again, late, or by many at the same time", async () => {
+		const looks = (level: ServiceLevel) =>
+			[7, 8, 9].map((minute) => ({ minute: TODAY * DAY_MINUTES + minute, levels: new Map([["s", level]]) }));
+		await Promise.all(Array.from({ length: 8 }, () => store.add(looks("down"))));
+		await store.add(looks("degraded").slice(1));
+		await Promise.all([store.add(looks("operational").slice(2)), store.add(looks("down"))]);
+		expect(await stored("s")).toEqual([1, 1, 1]);
+	});
+
+	test("is down only if every instance that looked found it down", async () => {
+		const a = await started({ m: "down", n: "down", o: "degraded" });
+		const b = await started({ m: "down", n: "operational", o: "operational" });
+		await minutes(2, a, b);
+		expect([await stored("m"), await stored("n"), await stored("o")]).toEqual([
+			[0, 0, 2],
+			[2, 0, 0],
+			[2, 0, 0],
+		]);
+		await b.history.stop();
+		await minutes(3, a);
+		expect([await stored("m"), await stored("n"), await stored("o")]).toEqual([
+			[0, 0, 5],
+			[2, 0, 3],
+			[2, 3, 0],
+		]);
+		expect(shown(a, "n")).toEqual(tally([2, 0, 3]));
+	});
+
+	test("in which no instance ran has no data", async () => {
+		const a = await started({ m: "operational" });
+		await minutes(3, a);
+		await a.history.stop();
+		clock.advance(20 * MINUTE_MS);
+		const b = await started({ m: "down" });
+		await minutes(2, b);
+		expect(shown(b, "m")).toEqual(tally([3, 0, 2]));
+	});
+
+	test("belongs to its day in UTC", async () => {
+		const a = await started({ m: "operational" });
+		await minutes(1, a);
+		await after(11 * HOUR_MS + 57 * MINUTE_MS, a);
+		const before = await stored("m");
+		await minutes(5, a);
+		expect(await stored("m")).toEqual([(before?.[0] as number) + 2, 0, 0]);
+		expect(await stored("m", TODAY + 1)).toEqual([3, 0, 0]);
+		expect(shown(a, "m", TODAY + 1)).toEqual(tally([3, 0, 0]));
+	});
+});
+
+describe("while Postgres is away", () => {
+	test("the last history is shown as of its time, and what was seen meanwhile is written later", async () => {
+		const a = await started({ m: "operational" });
+		await minutes(3, a);
+		const readAtMs = clock.wallMs();
+		a.cutOff = true;
+		a.levels = { m: "down" };
+		await minutes(4, a);
+		expect(a.history.view().readAtMs).toBe(readAtMs);
+		expect(shown(a, "m")).toEqual(tally([3, 0, 0]));
+		a.cutOff = false;
+		await minutes(1, a);
+		expect(shown(a, "m")).toEqual(tally([3, 0, 5]));
+		expect(a.history.view().readAtMs).toBe(clock.wallMs());
+	});
+
+	test("looks of a day are kept; older minutes have no data", async () => {
+		const a = await started({ m: "operational" });
+		a.cutOff = true;
+		await after(2 * DAY_MINUTES * MINUTE_MS, a);
+		a.cutOff = false;
+		await minutes(1, a);
+		const days = await Promise.all([0, 1, 2].map((more) => stored("m", TODAY + more)));
+		expect(days.map((day) => day?.[0] ?? 0)).toEqual([0, 719, 721]);
+	});
+
+	test("it may be away from the beginning", async () => {
+		const a = instance({ m: "operational" });
+		a.cutOff = true;
+		await after(0, a);
+		expect(a.history.view()).toEqual({ readAtMs: undefined, subjects: new Map() });
+		a.cutOff = false;
+		await minutes(1, a);
+		expect(shown(a, "m")).toEqual(tally([1, 0, 0]));
+	});
+});
+
+describe("what is kept", () => {
+	const addDay = (day: number) => store.add([{ minute: day * DAY_MINUTES, levels: new Map([["m", "operational"]]) }]);
+
+	test("90 days are shown, and the oldest goes when a new one comes", async () => {
+		for (const ago of [90, 89, 88]) await addDay(TODAY - ago);
+		const a = await started({ other: "operational" });
+		const days = () => [...(a.history.view().subjects.get("m")?.keys() ?? [])].map((day) => TODAY - day).sort();
+		expect(days()).toEqual([88, 89]);
+		await after(12 * HOUR_MS, a);
+		await minutes(1, a);
+		expect(days()).toEqual([88]);
+	});
+
+	test("400 days are stored", async () => {
+		for (const ago of [402, 401, 400, 399]) await addDay(TODAY - ago);
+		const a = await started({ m: "operational" });
+		const left = async () => (await store.read(TODAY - 500, TODAY)).map(({ day }) => TODAY - day);
+		expect(await left()).toEqual([399, 400]);
+		await after(12 * HOUR_MS, a);
+		await minutes(1, a);
+		expect(await left()).toContain(399);
+		expect(await left()).not.toContain(400);
+	});
+});

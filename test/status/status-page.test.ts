@@ -1,0 +1,279 @@
+/** GET /status with its history: what instances saw minute by minute, as JSON and as a page. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { dayOf } from "../../src/status/status-history.ts";
+import { statusPage } from "../../src/status/status-page.ts";
+import { createStatusStore } from "../../src/status/status-store.ts";
+import { violationOf } from "../support/json-schema.ts";
+import { startService, type TestService } from "../support/service.ts";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { deployment } from "../support/upstream-endpoints.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
+type Any = any;
+
+/** Far from the middle of a minute, and a time to which no other timer is set. */
+const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
+const TODAY = dayOf(START_MS);
+const FIRST_LOOK_MS = 22_877;
+const MINUTE_MS = 60_000;
+
+/** Real time for everything but the calendar, which stands still, and the looks, which happen when they are told to. */
+interface LookClock extends Clock {
+	/** Moves the calendar to the next look. An instance admits nothing until its lease is renewed: it may have slept. */
+	arrive(): void;
+	look(): void;
+	/** Moves the calendar. */
+	jump(ms: number): void;
+}
+
+function createLookClock(): LookClock {
+	let nowMs = START_MS;
+	let capturing = false;
+	let due: { atMs: number; run: () => void } | undefined;
+	return {
+		wallMs: () => nowMs,
+		monotonicMs: systemClock.monotonicMs,
+		after(delayMs, run) {
+			if (!capturing && delayMs !== FIRST_LOOK_MS) return systemClock.after(delayMs, run);
+			capturing = false;
+			due = { atMs: nowMs + delayMs, run };
+			return () => {};
+		},
+		arrive() {
+			nowMs = due?.atMs ?? nowMs;
+		},
+		look() {
+			// The first timer that a look sets is that of the next one.
+			capturing = true;
+			due?.run();
+		},
+		jump(ms) {
+			nowMs += ms;
+		},
+	};
+}
+
+const NAME = `Sly </span><script>alert("1")</script> & 'co'`;
+const clocks = [createLookClock(), createLookClock()] as const;
+let chats: UpstreamServer;
+let vectors: UpstreamServer;
+let service: TestService;
+/** A second instance on the same database, which it reaches through the proxy; it begins when there is a past. */
+let other: TestService;
+let proxy: TcpProxy;
+
+const chat = () =>
+	deployment({ id: "org/chat", kind: "chat", url: chats.url, dialect: "vllm", rates: 'input: "1", output: "2"' });
+const embedding = () =>
+	deployment({
+		id: "vectors",
+		kind: "embedding",
+		url: vectors.url,
+		dialect: "vllm",
+		rates: 'input: "1"',
+		extra: `    name: ${JSON.stringify(NAME)}`,
+	});
+
+beforeAll(async () => {
+	chats = startUpstream({ dialect: "vllm" });
+	vectors = startUpstream({ dialect: "vllm" });
+	const common = { models: `${chat()}\n${embedding()}`, limits: "  health_interval_s: 0.5" };
+	service = await startService({ ...common, clock: clocks[0] });
+	const address = new URL(service.db.url);
+	proxy = startTcpProxy({ hostname: address.hostname, port: Number(address.port) });
+	address.hostname = "127.0.0.1";
+	address.port = String(proxy.port);
+	await createStatusStore(service.db.statements).add(
+		[100, 89, 3].flatMap((ago) =>
+			["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject)),
+		),
+	);
+	other = await startService({ ...common, clock: clocks[1], env: { DATABASE_URL: address.href } });
+	// What was down and is connected has been asked: only then is it judged.
+	await setHealth(503, chats, vectors);
+	await setHealth(200, chats, vectors);
+});
+afterAll(async () => {
+	proxy.cut();
+	await other.stop();
+	proxy.stop();
+	await service.stop();
+	await chats.stop();
+	await vectors.stop();
+});
+
+const pastMinute = (ago: number, subject: string) => ({
+	minute: (TODAY - ago) * 1_440 + 600,
+	levels: new Map([[subject, "operational" as const]]),
+});
+
+/** Answers at once: well before a question to Postgres would be given up. */
+const status = async ({ url }: TestService): Promise<Any> =>
+	(await fetch(`${url}/status`, { signal: AbortSignal.timeout(3_000) })).json();
+const page = ({ url }: TestService) =>
+	fetch(`${url}/status`, { headers: { accept: "text/html" }, signal: AbortSignal.timeout(3_000) });
+const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
+const today = (track: Any) => track.days.at(-1);
+
+/** Lets servers be sick or well, and both instances notice. */
+async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[]): Promise<void> {
+	for (const server of servers) server.setHealth(code);
+	const ids = servers.map((server) => (server === chats ? "org/chat" : "vectors"));
+	const expected = code === 200 ? "connected" : "unavailable";
+	for (const one of [service, other]) {
+		const noticed = async () => {
+			const { models } = await status(one);
+			return ids.every((id) => models.find((model: Any) => model.id === id).status === expected);
+		};
+		await waitFor(noticed, `${ids} to be ${expected}`, 20_000);
+	}
+}
+
+/** Both instances look once, and both know the outcome. */
+async function minutes(count: number): Promise<void> {
+	for (let minute = 0; minute < count; minute += 1) {
+		await Promise.all([arriveAt(service, clocks[0]), arriveAt(other, clocks[1])]);
+		await lookAt(service, clocks[0]);
+		await lookAt(other, clocks[1]);
+	}
+}
+
+async function arriveAt(one: TestService, clock: LookClock): Promise<void> {
+	clock.arrive();
+	await waitFor(() => one.app.instanceLease.gate.isOpen(), "the lease to be renewed", 20_000);
+}
+
+async function lookAt(one: TestService, clock: LookClock): Promise<void> {
+	clock.look();
+	const asOf = new Date(clock.wallMs()).toISOString();
+	await waitFor(async () => (await status(one)).history.as_of === asOf, "the look to be written and read", 20_000);
+}
+
+test("minutes of two instances count once, and a model that is down for some of them shows it", async () => {
+	await minutes(2);
+	await setHealth(503, chats);
+	await minutes(3);
+	await setHealth(200, chats);
+	await minutes(1);
+	const answer = await status(other);
+	expect(answer.status).toBe("operational");
+	expect(today(modelOf(answer, "org/chat"))).toEqual({
+		date: "2026-11-20",
+		operational_minutes: 3,
+		degraded_minutes: 0,
+		down_minutes: 3,
+	});
+	expect(today(modelOf(answer, "vectors"))).toMatchObject({ operational_minutes: 6, down_minutes: 0 });
+	expect(today(answer.history.service)).toMatchObject({ operational_minutes: 3, degraded_minutes: 3, down_minutes: 0 });
+	expect(today(answer.history.services.chat)).toMatchObject({ operational_minutes: 3, down_minutes: 3 });
+	expect(today(answer.history.services.embeddings)).toMatchObject({ operational_minutes: 6 });
+	// 3 of today's 6 minutes, and one of each past day.
+	expect(modelOf(answer, "org/chat").uptime_percent).toBe(62.5);
+	expect(answer.history.service.uptime_percent).toBe(100);
+});
+
+test("the JSON has what it had, 90 days of what is deployed, and is as described", async () => {
+	const answer = await status(other);
+	expect(Object.keys(answer)).toEqual(["object", "status", "checked_at", "services", "models", "history"]);
+	const { history } = answer;
+	expect([history.from, history.to]).toEqual(["2026-08-23", "2026-11-20"]);
+	expect(modelOf(answer, "org/chat").days.map((day: Any) => day.date)).toEqual([
+		"2026-08-23",
+		"2026-11-17",
+		"2026-11-20",
+	]);
+	expect(history.models.map((model: Any) => model.id)).toEqual(["org/chat", "vectors"]);
+	expect(Object.keys(history.services)).toEqual(["chat", "completions", "embeddings"]);
+	const document = await (await fetch(`${other.url}/openapi.json`)).json();
+	const { schema } = document.paths["/status"].get.responses["200"].content["application/json"];
+	expect(violationOf(document, schema, answer)).toBeUndefined();
+});
+
+test("the page says every day in words, and a model's name is only a name", async () => {
+	const response = await page(other);
+	const html = await response.text();
+	expect(html).toContain("<span>2026-11-20 (today): 50.00 % operational, 3 minutes down</span>");
+	expect(html).toContain("<span>2026-11-17: 100 % operational, 23 h 59 min without data</span>");
+	expect(html).toContain("<span>2026-11-18: no data</span>");
+	expect(html).not.toContain("2026-08-22");
+	expect(html).toContain("62.50 % uptime");
+	expect(html).toContain("Sly &lt;/span&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#x27;co&#x27;");
+	expect(html).not.toContain("<script");
+	expect(html).not.toContain(" style=");
+	expect(html).not.toContain("gone");
+	// The whole, three services, two models.
+	expect(html.match(/<ol class="days"/g)).toHaveLength(6);
+	expect(html.match(/<li class="(up|degraded|partly|down|none)"><span>/g)).toHaveLength(6 * 90);
+	const style = /<style>([\s\S]*)<\/style>/.exec(html)?.[1] as string;
+	const hash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
+	expect(response.headers.get("content-security-policy")).toContain(`style-src 'sha256-${hash}'`);
+});
+
+test("it is packed for who can unpack it", async () => {
+	const ask = (encoding: string) => fetch(`${other.url}/status`, { headers: { "accept-encoding": encoding } });
+	const [plain, packed] = [await ask("identity"), await ask("gzip")];
+	expect(plain.headers.get("content-encoding")).toBeNull();
+	expect(packed.headers.get("content-encoding")).toBe("gzip");
+	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
+});
+
+test("a model that is taken out of the catalogue is shown no more, and its past is back when it is", async () => {
+	await other.serve(embedding(), "  health_interval_s: 0.5");
+	const without = await status(other);
+	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
+	expect(Object.keys(without.history.services)).toEqual(["embeddings"]);
+	expect(await (await page(other)).text()).not.toContain("org/chat");
+	await other.serve(`${chat()}\n${embedding()}`, "  health_interval_s: 0.5");
+	expect(modelOf(await status(other), "org/chat").days).toHaveLength(3);
+});
+
+test("without Postgres the last history is shown with its age, and the missed minutes are added later", async () => {
+	await setHealth(200, chats, vectors);
+	const before = await status(other);
+	const { operational_minutes } = today(modelOf(before, "vectors"));
+	await arriveAt(other, clocks[1]);
+	proxy.freeze();
+	clocks[1].look();
+	clocks[1].jump(10 * MINUTE_MS - 1);
+	const during = async () => (await (await page(other)).text()).includes("The history is 10 minutes old.");
+	await waitFor(during, "the page to say how old it is");
+	expect((await status(other)).history).toEqual(before.history);
+	const gaveUp = () =>
+		other.logged.some(({ message }) => message === "the status history is not up to date; it is tried again");
+	await waitFor(gaveUp, "the first try to be given up", 20_000);
+	await minutes(1);
+	// The minute that was seen in vain, and this one.
+	expect(today(modelOf(await status(other), "vectors")).operational_minutes).toBe(operational_minutes + 2);
+});
+
+describe("the age of the history", () => {
+	const answer = (asOf: string | null): Any => ({
+		object: "status",
+		status: "operational",
+		checked_at: "2026-11-20T12:00:00.000Z",
+		services: {},
+		models: [],
+		history: {
+			as_of: asOf,
+			from: "2026-08-23",
+			to: "2026-11-20",
+			service: { uptime_percent: null, days: [] },
+			services: {},
+			models: [],
+		},
+	});
+
+	test.each([
+		[null, "The history has not been read yet."],
+		["2026-11-20T11:57:00.000Z", "The history is 3 minutes old."],
+		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
+	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf))).toContain(text));
+
+	test("is not mentioned while it is young", () => {
+		expect(statusPage(answer("2026-11-20T11:58:00.000Z"))).not.toContain("The history");
+	});
+});

@@ -1,0 +1,77 @@
+/**
+ * A process that holds an instance lease and does as it is told, one command a line on its standard input:
+ *
+ *   open ID AMOUNT            reserves and prints `opened ID`, or `refused ID`
+ *   progress ID DELIVERED BOUND
+ *   settle ID COST            prints `settled ID`
+ *   stop                      stops in good order, prints `stopped true|false`, ends
+ *
+ * Usage: instance-lease-child DATABASE_URL DATA_DIR INSTANCE LEASE_TTL_MS
+ */
+import { writeSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createDatabase } from "../../src/db/database.ts";
+import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import type { Hold } from "../../src/ledger/ledger.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { admitted, outcome } from "../ledger/fixture.ts";
+
+const [url, dataDir, instanceId, ttlMs] = process.argv.slice(2);
+if (url === undefined || dataDir === undefined || instanceId === undefined) throw new Error("too few arguments");
+
+const say = (line: string) => writeSync(1, `${line}\n`);
+const db = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "instance lease child" });
+const instanceLease = await startInstanceLease(
+	{
+		db,
+		clock: systemClock,
+		log: silentLog,
+		apply: () => {},
+		reset: () => {},
+		onDiskFailed: (error) => {
+			throw error;
+		},
+	},
+	{ instanceId, dataDir, mode: "process", leaseTtlMs: Number(ttlMs ?? 30_000), flushIntervalMs: 20 },
+);
+say(`live ${instanceLease.present()?.epoch}`);
+
+const holds = new Map<string, Hold>();
+
+async function open(id: string, amount: number): Promise<void> {
+	for (;;) {
+		const ledger = instanceLease.ledger();
+		const hold = ledger?.reserve(admitted("acc", "key", newUuid()), nanoUsd(amount));
+		if (hold) {
+			holds.set(id, hold);
+			say(`opened ${id}`);
+			return;
+		}
+		if (!ledger || (await ledger.draw("acc", "key", nanoUsd(amount)))) {
+			say(`refused ${id}`);
+			return;
+		}
+	}
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+	const [command, id = "", first, second] = line.split(" ");
+	const hold = holds.get(id);
+	if (command === "open") await open(id, Number(first));
+	else if (command === "progress" && hold) {
+		const progress = { delivered: nanoUsd(Number(first)), bound: nanoUsd(Number(second)), prompt: 1, completion: 1 };
+		hold.ledger.progress(hold, progress);
+		say(`progressed ${id}`);
+	} else if (command === "settle" && hold) {
+		hold.ledger.settle(hold, outcome(Number(first)));
+		say(`settled ${id}`);
+	} else if (command === "stop") {
+		say(`stopped ${await instanceLease.stop(5_000)}`);
+		break;
+	}
+}
+await db.end();
+process.exit(0);

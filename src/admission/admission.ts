@@ -9,7 +9,8 @@ import type { Hold, Ledger, Outcome } from "../ledger/ledger.ts";
 import type { Shortage } from "../ledger/slices.ts";
 import type { KeyLimits } from "../limits/key-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { affordableUnits, formatUsd, nanoUsd } from "../money/nano-usd.ts";
+import { affordableUnits, nanoUsd } from "../money/nano-usd.ts";
+import { CreditFault } from "./credit-fault.ts";
 import { boundLines, boundOf, type Quantities } from "./price.ts";
 
 /** A request that wants to be admitted: what it may cost at most. */
@@ -100,7 +101,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			const shortage = await ledger.draw(request.key.accountId, request.key.id, amount);
 			const outcome = attempt(request, amount);
 			if ("hold" in outcome) return outcome;
-			if (shortage) throw shortageFault(request, amount, shortage, outcome);
+			if (shortage) throw creditFault(request, amount, shortage, outcome);
 			ledger = outcome;
 		}
 		throw new Fault("overloaded", "Too many requests compete for the credit of this account.", { retryAfterS: 1 });
@@ -129,27 +130,18 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 /** 402 with what there is, what is held, what it takes, and what would fit. */
-function shortageFault(request: AdmissionRequest, amount: NanoUsd, shortage: Shortage, ledger: Ledger): Fault {
-	const ofKey = shortage.budget === request.key.id;
-	const held = ledger.view().slices.find((slice) => slice.budget === shortage.budget)?.held ?? nanoUsd(0);
-	const { most, choices, model } = request;
-	const card = model.rateCard;
-	const perChoice = Math.floor(
-		affordableUnits(shortage.availableNanoUsd, boundLines(card, { ...most, completion: 0 }), card.output) / choices,
-	);
-	const affordable = Math.min(perChoice, Math.floor(most.completion / choices));
-	const extra: Record<string, string | number> = {
-		available_usd: formatUsd(shortage.availableNanoUsd),
-		held_usd: formatUsd(held),
-		required_usd: formatUsd(amount),
-	};
-	if (most.completion > 0 && affordable > 0) extra.affordable_max_tokens = affordable;
-	const hint =
-		extra.affordable_max_tokens === undefined ? "" : ` A request with \`max_tokens\` of ${affordable} would fit.`;
-	const need = `The request may cost up to USD ${extra.required_usd}, available is USD ${extra.available_usd}.${hint}`;
-	return ofKey
-		? new Fault("key_cap_exceeded", `The spending cap of this API key does not cover the request. ${need}`, { extra })
-		: new Fault("insufficient_quota", `The credit of this account does not cover the request. ${need}`, { extra });
+function creditFault(request: AdmissionRequest, required: NanoUsd, shortage: Shortage, ledger: Ledger): CreditFault {
+	const { most, choices, model, key } = request;
+	const { budget, availableNanoUsd } = shortage;
+	const prompt = boundLines(model.rateCard, { ...most, completion: 0 });
+	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), most.completion);
+	const perChoice = Math.floor(tokens / choices);
+	return new CreditFault(budget === key.id ? "key_cap_exceeded" : "insufficient_quota", {
+		availableNanoUsd,
+		heldNanoUsd: ledger.heldOf(budget),
+		requiredNanoUsd: required,
+		affordableMaxTokens: perChoice > 0 ? perChoice : null,
+	});
 }
 
 /** A fresh request id in the forms that leave the service. */

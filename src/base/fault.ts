@@ -36,8 +36,6 @@ export interface FaultDetail {
 	param?: string | null;
 	/** For the log only: may name addresses, keys' ids and upstream text. */
 	private?: string;
-	/** Further public fields of the `error` object (402: `available_usd` and so on). */
-	extra?: Readonly<Record<string, string | number | boolean | null>>;
 	/** Seconds for `retry-after`. */
 	retryAfterS?: number;
 	cause?: unknown;
@@ -49,7 +47,6 @@ export class Fault extends Error {
 	readonly code: FaultCode;
 	readonly param: string | null;
 	readonly private: string | undefined;
-	readonly extra: Readonly<Record<string, string | number | boolean | null>> | undefined;
 	readonly retryAfterS: number | undefined;
 
 	/** `message` is public. */
@@ -58,7 +55,6 @@ export class Fault extends Error {
 		this.code = code;
 		this.param = detail.param ?? null;
 		this.private = detail.private;
-		this.extra = detail.extra;
 		this.retryAfterS = detail.retryAfterS;
 	}
 }

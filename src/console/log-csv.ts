@@ -58,7 +58,7 @@ function lineOf(row: LogRow): (string | number | boolean | null)[] {
 		shortage === null ? null : formatUsd(shortage.availableNanoUsd),
 		shortage === null ? null : formatUsd(shortage.heldNanoUsd),
 		shortage === null ? null : formatUsd(shortage.requiredNanoUsd),
-		shortage?.affordableTokens ?? null,
+		shortage?.affordableMaxTokens ?? null,
 		row.repeats,
 	];
 }

@@ -1,6 +1,6 @@
 import { uuidOfId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
+import type { CreditShortage } from "../money/credit-shortage.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LogPlace } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
@@ -24,18 +24,13 @@ export interface RefusedRow {
 	readonly repeats: number;
 	/** The last of them. */
 	readonly repeatedAtMs: number | null;
-	readonly shortage: Shortage | null;
+	readonly shortage: RefusedShortage | null;
 }
 
 /** Why a 402 was one. */
-export interface Shortage {
+export interface RefusedShortage extends CreditShortage {
 	/** Whose limit it was. */
 	readonly limit: "account" | "key";
-	readonly availableNanoUsd: NanoUsd;
-	readonly heldNanoUsd: NanoUsd;
-	readonly requiredNanoUsd: NanoUsd;
-	/** The `max_tokens` that would have fitted; null if none would. */
-	readonly affordableTokens: number | null;
 }
 
 export interface RefusedDetail extends RefusedRow {
@@ -149,7 +144,7 @@ function refusedRow(row: Row): RefusedRow {
 	};
 }
 
-function shortageOf(row: Row): Shortage | null {
+function shortageOf(row: Row): RefusedShortage | null {
 	const { available_nano_usd: available, held_nano_usd: held, required_nano_usd: required } = row;
 	if (available === null || held === null || required === null) return null;
 	return {
@@ -157,7 +152,7 @@ function shortageOf(row: Row): Shortage | null {
 		availableNanoUsd: nanoUsdOfColumn(available),
 		heldNanoUsd: nanoUsdOfColumn(held),
 		requiredNanoUsd: nanoUsdOfColumn(required),
-		affordableTokens: row.affordable_tokens,
+		affordableMaxTokens: row.affordable_tokens,
 	};
 }
 

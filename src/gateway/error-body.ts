@@ -1,5 +1,8 @@
+import { CreditFault } from "../admission/credit-fault.ts";
 import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
+import type { CreditShortage } from "../money/credit-shortage.ts";
+import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure } from "../upstream/reply.ts";
 
 /** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
@@ -52,7 +55,19 @@ export interface ErrorBody {
 /** The error as clients see it, in the shape of OpenAI's interface. */
 export function errorBody(fault: Fault): ErrorBody {
 	const { type } = TABLE[fault.code];
-	return { error: { message: fault.message, type, param: fault.param, code: fault.code, ...fault.extra } };
+	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;
+	return { error: { message: fault.message, type, param: fault.param, code: fault.code, ...amounts } };
+}
+
+/** Further fields of a 402's `error`: US dollars as decimal text, and the output that would have fitted, if any would. */
+function amountsOf(shortage: CreditShortage) {
+	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
+	return {
+		available_usd: formatUsd(availableNanoUsd),
+		held_usd: formatUsd(heldNanoUsd),
+		required_usd: formatUsd(requiredNanoUsd),
+		...(affordableMaxTokens === null ? {} : { affordable_max_tokens: affordableMaxTokens }),
+	};
 }
 
 export function statusOf(fault: Fault): number {

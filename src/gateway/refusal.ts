@@ -1,8 +1,8 @@
+import { CreditFault } from "../admission/credit-fault.ts";
 import type { Fault, FaultCode } from "../base/fault.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Endpoint } from "../ledger/event.ts";
-import { parseUsd } from "../money/nano-usd.ts";
-import type { Refusal, RefusedShortage } from "../ops/refusals.ts";
+import type { Refusal } from "../ops/refusals.ts";
 import type { ChatDeps } from "./chat/chat.ts";
 import { errorResponse, statusOf } from "./error-body.ts";
 import type { Connection } from "./exchange.ts";
@@ -56,23 +56,7 @@ function recordOf(attempt: Attempt, key: KeyEntry, fault: Fault, atMs: number): 
 		status: statusOf(fault),
 		message: fault.message,
 		param: fault.param,
-		shortage: shortageOf(fault),
+		shortage: fault instanceof CreditFault ? fault.shortage : null,
 		atMs,
-	};
-}
-
-/** The amounts that a 402 carries; null without them. */
-function shortageOf({ extra }: Fault): RefusedShortage | null {
-	const amount = (name: string) => parseUsd(String(extra?.[name]));
-	const available = amount("available_usd");
-	const held = amount("held_usd");
-	const required = amount("required_usd");
-	if (available === undefined || held === undefined || required === undefined) return null;
-	const affordable = extra?.affordable_max_tokens;
-	return {
-		availableNanoUsd: available,
-		heldNanoUsd: held,
-		requiredNanoUsd: required,
-		affordableTokens: typeof affordable === "number" ? affordable : null,
 	};
 }

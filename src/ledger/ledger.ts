@@ -66,6 +66,8 @@ export interface Ledger {
 	settledDurable(hold: Hold): Promise<void> | undefined;
 	surrender(budget: string): Promise<void>;
 	limitChanged(budget: string): void;
+	/** What running requests of this instance hold of a budget. */
+	heldOf(budget: string): NanoUsd;
 	view(): LedgerView;
 	/** Waits for running requests until the deadline, flushes, closes the leases; true if all of it is in Postgres. */
 	retire(deadlineMs: number): Promise<boolean>;
@@ -240,6 +242,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),
 		surrender: (budget) => slices.surrender(budget),
 		limitChanged: (budget) => slices.limitChanged(budget),
+		heldOf: (budget) => slices.get(budget)?.held ?? ZERO_USD,
+
 		view: () => ({
 			epoch: options.epoch,
 			running: running.size,

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
+import type { CreditShortage } from "../money/credit-shortage.ts";
 import type { Reading } from "./metrics.ts";
 
 /** A request of a known key that was answered with an error before it was admitted. */
@@ -20,17 +20,9 @@ export interface Refusal {
 	/** What the client was told. */
 	readonly message: string;
 	readonly param: string | null;
-	readonly shortage: RefusedShortage | null;
+	/** Of a 402 for want of credit. */
+	readonly shortage: CreditShortage | null;
 	readonly atMs: number;
-}
-
-/** Why credit, or a key's cap, did not suffice. */
-export interface RefusedShortage {
-	readonly availableNanoUsd: NanoUsd;
-	readonly heldNanoUsd: NanoUsd;
-	readonly requiredNanoUsd: NanoUsd;
-	/** The `max_tokens` that would have fitted; null if none would. */
-	readonly affordableTokens: number | null;
 }
 
 /**
@@ -247,7 +239,7 @@ function rowOf(refusal: Refusal): Row {
 		available: shortage?.availableNanoUsd ?? null,
 		held: shortage?.heldNanoUsd ?? null,
 		required: shortage?.requiredNanoUsd ?? null,
-		tokens: shortage?.affordableTokens ?? null,
+		tokens: shortage?.affordableMaxTokens ?? null,
 		at: refusal.atMs,
 		repeats: 0,
 		repeated: null,

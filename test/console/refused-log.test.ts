@@ -119,7 +119,7 @@ test("a 402 explains itself: whose limit, available, held, needed, and what woul
 			availableNanoUsd: 20_000,
 			heldNanoUsd: 0,
 			requiredNanoUsd: nano(error.required_usd),
-			affordableTokens: error.affordable_max_tokens ?? null,
+			affordableMaxTokens: error.affordable_max_tokens ?? null,
 		},
 	});
 	sent.push({ id: id ?? "", refused: true });

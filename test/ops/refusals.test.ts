@@ -74,7 +74,7 @@ test("a refusal is stored with its amounts a second later, whatever its texts ar
 		availableNanoUsd: nanoUsd(1),
 		heldNanoUsd: nanoUsd(2),
 		requiredNanoUsd: nanoUsd(Number.MAX_SAFE_INTEGER),
-		affordableTokens: 812,
+		affordableMaxTokens: 812,
 	};
 	const atMs = clock.wallMs() - 5;
 	const nasty = `a\0b\ud800c\n${"x".repeat(1_000)}`;

@@ -47,6 +47,8 @@ describe("402 insufficient_quota", () => {
 			});
 			expect(headers.get("x-should-retry")).toBe("false");
 			const affordable = error.affordable_max_tokens as number;
+			expect(error.message).toContain(`up to USD ${error.required_usd}, available is USD ${error.available_usd}.`);
+			expect(error.message).toContain(`\`max_tokens\` of ${affordable} would fit`);
 			const above = await post(secret, ask("one two three", { stream, max_tokens: affordable + 1 }));
 			expect(above.status).toBe(402);
 			await above.text();

@@ -25,7 +25,7 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 }
 
 function ShortagePanel({ shortage }: { shortage: Shortage }) {
-	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableTokens } = shortage;
+	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	const ofKey = shortage.limit === "key";
 	return (
 		<>
@@ -48,9 +48,9 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 					<Stat label="Missing" value={<Amount nanoUsd={Math.max(0, requiredNanoUsd - availableNanoUsd)} />} />
 					<Stat
 						label="Would have fitted"
-						value={affordableTokens === null ? "–" : `${formatCount(affordableTokens)} tokens`}
+						value={affordableMaxTokens === null ? "–" : `${formatCount(affordableMaxTokens)} tokens`}
 					>
-						{affordableTokens === null ? "not with this prompt" : <code>max_tokens: {affordableTokens}</code>}
+						{affordableMaxTokens === null ? "not with this prompt" : <code>max_tokens: {affordableMaxTokens}</code>}
 					</Stat>
 				</div>
 			</Panel>
@@ -67,7 +67,7 @@ function adviceOf(row: RefusedDetail): ReactNode {
 }
 
 function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Shortage }) {
-	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableTokens } = shortage;
+	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return (
 		<ul className="advice">
 			{shortage.limit === "key" ? (
@@ -79,9 +79,9 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 					<Link to="/credit">Top up the account</Link>.
 				</li>
 			)}
-			{affordableTokens !== null && (
+			{affordableMaxTokens !== null && (
 				<li>
-					Or ask for less: with <code>max_tokens</code> of {formatCount(affordableTokens)} at the most it would have
+					Or ask for less: with <code>max_tokens</code> of {formatCount(affordableMaxTokens)} at the most it would have
 					been admitted. What an answer does not use is given back.
 				</li>
 			)}

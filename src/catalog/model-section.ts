@@ -1,6 +1,6 @@
-import { whyNotHonoured } from "./dialect-parameters.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
+import { whyNotHonoured } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
 import type { YamlField, YamlMap, YamlReader } from "./yaml-reader.ts";
 import { show } from "./yaml-reader.ts";

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { rebuildPart } from "./content-part.ts";
 import { rawMemberOf } from "./raw-member.ts";
 
@@ -93,8 +94,6 @@ export interface ChatRequest {
 	readonly ignored: readonly string[];
 }
 
-/** Fields that this service reads itself. */
-const OWN = new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]);
 const RENDERED = ["tools", "functions", "response_format", "tool_choice", "documents", "chat_template_kwargs"];
 
 /** The model's name, before anything else is known. */
@@ -141,7 +140,7 @@ function honoured(
 	for (const name in body) {
 		const value = body[name];
 		if (value === null || value === undefined) continue;
-		if (OWN.has(name)) {
+		if (OWN_FIELDS.chat.has(name)) {
 			const unheard =
 				(name === "n" && value !== 1 && !model.parameters.has("n")) || (name.startsWith("max_") && !limits);
 			if (unheard) ignored.push(name);

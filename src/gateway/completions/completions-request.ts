@@ -4,6 +4,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionShape } from "../../upstream/completions/completion-reader.ts";
 import { promptFormsOf } from "../../upstream/completions/completion-request.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
@@ -63,17 +64,6 @@ export interface CompletionRequest {
 	readonly ignored: readonly string[];
 }
 
-const OWN: ReadonlySet<string> = new Set([
-	"model",
-	"prompt",
-	"stream",
-	"stream_options",
-	"n",
-	"best_of",
-	"max_tokens",
-	"max_completion_tokens",
-]);
-
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model): CompletionRequest {
 	assertBody(check, body);
@@ -88,7 +78,7 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	if (prompts.length * n > CHOICES_MAX) {
 		throw new Fault("invalid_request", `The prompts times \`n\` must not pass ${CHOICES_MAX}.`, { param: "n" });
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN, unheardOf(body, model, n));
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unheardOf(body, model, n));
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		fields: { prompt: prompts.length === 1 ? prompts[0] : prompts, ...fields },

@@ -4,6 +4,7 @@ import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { EmbeddingInput } from "../../upstream/embeddings.ts";
 import { takesTokenInputs } from "../../upstream/embeddings.ts";
 import { Tokens } from "../completions/completions-request.ts";
@@ -41,8 +42,6 @@ export interface EmbeddingsAsked {
 	readonly tokensEstimate: number;
 }
 
-const OWN: ReadonlySet<string> = new Set(["model", "input", "encoding_format"]);
-
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model): EmbeddingsAsked {
 	assertBody(check, body);
@@ -60,7 +59,7 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN);
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.embeddings);
 	return { inputs, base64: body.encoding_format === "base64", fields, ignored, tokensMax, tokensEstimate };
 }
 

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
 /** The body of POST /v1/images/generations. Fields that it does not name are dropped unless the deployment lists them. */
@@ -37,8 +38,6 @@ export interface ImagesAsked {
 	readonly tokensEstimate: number;
 }
 
-const OWN: ReadonlySet<string> = new Set(["model", "prompt", "n", "stream", "partial_images"]);
-
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model): ImagesAsked {
 	assertBody(check, body);
@@ -53,7 +52,7 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 	return {
 		prompt: body.prompt,
 		n,
-		...honouredFields(body, model, OWN, unheard),
+		...honouredFields(body, model, OWN_FIELDS.image, unheard),
 		tokensMax: promptTokensMax(measure, model),
 		tokensEstimate: promptTokensEstimate(measure, model),
 	};

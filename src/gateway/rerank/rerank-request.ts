@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
 const DOCUMENTS_MAX = 10_000;
@@ -40,8 +41,6 @@ export interface RerankAsked {
 	readonly tokensEstimate: number;
 }
 
-const OWN: ReadonlySet<string> = new Set(["model", "query", "documents", "top_n", "return_documents"]);
-
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankAsked {
 	assertBody(check, body);
@@ -62,7 +61,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 		topN: Math.min(body.top_n ?? documents.length, documents.length),
 		returnDocuments: body.return_documents === true,
 		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
-		...honouredFields(body, model, OWN),
+		...honouredFields(body, model, OWN_FIELDS.rerank),
 		tokensMax,
 		tokensEstimate,
 	};

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 
@@ -38,7 +39,6 @@ export interface TranscriptionAsked {
 	readonly ignored: readonly string[];
 }
 
-const OWN: ReadonlySet<string> = new Set(["model", "response_format", "stream"]);
 const FIELDS_MAX = 64;
 
 /** The text fields of a form by name, lists under their name without `[]`. Fault invalid_request. */
@@ -73,7 +73,7 @@ export function readTranscriptionRequest(
 	if (stream && format !== "json" && format !== "text") {
 		throw new Fault("invalid_request", "A streamed transcription is `json` or `text`.", { param: "response_format" });
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN);
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.transcription);
 	return {
 		file: file as File,
 		fileName: safeName((file as File).name),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { whyNotHonoured } from "../../src/catalog/dialect-parameters.ts";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
+import { whyNotHonoured } from "../../src/catalog/request-fields.ts";
 import { completionRequestText } from "../../src/upstream/completions/completion-request.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkCatalog } from "../src/catalog/check.ts";
 import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
@@ -14,6 +14,7 @@ import {
 	importsOf,
 	lengthProblems,
 	markdownTable,
+	missingPaths,
 	nameProblems,
 	orderProblems,
 	placeProblems,
@@ -29,6 +30,10 @@ const scan = (pattern: string) =>
 
 const source = scan("src/**/*.{ts,tsx}")
 	.filter((path) => !path.endsWith(".d.ts"))
+	.map(read);
+/** What is written for readers; results of benchmarks are made by programs. */
+const papers = scan("**/*.md")
+	.filter((path) => !path.startsWith("test/bench/results/"))
 	.map(read);
 const made = (path: string, text: string): SourceFile => ({ path, text });
 
@@ -46,24 +51,24 @@ describe("the source keeps its rules", () => {
 		for (const { name, sql } of migrations) expect(sql).toBe(read(`src/db/migrations/${name}.sql`).text);
 	});
 
-	test("the README's table of the environment is the one that is read", () => {
-		const rows = markdownTable(read("README.md").text, "### Environment");
+	test("the table of the environment is the one that is read", () => {
+		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
 		expect(rows).toEqual(CONFIG_TABLE.map((variable) => [variable.name, variable.default, variable.meaning]));
 	});
 
-	test("the README's table of limits is the one that is read", () => {
-		const names = markdownTable(read("README.md").text, "### Limits").map(([name]) => name);
+	test("the table of limits is the one that is read", () => {
+		const names = markdownTable(read("src/catalog/README.md").text, "### Limits").map(([name]) => name);
 		expect(names).toEqual(LIMIT_FIELDS.map(({ name }) => name));
 	});
 
-	test("the README's catalogues are accepted as they stand", () => {
-		const blocks = codeBlocks(read("README.md").text, "yaml");
+	test("the papers' catalogues are accepted as they stand", () => {
+		const blocks = papers.flatMap(({ text }) => codeBlocks(text, "yaml"));
 		expect(blocks.length).toBeGreaterThan(3);
 		for (const block of blocks) expect(checkCatalog(block, { VLLM_API_KEY: "key" })).toMatchObject({ ok: true });
 	});
 
-	test("the README names every command", () => {
-		const section = read("README.md").text.split("## Command line")[1]?.split("\n## ")[0] ?? "";
+	test("every command is in the list of commands", () => {
+		const section = read("src/cli/README.md").text.split("## Command line")[1]?.split("\n## ")[0] ?? "";
 		const lines = section.split("\n").map((line) => line.trim());
 		const named = (name: string) => {
 			const [group = "", verb] = name.split(" ");
@@ -72,6 +77,17 @@ describe("the source keeps its rules", () => {
 			);
 		};
 		expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
+	});
+
+	test("the README can be read at once: 150 lines of 120 characters at most", () => {
+		const lines = read("README.md").text.trimEnd().split("\n");
+		expect(lines.length).toBeLessThanOrEqual(150);
+		expect(lines.filter((line) => line.length > 120)).toEqual([]);
+	});
+
+	test("every file that a paper names or links to is there", () => {
+		const exists = (path: string) => existsSync(join(ROOT, path));
+		expect(papers.flatMap((paper) => missingPaths(paper, exists))).toEqual([]);
 	});
 
 	test("nothing names a package registry or a place on somebody's machine", () => {
@@ -160,7 +176,20 @@ describe("each rule finds what it forbids", () => {
 		expect(codeBlocks(text, "yaml")).toEqual(["a: 1\n"]);
 	});
 
-	test("a table of the README", () => {
+	test("files that a paper names and that are not there", () => {
+		const there = ["src/keys/secret.ts", "src/db/README.md", "src/keys"];
+		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
+		const fine = "[a](README.md#b), `../keys/secret.ts`, [c](https://example.org/d.md), `src/keys/`, `tollgate.yaml`";
+		expect(found(fine)).toEqual([]);
+		expect(found("`../keys/gone.ts`, [e](gone.md), `src/gone/`, `*.sql.ts`, ![f](g.webp)")).toEqual([
+			"src/db/README.md names src/keys/gone.ts",
+			"src/db/README.md names src/gone",
+			"src/db/README.md names src/db/gone.md",
+			"src/db/README.md names src/db/g.webp",
+		]);
+	});
+
+	test("a table of a paper", () => {
 		const text =
 			"# T\n\n### Environment\n\nText.\n\n| a | b |\n|---|---|\n| `X` | y \\| z |\n| `W` |  |\n\n| other |\n";
 		expect(markdownTable(text, "### Environment")).toEqual([

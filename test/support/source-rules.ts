@@ -146,6 +146,25 @@ export function markdownTable(text: string, heading: string): string[][] {
 	);
 }
 
+/**
+ * Files and folders that a paper names in code marks or links to and that do not exist. A name counts as a path if it
+ * ends as our sources do, or begins in `src/` or `test/`; it is looked for beside the paper and from the root.
+ */
+export function missingPaths({ path, text }: SourceFile, exists: (path: string) => boolean): string[] {
+	const named = [...text.matchAll(/`([\w./-]+)`/g)]
+		.map((match) => match[1] as string)
+		.filter((name) => /\.(tsx?|sql|md|webp)$|^(src|test)\//.test(name));
+	const linked = [...text.matchAll(/\]\(([^)#\s]+)/g)]
+		.map((match) => match[1] as string)
+		.filter((target) => !/^[a-z]+:/.test(target));
+	return [...named, ...linked].flatMap((name) => {
+		const beside = normalize(join(dirname(path), name)).replace(/\/$/, "");
+		const fromRoot = normalize(name).replace(/\/$/, "");
+		if (exists(beside) || exists(fromRoot)) return [];
+		return [`${path} names ${/^(src|test)\//.test(name) ? fromRoot : beside}`];
+	});
+}
+
 /** The fenced blocks of a language. */
 export function codeBlocks(text: string, language: string): string[] {
 	return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(

@@ -1,5 +1,5 @@
 import { assert } from "../base/assert.ts";
-import type { RateCard } from "../catalog/model.ts";
+import type { RateCard, Rates } from "../catalog/model.ts";
 import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
 
@@ -24,17 +24,23 @@ export const NO_QUANTITIES: Quantities = {
 	searches: 0,
 };
 
-/** The lines of a bill, one a unit. */
-export function billLines(card: RateCard, used: Quantities): CostLine[] {
+/** One line of a bill: what it is for, named after its rate, and what it counts. */
+export interface BillLine extends CostLine {
+	readonly name: keyof Rates;
+	readonly unit: "token" | "request" | "image" | "second" | "search";
+}
+
+/** A line for each rate of the card. */
+export function billLines(card: RateCard, used: Quantities): BillLine[] {
 	assert(used.cached <= used.prompt, "cached tokens are part of the prompt");
 	return [
-		{ units: used.prompt - used.cached, rate: card.input },
-		{ units: used.cached, rate: card.cachedInput },
-		{ units: used.completion, rate: card.output },
-		{ units: used.requests, rate: card.request },
-		{ units: used.images, rate: card.image },
-		{ units: used.audioSeconds, rate: card.audioSecond },
-		{ units: used.searches, rate: card.search },
+		{ name: "input", unit: "token", units: used.prompt - used.cached, rate: card.input },
+		{ name: "cachedInput", unit: "token", units: used.cached, rate: card.cachedInput },
+		{ name: "output", unit: "token", units: used.completion, rate: card.output },
+		{ name: "request", unit: "request", units: used.requests, rate: card.request },
+		{ name: "image", unit: "image", units: used.images, rate: card.image },
+		{ name: "audioSecond", unit: "second", units: used.audioSeconds, rate: card.audioSecond },
+		{ name: "search", unit: "search", units: used.searches, rate: card.search },
 	];
 }
 
@@ -66,7 +72,7 @@ export function priceWithin(card: RateCard, used: Quantities): NanoUsd {
 }
 
 /** The most that `prompt` tokens can cost, whichever part of them comes from a cache. */
-export function boundLines(card: RateCard, used: Quantities): CostLine[] {
+export function boundLines(card: RateCard, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cached: 0 });
 }

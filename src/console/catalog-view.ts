@@ -1,17 +1,5 @@
-import type { Model, RateCard } from "../catalog/model.ts";
-import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
+import type { Model, RateCard, Rates } from "../catalog/model.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
-
-/** Decimal strings. */
-export interface RatesView {
-	readonly inputUsdPerMillion: string;
-	readonly cachedInputUsdPerMillion: string;
-	readonly outputUsdPerMillion: string;
-	readonly requestUsd: string;
-	readonly imageUsd: string;
-	readonly audioSecondUsd: string;
-	readonly searchUsd: string;
-}
 
 export interface ModelView {
 	readonly id: string;
@@ -23,7 +11,7 @@ export interface ModelView {
 	readonly parameters: string[];
 	readonly inputModalities: string[];
 	readonly outputModalities: string[];
-	readonly rates: RatesView;
+	readonly rates: Rates;
 	readonly rateCard: string;
 	readonly status: "connected" | "unavailable";
 	readonly replicas: { readonly up: number; readonly total: number };
@@ -33,7 +21,7 @@ export interface RateVersion {
 	readonly id: string;
 	readonly version: number;
 	readonly storedAtMs: number;
-	readonly rates: RatesView;
+	readonly rates: Rates;
 }
 
 export function modelView(model: Model, upstreams: Pick<Upstreams, "replicas" | "connected">): ModelView {
@@ -48,21 +36,14 @@ export function modelView(model: Model, upstreams: Pick<Upstreams, "replicas" | 
 		parameters: [...model.parameters],
 		inputModalities: [...model.inputModalities],
 		outputModalities: [...model.outputModalities],
-		rates: ratesView(model.rateCard),
+		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
 		status: upstreams.connected(model.id) ? "connected" : "unavailable",
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};
 }
 
-export function ratesView(card: RateCard): RatesView {
-	return {
-		inputUsdPerMillion: formatRatePerMillion(card.input),
-		cachedInputUsdPerMillion: formatRatePerMillion(card.cachedInput),
-		outputUsdPerMillion: formatRatePerMillion(card.output),
-		requestUsd: formatRatePerUnit(card.request),
-		imageUsd: formatRatePerUnit(card.image),
-		audioSecondUsd: formatRatePerUnit(card.audioSecond),
-		searchUsd: formatRatePerUnit(card.search),
-	};
+/** Without the card's own name. */
+export function ratesOf({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
+	return { input, cachedInput, output, request, image, audioSecond, search };
 }

@@ -4,7 +4,7 @@ import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts"
 import { findModel } from "../catalog/find-model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { ModelView, RateVersion } from "./catalog-view.ts";
-import { modelView, ratesView } from "./catalog-view.ts";
+import { modelView, ratesOf } from "./catalog-view.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { SentMail } from "./mailer.ts";
 
@@ -42,7 +42,7 @@ export function publicRoutes(parts: ConsoleParts) {
 						id: card.id,
 						version: card.version,
 						storedAtMs: card.storedS * 1000,
-						rates: ratesView(card),
+						rates: ratesOf(card),
 					})),
 				};
 			},

@@ -1,20 +1,14 @@
-import { billLines, NO_QUANTITIES, type Quantities } from "../admission/price.ts";
+import { type BillLine, billLines, NO_QUANTITIES, type Quantities } from "../admission/price.ts";
 import type { RateCard } from "../catalog/model.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
-import { costNanoUsd, formatRatePerUnit, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { costNanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { RequestRow, UsageRow } from "./request-log.ts";
 import { requestRow } from "./request-log.ts";
 
-/** `units` of something at a rate. */
-export interface CostLineView {
+/** A line of the bill, with its name for people. */
+export interface BillLineView extends Pick<BillLine, "units" | "unit" | "rate"> {
 	readonly label: string;
-	readonly units: number;
-	readonly unit: string;
-	/** USD per unit, decimal. */
-	readonly rateUsd: string;
-	/** USD, decimal, exact: the sum is rounded up once, not each line. */
-	readonly amountUsd: string;
 }
 
 export interface TimelineStep {
@@ -33,14 +27,21 @@ export interface RequestDetail extends RequestRow {
 	readonly replica: string | null;
 	readonly settledAtMs: number;
 	/** Empty where the price list is not known, or nothing was charged. */
-	readonly lines: CostLineView[];
+	readonly lines: BillLineView[];
 	/** The sum of the lines; differs from the cost where only a bound was charged after a crash. */
 	readonly linesTotalNanoUsd: NanoUsd | null;
 	readonly timeline: TimelineStep[];
 }
 
-const LABELS = ["Input", "Cached input", "Output", "Request", "Images", "Audio", "Searches"] as const;
-const UNITS = ["token", "token", "token", "request", "image", "second", "search"] as const;
+const LABELS: Readonly<Record<BillLine["name"], string>> = {
+	input: "Input",
+	cachedInput: "Cached input",
+	output: "Output",
+	request: "Request",
+	image: "Images",
+	audioSecond: "Audio",
+	search: "Searches",
+};
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
 interface CardRow {
@@ -58,10 +59,7 @@ interface CardRow {
 export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
 	const [card] = await statements<CardRow>`select * from rate_card where id = ${row.rate_card_id}`;
 	const base = requestRow(row);
-	const bill =
-		card === undefined || base.costNanoUsd === 0
-			? []
-			: billLines(rateCardOf(card), quantitiesOf(row)).map((line, place) => ({ line, place }));
+	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(rateCardOf(card), quantitiesOf(row));
 	const prefix = ANSWER_PREFIX[row.endpoint];
 	return {
 		...base,
@@ -73,15 +71,9 @@ export async function requestDetail(statements: Statements, row: UsageRow): Prom
 		replica: row.replica,
 		settledAtMs: row.settled_at.getTime(),
 		lines: bill
-			.filter(({ line }) => line.units > 0 && line.rate > 0)
-			.map(({ line, place }) => ({
-				label: LABELS[place] ?? "",
-				units: line.units,
-				unit: UNITS[place] ?? "",
-				rateUsd: formatRatePerUnit(line.rate),
-				amountUsd: decimalOfPico(BigInt(line.units) * BigInt(line.rate)),
-			})),
-		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill.map(({ line }) => line)) ?? null),
+			.filter(({ units, rate }) => units > 0 && rate > 0)
+			.map(({ name, units, unit, rate }) => ({ label: LABELS[name], units, unit, rate })),
+		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};
 }
@@ -125,11 +117,4 @@ function rateCardOf(row: CardRow): RateCard {
 		audioSecond: rate(row.audio_second),
 		search: rate(row.search),
 	};
-}
-
-/** Pico-dollars as decimal dollars, all digits. */
-function decimalOfPico(pico: bigint): string {
-	const digits = pico.toString().padStart(13, "0");
-	const fraction = digits.slice(-12).replace(/0+$/, "").padEnd(2, "0");
-	return `${digits.slice(0, -12)}.${fraction}`;
 }

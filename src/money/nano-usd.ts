@@ -1,4 +1,5 @@
 import { AssertionError } from "../base/assert.ts";
+import { formatDecimal, parseDecimal } from "./decimal.ts";
 
 /** An amount of money: an integer number of nano-dollars (10⁻⁹ USD). At most 2^53 − 1, about $9,007,199. */
 export type NanoUsd = number & { readonly unit: "nano-usd" };
@@ -9,7 +10,6 @@ export type PicoUsdPerUnit = number & { readonly unit: "pico-usd-per-unit" };
 export const ZERO_USD = 0 as NanoUsd;
 export const NANO_PER_USD = 1_000_000_000;
 const PICO_PER_NANO = 1000;
-const PICO_PER_USD = 1_000_000_000_000;
 
 /** The largest amount that can be written down: 2^53 − 1 nano-dollars. */
 export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
@@ -104,36 +104,15 @@ export function parseRatePerUnit(text: string): PicoUsdPerUnit | undefined {
 
 /** "12.5" dollars and cents at least ("12.50"), nano-dollars at most; never an exponent. */
 export function formatUsd(amount: NanoUsd): string {
-	return formatDecimal(amount, NANO_PER_USD, 9, 2);
+	return formatDecimal(amount, 9, 2);
 }
 
 /** A rate as USD per single unit, the form of a public price list: "0.00000023". */
 export function formatRatePerUnit(rate: PicoUsdPerUnit): string {
-	return formatDecimal(rate, PICO_PER_USD, 12, 0);
+	return formatDecimal(rate, 12, 0);
 }
 
 /** A rate as USD per million units, the form of `tollgate.yaml`: "0.23". */
 export function formatRatePerMillion(rate: PicoUsdPerUnit): string {
-	return formatDecimal(rate, 1_000_000, 6, 0);
-}
-
-/** Reads decimal digits as an integer of 10^-places; undefined if malformed, finer, or past 2^53 − 1. */
-function parseDecimal(text: string, places: number): number | undefined {
-	const match = /^(\d{1,16})(?:\.(\d+))?$/.exec(text);
-	if (match === null) return undefined;
-	const fraction = (match[2] ?? "").replace(/0+$/, "");
-	if (fraction.length > places) return undefined;
-	const scaled = BigInt(match[1] + fraction.padEnd(places, "0"));
-	return scaled > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : Number(scaled);
-}
-
-function formatDecimal(value: number, one: number, places: number, placesMin: number): string {
-	const sign = value < 0 ? "-" : "";
-	const magnitude = Math.abs(value);
-	const whole = Math.floor(magnitude / one);
-	const fraction = String(magnitude % one)
-		.padStart(places, "0")
-		.replace(/0+$/, "")
-		.padEnd(placesMin, "0");
-	return fraction === "" ? `${sign}${whole}` : `${sign}${whole}.${fraction}`;
+	return formatDecimal(rate, 6, 0);
 }

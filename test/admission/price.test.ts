@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Quantities } from "../../src/admission/price.ts";
-import { boundOf, NO_QUANTITIES, priceOf, priceWithin } from "../../src/admission/price.ts";
+import { billLines, boundOf, NO_QUANTITIES, priceOf, priceWithin } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
@@ -97,5 +97,30 @@ describe("a price", () => {
 			search: 0,
 		};
 		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, prompt: 1, cached: 2 })).toThrow();
+	});
+
+	test("is made of lines that each say what they are for, in which unit, at the rate of that name", () => {
+		const of = {
+			...{ id: "m@1", version: 1, input: 2, cachedInput: 3, output: 5 },
+			...{ request: 7, image: 11, audioSecond: 13, search: 17 },
+		} as unknown as RateCard;
+		const quantities = {
+			prompt: 119,
+			cached: 19,
+			completion: 23,
+			requests: 1,
+			images: 29,
+			audioSeconds: 31,
+			searches: 37,
+		};
+		expect(billLines(of, quantities)).toEqual([
+			{ name: "input", unit: "token", units: 100, rate: of.input },
+			{ name: "cachedInput", unit: "token", units: 19, rate: of.cachedInput },
+			{ name: "output", unit: "token", units: 23, rate: of.output },
+			{ name: "request", unit: "request", units: 1, rate: of.request },
+			{ name: "image", unit: "image", units: 29, rate: of.image },
+			{ name: "audioSecond", unit: "second", units: 31, rate: of.audioSecond },
+			{ name: "search", unit: "search", units: 37, rate: of.search },
+		]);
 	});
 });

@@ -84,6 +84,12 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	expect(log.body.items).toHaveLength(1);
 	expect(log.body.items[0]).toMatchObject({ id: requestId, model: "test-model", keyName: "prod", statusClass: "ok" });
 	const detail = await customer.get(`/api/console/requests/${requestId}`);
+	const { promptTokens, completionTokens } = detail.body;
+	expect(promptTokens).not.toBe(completionTokens);
+	expect(detail.body.lines).toEqual([
+		{ label: "Input", units: promptTokens, unit: "token", rate: 1_000_000 },
+		{ label: "Output", units: completionTokens, unit: "token", rate: 2_000_000 },
+	]);
 	expect(detail.body.linesTotalNanoUsd).toBe(detail.body.costNanoUsd);
 	expect(detail.body.timeline.map((step: { name: string }) => step.name)).toEqual([
 		"admitted",

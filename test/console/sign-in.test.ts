@@ -157,7 +157,7 @@ test("everybody may see models and their prices, and no address of a server", as
 	const models = await stranger.get("/api/console/public/models");
 	expect(models.body.items[0]).toMatchObject({
 		id: "test-model",
-		rates: { inputUsdPerMillion: "1", cachedInputUsdPerMillion: "0.5", outputUsdPerMillion: "2" },
+		rates: { input: 1_000_000, cachedInput: 500_000, output: 2_000_000 },
 	});
 	const model = await stranger.get("/api/console/public/model?id=test-model");
 	expect(model.body.history.map((version: { version: number }) => version.version)).toEqual([1]);

@@ -1,3 +1,6 @@
+import type { JsonUsd } from "../../money/json-usd.ts";
+import { nanoUsdOfJson } from "../../money/json-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
 
 /** Reads a chat completion as it streams. */
@@ -5,8 +8,7 @@ import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
 export interface ChatUsage {
 	readonly promptTokens: number;
 	readonly completionTokens: number;
-	/** USD, as the service sends it. */
-	readonly cost: number | null;
+	readonly costNanoUsd: NanoUsd | null;
 }
 
 export interface ChatEnd {
@@ -45,7 +47,7 @@ export async function streamChat(
 				usage = {
 					promptTokens: event.usage.prompt_tokens ?? 0,
 					completionTokens: event.usage.completion_tokens ?? 0,
-					cost: event.usage.cost ?? null,
+					costNanoUsd: event.usage.cost === undefined ? null : nanoUsdOfJson(event.usage.cost),
 				};
 			}
 		}
@@ -64,7 +66,7 @@ interface Event {
 	readonly usage?: {
 		readonly prompt_tokens?: number;
 		readonly completion_tokens?: number;
-		readonly cost?: number;
+		readonly cost?: JsonUsd;
 	} | null;
 }
 

@@ -1,68 +1,6 @@
-/** Numbers, money and times as people read them. Money is never divided as a float: digits are moved. */
-
-const NANO_DIGITS = 9;
-const NANO_PER_USD = 1_000_000_000;
-
-/**
- * Short form of an amount: two decimals from one dollar on, four below it, and two significant digits where four
- * decimals would show nothing. `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
- */
-export function formatUsd(nanoUsd: number): string {
-	const size = Math.abs(nanoUsd);
-	const decimals = size === 0 || size >= NANO_PER_USD ? 2 : size >= 100_000 ? 4 : significantDecimals(size, 2);
-	return signed(nanoUsd, `$${decimalText(size, decimals).replace(/(\.\d\d\d*?)0+$/, "$1")}`);
-}
-
-/** Digits that an amount's short form has behind the point. */
-export const usdDecimals = (nanoUsd: number): number => formatUsd(nanoUsd).split(".")[1]?.length ?? 0;
-
-/** The whole amount, to the last nano-dollar that is not zero, with its currency. */
-export function formatUsdExact(nanoUsd: number): string {
-	const digits = decimalText(Math.abs(nanoUsd), NANO_DIGITS).replace(/0{1,7}$/, "");
-	return signed(nanoUsd, `USD ${digits}`);
-}
-
-/** For axes and cards: `$1.2k`, `$340`, `$0.02`. */
-export function formatUsdShort(nanoUsd: number): string {
-	const usd = nanoUsd / NANO_PER_USD;
-	if (Math.abs(usd) >= 1000) return `$${compactUsd.format(usd)}`;
-	if (usd === 0) return "$0";
-	if (Math.abs(usd) >= 10) return `$${Math.round(usd)}`;
-	// Two digits that say something, and never fewer than whole cents.
-	const [whole = "0", fraction = ""] = decimalText(Math.abs(Math.round(nanoUsd)), shortDecimals(usd)).split(".");
-	return signed(usd, `$${whole}.${fraction.replace(/0+$/, "").padEnd(2, "0")}`);
-}
-
-/** A rate as the catalogue has it (decimal text): `$0.23`, `$0.0006`. */
-export function formatRate(usd: string): string {
-	const [whole = "0", fraction = ""] = usd.split(".");
-	const trimmed = fraction.replace(/0+$/, "").padEnd(2, "0");
-	return `$${Number(whole).toLocaleString("en-US")}.${trimmed}`;
-}
-
-function decimalText(size: number, decimals: number): string {
-	const step = 10 ** (NANO_DIGITS - decimals);
-	const rounded = Math.round(size / step);
-	const digits = String(rounded).padStart(decimals + 1, "0");
-	const whole = decimals === 0 ? digits : digits.slice(0, -decimals);
-	const fraction = decimals === 0 ? "" : `.${digits.slice(-decimals)}`;
-	return whole.replace(/\B(?=(\d{3})+$)/g, ",") + fraction;
-}
-
-/** Decimals that show `count` significant digits of an amount below one dollar. */
-function significantDecimals(size: number, count: number): number {
-	return Math.min(NANO_DIGITS, NANO_DIGITS - String(Math.trunc(size)).length + count);
-}
-
-/** For two significant digits; at least cents. */
-function shortDecimals(usd: number): number {
-	return Math.min(NANO_DIGITS, Math.max(2, 1 - Math.floor(Math.log10(Math.abs(usd)))));
-}
-
-const signed = (value: number, text: string): string => (value < 0 ? `−${text}` : text);
+/** Numbers and times as people read them. Money is in `src/money/shown-usd.ts`. */
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const compactUsd = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
 export const formatCount = (value: number): string => whole.format(value);

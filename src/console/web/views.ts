@@ -2,7 +2,7 @@ import type { api } from "./api.ts";
 
 /**
  * What the console's interface answers, taken from the server's own types. Amounts are integers of nano-dollars
- * (`NanoUsd`), times milliseconds since 1970 (`AtMs`), durations milliseconds (`Ms`).
+ * (`NanoUsd`), rates integers of pico-dollars per unit, times milliseconds since 1970 (`AtMs`), durations milliseconds (`Ms`).
  */
 
 type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
@@ -11,7 +11,6 @@ type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number]
 export type PublicConfig = Answer<typeof api.config>;
 export type ModelView = Item<Answer<typeof api.models>>;
 export type ModelDetail = Answer<typeof api.model>;
-export type RatesView = ModelView["rates"];
 export type OutboxMail = Item<Answer<typeof api.outbox>>;
 
 export type Me = Answer<typeof api.me>;

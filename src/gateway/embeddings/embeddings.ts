@@ -1,5 +1,5 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import { NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
 import { embeddingCall } from "../../upstream/embeddings.ts";
 import { answering } from "../answering.ts";
 import { readJsonObject } from "../body.ts";
@@ -45,7 +45,7 @@ export function embeddings(deps: ChatDeps, connection: Connection): Promise<Resp
 				embedding: ask.base64 ? base64Of(vector) : vector,
 			})),
 			model: model.id,
-			usage: { prompt_tokens: tokens, total_tokens: tokens, cost: bill.cost / NANO_PER_USD },
+			usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(bill.cost) },
 		};
 		return new Response(JSON.stringify(answer), {
 			headers: answerHeaders({ requestId, ask }, "application/json"),

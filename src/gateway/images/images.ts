@@ -1,6 +1,6 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
 import type { Model } from "../../catalog/model.ts";
-import { NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
 import type { ImageReply } from "../../upstream/images.ts";
 import { imageCall } from "../../upstream/images.ts";
 import { answering } from "../answering.ts";
@@ -63,6 +63,6 @@ function usageOf({ usage, cost, units }: Bill) {
 		total_tokens: usage.promptTokens + usage.completionTokens,
 		input_tokens_details: { text_tokens: usage.promptTokens, image_tokens: 0 },
 		images: units ?? 0,
-		cost: cost / NANO_PER_USD,
+		cost: jsonUsd(cost),
 	};
 }

@@ -1,6 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import { accountBalance } from "../../ledger/balance.ts";
-import { addUsd, formatUsd, NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
+import { addUsd, formatUsd } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** What GET /v1/credits says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
@@ -23,8 +24,8 @@ export async function creditsAnswer(statements: Statements, accountId: string): 
 	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
-			total_credits: addUsd(balance, spent) / NANO_PER_USD,
-			total_usage: spent / NANO_PER_USD,
+			total_credits: jsonUsd(addUsd(balance, spent)),
+			total_usage: jsonUsd(spent),
 			balance_usd: formatUsd(balance),
 			available_usd: formatUsd(available),
 			held_usd: formatUsd(held),

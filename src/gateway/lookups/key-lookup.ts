@@ -1,7 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import { keyBalance } from "../../ledger/balance.ts";
-import { formatUsd, NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** What GET /v1/key says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
@@ -32,9 +33,9 @@ export async function keyAnswer(statements: Statements, key: KeyEntry): Promise<
 	return {
 		data: {
 			label: key.name,
-			limit: cap === null ? null : cap / NANO_PER_USD,
-			limit_remaining: remaining === null ? null : remaining / NANO_PER_USD,
-			usage: spent / NANO_PER_USD,
+			limit: cap === null ? null : jsonUsd(cap),
+			limit_remaining: remaining === null ? null : jsonUsd(remaining),
+			usage: jsonUsd(spent),
 			is_free_tier: false,
 			cap_usd: cap === null ? null : formatUsd(cap),
 			remaining_usd: remaining === null ? null : formatUsd(remaining),

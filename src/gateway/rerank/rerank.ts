@@ -1,5 +1,5 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import { NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
 import { rerankCall } from "../../upstream/rerank.ts";
 import { answering } from "../answering.ts";
 import { readJsonObject } from "../body.ts";
@@ -56,7 +56,7 @@ export function rerank(deps: ChatDeps, connection: Connection): Promise<Response
 				prompt_tokens: tokens,
 				total_tokens: tokens,
 				search_units: searches,
-				cost: bill.cost / NANO_PER_USD,
+				cost: jsonUsd(bill.cost),
 			},
 			meta: { billed_units: { search_units: searches } },
 		};

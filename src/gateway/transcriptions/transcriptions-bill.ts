@@ -2,7 +2,7 @@ import type { Quantities } from "../../admission/price.ts";
 import { NO_QUANTITIES } from "../../admission/price.ts";
 import { outputTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
-import { NANO_PER_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
 import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
 import type { Bill } from "../bill.ts";
 import { unitBill } from "../unit-bill.ts";
@@ -70,7 +70,7 @@ function billOfParts(
 
 /** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
 export function audioUsage(model: Model, { usage, units, cost }: Bill): object {
-	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: cost / NANO_PER_USD };
+	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: jsonUsd(cost) };
 	const { promptTokens, completionTokens } = usage;
 	return {
 		type: "tokens",
@@ -78,6 +78,6 @@ export function audioUsage(model: Model, { usage, units, cost }: Bill): object {
 		output_tokens: completionTokens,
 		total_tokens: promptTokens + completionTokens,
 		input_token_details: { text_tokens: 0, audio_tokens: promptTokens },
-		cost: cost / NANO_PER_USD,
+		cost: jsonUsd(cost),
 	};
 }

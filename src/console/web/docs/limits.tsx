@@ -1,4 +1,4 @@
-import { formatUsd } from "../format.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { Facts } from "../parts/page.tsx";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -10,10 +10,10 @@ export function LimitsSection() {
 			<h2>Credit</h2>
 			<Facts
 				items={[
-					["First top-up", `At least ${formatUsd(config.topUpMinNanoUsd)}`],
+					["First top-up", `At least ${showUsd(config.topUpMinNanoUsd)}`],
 					[
 						"Each later top-up",
-						`At least ${formatUsd(config.topUpMinNanoUsd)}, at most ${formatUsd(config.topUpMaxNanoUsd)}`,
+						`At least ${showUsd(config.topUpMinNanoUsd)}, at most ${showUsd(config.topUpMaxNanoUsd)}`,
 					],
 					["Remaining balance", "Stays usable as long as it covers the request, however small it is"],
 				]}

@@ -1,5 +1,5 @@
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatUsd } from "../format.ts";
 import { CodeBlock, CodeTabs } from "../parts/code.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
@@ -20,7 +20,7 @@ export function QuickStartSection() {
 					<Link to="/sign-up">Sign up</Link> and verify your address.
 				</li>
 				<li>
-					<Link to="/credit">Top up</Link> at least {formatUsd(config.topUpMinNanoUsd)}. The credit appears when the
+					<Link to="/credit">Top up</Link> at least {showUsd(config.topUpMinNanoUsd)}. The credit appears when the
 					payment is verified.
 				</li>
 				<li>

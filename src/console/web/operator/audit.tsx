@@ -1,6 +1,7 @@
 import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { formatUsd } from "../format.ts";
+import { nanoUsd } from "../../../money/nano-usd.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -102,7 +103,7 @@ function ShortId({ value }: { value: string }) {
 function detailText({ detail, ip }: AuditRow): string {
 	const parts = Object.entries((detail ?? {}) as Record<string, unknown>).map(([name, value]) =>
 		name.endsWith("NanoUsd") && typeof value === "number"
-			? `${name.slice(0, -"NanoUsd".length)}: ${formatUsd(value)}`
+			? `${name.slice(0, -"NanoUsd".length)}: ${showUsd(nanoUsd(value))}`
 			: `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
 	);
 	if (ip !== null) parts.push(`from ${ip}`);

@@ -1,7 +1,7 @@
 import { Button, Modal, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
-import { formatUsd } from "../format.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import { TOP_UP_METHODS } from "../labels.ts";
 import { Facts, State } from "../parts/page.tsx";
@@ -153,7 +153,7 @@ function ConfirmDialog({ topUp, onClose, onDone }: DialogProps) {
 							Cancel
 						</Button>
 						<Button type="submit" loading={confirm.busy}>
-							Confirm {formatUsd(topUp.amountNanoUsd)}
+							Confirm {showUsd(topUp.amountNanoUsd)}
 						</Button>
 					</div>
 				</form>

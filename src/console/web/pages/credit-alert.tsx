@@ -1,7 +1,8 @@
 import { Button, NumberInput, Skeleton } from "@mantine/core";
 import { useState } from "react";
+import { formatUsd } from "../../../money/nano-usd.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatUsd } from "../format.ts";
 import { Panel } from "../parts/page.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Moment } from "../parts/text.tsx";
@@ -38,7 +39,7 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 				<p>
 					{threshold === null
 						? "No alert is set. Requests are refused with 402 when the credit runs out."
-						: `The owners get a mail when less than ${formatUsd(threshold)} is available.`}
+						: `The owners get a mail when less than ${showUsd(threshold)} is available.`}
 				</p>
 				<NumberInput
 					label="Mail me below, in USD"
@@ -47,7 +48,7 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 					decimalScale={2}
 					thousandSeparator=","
 					allowNegative={false}
-					value={usd ?? (threshold === null ? "" : String(threshold / 1_000_000_000))}
+					value={usd ?? (threshold === null ? "" : formatUsd(threshold))}
 					error={save.error?.param === "usd" ? save.error.message : undefined}
 					onValueChange={(value, source) => {
 						if (source.source === "event") setUsd(value.value);

@@ -1,7 +1,8 @@
 import { Button, NumberInput, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
+import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../../money/nano-usd.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatUsd } from "../format.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
@@ -11,7 +12,6 @@ import { useAccount, useSession } from "../session.tsx";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
-const NANO_PER_USD = 1_000_000_000;
 /** The way to the payment page may be slow; a page that is still here then can be used again. */
 const LEAVING_MS = 15_000;
 
@@ -40,10 +40,11 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	});
 
 	function submit() {
-		const nanoUsd = Number(usd) * NANO_PER_USD;
 		const { topUpMinNanoUsd: least, topUpMaxNanoUsd: most } = config;
-		if (nanoUsd < least) setOutside(`A top-up is at least ${formatUsd(least)}.`);
-		else if (nanoUsd > most) setOutside(`A top-up is at most ${formatUsd(most)}.`);
+		// The field takes digits alone, so that what cannot be an amount is empty or too large to be written down.
+		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
+		if (amount < least) setOutside(`A top-up is at least ${showUsd(least)}.`);
+		else if (amount > most) setOutside(`A top-up is at most ${showUsd(most)}.`);
 		else void topUp.run();
 	}
 	function choose(amount: string) {
@@ -103,7 +104,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				</div>
 				<NumberInput
 					label="Amount in USD"
-					description={`From ${formatUsd(config.topUpMinNanoUsd)} to ${formatUsd(config.topUpMaxNanoUsd)} at a time`}
+					description={`From ${showUsd(config.topUpMinNanoUsd)} to ${showUsd(config.topUpMaxNanoUsd)} at a time`}
 					required
 					withAsterisk={false}
 					hideControls

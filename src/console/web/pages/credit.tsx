@@ -1,7 +1,9 @@
 import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatCount, formatUsd } from "../format.ts";
+import { formatCount } from "../format.ts";
 import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
 import { Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
@@ -102,7 +104,7 @@ function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	const account = useAccount();
 	const [open, setOpen] = useState(() => location.hash === "#held");
 	const running = useResource(open ? `running ${account.id}` : null, () => api.running(account.id));
-	const value = (pick: (balance: Balance) => number) =>
+	const value = (pick: (balance: Balance) => NanoUsd) =>
 		credit ? <Amount nanoUsd={pick(credit.balance)} /> : <Skeleton height={24} width={90} mt={4} />;
 	return (
 		<Panel title="Balance">
@@ -241,7 +243,7 @@ function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined })
 }
 
 function returnText({ state, amountNanoUsd }: TopUpView, paid: boolean): string {
-	if (state === "confirmed") return `The payment is verified: ${formatUsd(amountNanoUsd)} is in your credit.`;
+	if (state === "confirmed") return `The payment is verified: ${showUsd(amountNanoUsd)} is in your credit.`;
 	if (state === "rejected") return "The payment was not made. No credit was given.";
 	if (state !== "pending") return `The payment is ${state}.`;
 	return paid

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatUsd } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Panel } from "../parts/page.tsx";
@@ -15,7 +15,7 @@ import type { Checklist } from "../views.ts";
 export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
 	const { config } = useSession();
 	const finished = Object.values(checklist).every(Boolean);
-	const minimum = formatUsd(config.topUpMinNanoUsd);
+	const minimum = showUsd(config.topUpMinNanoUsd);
 	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
 	return (
 		<Panel title={finished ? "All set" : "First steps"}>

@@ -1,4 +1,5 @@
 import { MultiSelect, NumberInput, SimpleGrid, TextInput } from "@mantine/core";
+import { formatUsd } from "../../../money/nano-usd.ts";
 import type { KeySettingsInput } from "../api.ts";
 import { api } from "../api.ts";
 import { useResource } from "../resource.ts";
@@ -24,12 +25,10 @@ export const EMPTY_DRAFT: KeyDraft = {
 	concurrencyMax: "",
 };
 
-const NANO_DIGITS = 9;
-
 export function draftOf(key: KeyView): KeyDraft {
 	return {
 		name: key.name,
-		capUsd: key.capNanoUsd === null ? "" : nanoToDecimal(key.capNanoUsd),
+		capUsd: key.capNanoUsd === null ? "" : formatUsd(key.capNanoUsd),
 		models: [...key.models],
 		expires: key.expiresAtMs === null ? "" : localInput(key.expiresAtMs),
 		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
@@ -90,7 +89,7 @@ export function KeyFields(props: {
 				description="Optional. Counts what was spent and what running requests hold."
 				placeholder="No cap"
 				min={0}
-				decimalScale={NANO_DIGITS}
+				decimalScale={9}
 				thousandSeparator=","
 				hideControls
 				value={draft.capUsd}
@@ -142,11 +141,6 @@ export function KeyFields(props: {
 			</SimpleGrid>
 		</>
 	);
-}
-
-function nanoToDecimal(nanoUsd: number): string {
-	const digits = String(nanoUsd).padStart(NANO_DIGITS + 1, "0");
-	return `${digits.slice(0, -NANO_DIGITS)}.${digits.slice(-NANO_DIGITS)}`.replace(/\.?0+$/, "");
 }
 
 function localInput(atMs: number): string {

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
+import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatUsd } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
@@ -49,7 +49,7 @@ export default function LandingPage() {
 				<ul className="points">
 					<li>
 						<strong>Prepaid</strong>
-						Top-ups start at {formatUsd(config.topUpMinNanoUsd)}. What is left stays usable to the last cent.
+						Top-ups start at {showUsd(config.topUpMinNanoUsd)}. What is left stays usable to the last cent.
 					</li>
 					<li>
 						<strong>Exact</strong>

@@ -1,6 +1,9 @@
 import { Button, Skeleton } from "@mantine/core";
+import type { Rates } from "../../../catalog/model.ts";
+import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
+import { showRatePerMillion, showRatePerUnit } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatCount, formatRate } from "../format.ts";
+import { formatCount } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { KINDS, ModelState } from "../parts/model-table.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
@@ -11,16 +14,16 @@ import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { chatSnippets } from "../snippets.ts";
-import type { ModelDetail, RatesView } from "../views.ts";
+import type { ModelDetail } from "../views.ts";
 
-const RATES: readonly (readonly [keyof RatesView, string])[] = [
-	["inputUsdPerMillion", "Input, per million tokens"],
-	["cachedInputUsdPerMillion", "Cached input, per million tokens"],
-	["outputUsdPerMillion", "Output, per million tokens"],
-	["requestUsd", "Request"],
-	["imageUsd", "Image"],
-	["audioSecondUsd", "Second of audio"],
-	["searchUsd", "Search"],
+const RATES: readonly { name: keyof Rates; label: string; show: (rate: PicoUsdPerUnit) => string }[] = [
+	{ name: "input", label: "Input, per million tokens", show: showRatePerMillion },
+	{ name: "cachedInput", label: "Cached input, per million tokens", show: showRatePerMillion },
+	{ name: "output", label: "Output, per million tokens", show: showRatePerMillion },
+	{ name: "request", label: "Request", show: showRatePerUnit },
+	{ name: "image", label: "Image", show: showRatePerUnit },
+	{ name: "audioSecond", label: "Second of audio", show: showRatePerUnit },
+	{ name: "search", label: "Search", show: showRatePerUnit },
 ];
 
 export default function ModelPage({ id }: { id: string }) {
@@ -56,9 +59,7 @@ export default function ModelPage({ id }: { id: string }) {
 
 function Detail({ item }: { item: ModelDetail }) {
 	const { config } = useSession();
-	const used = RATES.filter(
-		([name]) => item.history.some((entry) => Number(entry.rates[name]) > 0) || Number(item.rates[name]) > 0,
-	);
+	const used = RATES.filter(({ name }) => [item, ...item.history].some(({ rates }) => rates[name] > 0));
 	return (
 		<>
 			{item.status === "unavailable" && (
@@ -86,11 +87,11 @@ function Detail({ item }: { item: ModelDetail }) {
 				<Panel title="Rates in USD">
 					<Facts
 						items={used.map(
-							([name, label]) =>
+							({ name, label, show }) =>
 								[
 									label,
 									<span key={name} className="num">
-										{formatRate(item.rates[name])}
+										{show(item.rates[name])}
 									</span>,
 								] as const,
 						)}
@@ -117,12 +118,10 @@ function Detail({ item }: { item: ModelDetail }) {
 					columns={[
 						{ label: "Version", lead: true, render: (entry) => `Version ${entry.version}` },
 						{ label: "Since", render: (entry) => <Moment atMs={entry.storedAtMs} /> },
-						...used.map(([name, label]) => ({
+						...used.map(({ name, label, show }) => ({
 							label,
 							right: true,
-							render: (entry: ModelDetail["history"][number]) => (
-								<span className="num">{formatRate(entry.rates[name])}</span>
-							),
+							render: (entry: ModelDetail["history"][number]) => <span className="num">{show(entry.rates[name])}</span>,
 						})),
 					]}
 				/>

@@ -1,5 +1,6 @@
 import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
+import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { Page, Panel, Stat } from "../parts/page.tsx";
@@ -91,7 +92,7 @@ function Figures({ data }: { data: Overview | undefined }) {
 }
 
 function BalancePanel({ data }: { data: Overview | undefined }) {
-	const value = (nanoUsd: number | undefined) =>
+	const value = (nanoUsd: NanoUsd | undefined) =>
 		nanoUsd === undefined ? <Skeleton height={24} width={90} mt={4} /> : <Amount nanoUsd={nanoUsd} />;
 	return (
 		<Panel

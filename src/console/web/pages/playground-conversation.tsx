@@ -161,7 +161,7 @@ async function answer(options: {
 			requestId: end.requestId,
 			promptTokens: end.usage?.promptTokens ?? null,
 			completionTokens: end.usage?.completionTokens ?? null,
-			costUsd: end.usage?.cost ?? null,
+			costNanoUsd: end.usage?.costNanoUsd ?? null,
 			firstTokenMs,
 			totalMs: performance.now() - startMs,
 			stopped: options.signal.aborted,

@@ -1,3 +1,5 @@
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import { showUsdExact } from "../../../money/shown-usd.ts";
 import { formatCount, formatDuration } from "../format.ts";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { Link } from "../router.tsx";
@@ -16,7 +18,7 @@ interface TurnFactsView {
 	readonly requestId: string | null;
 	readonly promptTokens: number | null;
 	readonly completionTokens: number | null;
-	readonly costUsd: number | null;
+	readonly costNanoUsd: NanoUsd | null;
 	readonly firstTokenMs: number | null;
 	readonly totalMs: number;
 	readonly stopped: boolean;
@@ -65,7 +67,7 @@ function TurnFacts({ facts }: { facts: TurnFactsView }) {
 			: `${formatCount(facts.promptTokens)} + ${formatCount(facts.completionTokens ?? 0)} tokens`,
 		speed,
 		facts.firstTokenMs === null ? undefined : `first token ${formatDuration(facts.firstTokenMs)}`,
-		facts.costUsd === null ? undefined : `USD ${decimal(facts.costUsd)}`,
+		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
 	].filter((part) => part !== undefined);
 	return (
 		<div className="message-who num">
@@ -74,6 +76,3 @@ function TurnFacts({ facts }: { facts: TurnFactsView }) {
 		</div>
 	);
 }
-
-/** Never in powers of ten. */
-const decimal = (usd: number): string => usd.toFixed(9).replace(/0{1,7}$/, "");

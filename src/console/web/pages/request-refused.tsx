@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { maxUsd, subUsd, ZERO_USD } from "../../../money/nano-usd.ts";
 import { formatCount } from "../format.ts";
 import { Facts, Panel, Stat } from "../parts/page.tsx";
 import { Notice } from "../parts/problem.tsx";
@@ -45,7 +46,10 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 					<Stat label="Needed" value={<Amount nanoUsd={requiredNanoUsd} />}>
 						the most that it could cost
 					</Stat>
-					<Stat label="Missing" value={<Amount nanoUsd={Math.max(0, requiredNanoUsd - availableNanoUsd)} />} />
+					<Stat
+						label="Missing"
+						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
+					/>
 					<Stat
 						label="Would have fitted"
 						value={affordableMaxTokens === null ? "–" : `${formatCount(affordableMaxTokens)} tokens`}

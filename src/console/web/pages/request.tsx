@@ -1,6 +1,7 @@
 import { Skeleton } from "@mantine/core";
+import { showLineCost, showRatePerMillion, showRatePerUnit, showUsdExact } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatClock, formatCount, formatDuration, formatRate, formatUsdExact } from "../format.ts";
+import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { RequestEnding } from "../parts/request-table.tsx";
@@ -164,7 +165,7 @@ function Detail({ row }: { row: RequestDetail }) {
 							right: true,
 							render: (line) => (
 								<span className="num">
-									{line.unit === "token" ? formatRate(perMillion(line.rateUsd)) : formatRate(line.rateUsd)}{" "}
+									{line.unit === "token" ? showRatePerMillion(line.rate) : showRatePerUnit(line.rate)}{" "}
 									<span className="dim">per {line.unit === "token" ? "million tokens" : line.unit}</span>
 								</span>
 							),
@@ -172,26 +173,19 @@ function Detail({ row }: { row: RequestDetail }) {
 						{
 							label: "Amount",
 							right: true,
-							render: (line) => <span className="num">{`USD ${line.amountUsd}`}</span>,
+							render: (line) => <span className="num">{showLineCost(line)}</span>,
 						},
 					]}
 				/>
 				{row.linesTotalNanoUsd !== null && (
 					<div className="sum">
 						<span>Sum, rounded up once to a billionth of a dollar</span>
-						<strong className="num">{formatUsdExact(row.linesTotalNanoUsd)}</strong>
+						<strong className="num">{showUsdExact(row.linesTotalNanoUsd)}</strong>
 					</div>
 				)}
 			</Panel>
 		</>
 	);
-}
-
-/** Decimal text times a million: the point moves, nothing is rounded. */
-function perMillion(usd: string): string {
-	const [whole = "0", fraction = ""] = usd.split(".");
-	const digits = fraction.padEnd(6, "0");
-	return `${whole}${digits.slice(0, 6)}.${digits.slice(6)}`;
 }
 
 function speedText(row: RequestDetail): string {

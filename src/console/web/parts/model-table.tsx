@@ -1,4 +1,6 @@
-import { formatCompact, formatRate } from "../format.ts";
+import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
+import { showRatePerMillion, showRatePerUnit } from "../../../money/shown-usd.ts";
+import { formatCompact } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
 import type { ModelView } from "../views.ts";
@@ -37,8 +39,8 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
 		),
 	},
-	{ label: "Input, per million", right: true, render: (model) => <Rate usd={model.rates.inputUsdPerMillion} /> },
-	{ label: "Output, per million", right: true, render: (model) => <Rate usd={model.rates.outputUsdPerMillion} /> },
+	{ label: "Input, per million", right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
+	{ label: "Output, per million", right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
 	{ label: "Other", right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
 ];
 
@@ -46,19 +48,19 @@ export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? "Connected" : "Unavailable"} />;
 }
 
-function Rate({ usd }: { usd: string }) {
-	return <span className="num">{Number(usd) === 0 ? "–" : formatRate(usd)}</span>;
+function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
+	return <span className="num">{rate === 0 ? "–" : showRatePerMillion(rate)}</span>;
 }
 
 /** Rates that are not for text tokens. */
 export function otherRates({ rates }: ModelView): string {
-	const parts = [
-		[rates.requestUsd, "a request"],
-		[rates.imageUsd, "an image"],
-		[rates.audioSecondUsd, "a second"],
-		[rates.searchUsd, "a search"],
-	].filter(([usd]) => Number(usd) > 0);
-	return parts.length === 0 ? "–" : parts.map(([usd, unit]) => `${formatRate(usd ?? "0")} ${unit}`).join(", ");
+	const others = [
+		{ rate: rates.request, what: "a request" },
+		{ rate: rates.image, what: "an image" },
+		{ rate: rates.audioSecond, what: "a second" },
+		{ rate: rates.search, what: "a search" },
+	].filter(({ rate }) => rate > 0);
+	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ") || "–";
 }
 
 export function ModelTable(props: {

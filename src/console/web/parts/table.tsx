@@ -1,6 +1,8 @@
 import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
-import { usdDecimals } from "../format.ts";
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import { ZERO_USD } from "../../../money/nano-usd.ts";
+import { shownDecimals } from "../../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import { Problem } from "./problem.tsx";
 import { Amount } from "./text.tsx";
@@ -9,7 +11,7 @@ export interface Column<T> {
 	readonly label: string;
 	readonly render?: (row: T) => ReactNode;
 	/** An amount in nano-dollars in place of `render`: on the right, the points below each other. */
-	readonly amount?: (row: T) => number | null;
+	readonly amount?: (row: T) => NanoUsd | null;
 	/** With a plus before what is added. */
 	readonly sign?: boolean;
 	/** Numbers and amounts stand on the right. */
@@ -64,7 +66,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
 	if (rows?.length === 0) return <>{props.empty}</>;
 	const decimals = columns.map(({ amount }) =>
-		amount && rows ? Math.max(...rows.map((row) => usdDecimals(amount(row) ?? 0))) : 0,
+		amount && rows ? Math.max(...rows.map((row) => shownDecimals(amount(row) ?? ZERO_USD))) : 0,
 	);
 	return (
 		<>
@@ -130,7 +132,7 @@ function Row<T>(props: { row: T; columns: readonly Column<T>[]; decimals: readon
 	);
 }
 
-function ColumnAmount(props: { nanoUsd: number | null; sign: boolean; decimals: number }) {
+function ColumnAmount(props: { nanoUsd: NanoUsd | null; sign: boolean; decimals: number }) {
 	const { nanoUsd, ...rest } = props;
 	return nanoUsd === null ? <span className="dim">–</span> : <Amount nanoUsd={nanoUsd} {...rest} />;
 }

@@ -1,27 +1,20 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { useState } from "react";
-import {
-	formatAgo,
-	formatDateTime,
-	formatDay,
-	formatLogTime,
-	formatUsd,
-	formatUsdExact,
-	formatUtc,
-	usdDecimals,
-} from "../format.ts";
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import { shownDecimals, showUsd, showUsdExact } from "../../../money/shown-usd.ts";
+import { formatAgo, formatDateTime, formatDay, formatLogTime, formatUtc } from "../format.ts";
 import { useNow } from "../resource.ts";
 import { Icon } from "./icons.tsx";
 
 /** Money, times, identifiers: the small texts that look the same on every page. */
 
 /** `decimals`: room for so many digits behind the point, so that the points of a column stand below each other. */
-export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: number; sign?: boolean; decimals?: number }) {
-	const missing = decimals === undefined ? 0 : decimals - usdDecimals(nanoUsd);
+export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: boolean; decimals?: number }) {
+	const missing = decimals === undefined ? 0 : decimals - shownDecimals(nanoUsd);
 	return (
-		<span className="num" title={formatUsdExact(nanoUsd)}>
+		<span className="num" title={showUsdExact(nanoUsd)}>
 			{sign && nanoUsd > 0 ? "+" : ""}
-			{formatUsd(nanoUsd)}
+			{showUsd(nanoUsd)}
 			{missing > 0 && <span className="pad" data-digits={"0".repeat(missing)} aria-hidden="true" />}
 		</span>
 	);

@@ -1,7 +1,9 @@
 import { Skeleton } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
+import { nanoUsd } from "../../../money/nano-usd.ts";
+import { showUsd, showUsdShort } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
-import { formatCompact, formatCount, formatUsd, formatUsdShort } from "../format.ts";
+import { formatCompact, formatCount } from "../format.ts";
 import { lazy } from "../lazy.tsx";
 import { useResource } from "../resource.ts";
 import { seriesColor } from "../theme.ts";
@@ -21,13 +23,14 @@ export interface ChartProps {
 	readonly kind: "area" | "bar";
 	readonly data: Record<string, number | string>[];
 	readonly series: readonly ChartSeries[];
+	/** Of a place on the axis, which is any number between values. */
 	readonly formatTick: (value: number) => string;
+	/** Of a value of `data`, or a sum of them. */
 	readonly formatValue: (value: number) => string;
 }
 
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
-const NANO_PER_USD = 1_000_000_000;
 /** Beyond these the rest is drawn as one. */
 const SERIES_MAX = 8;
 
@@ -59,8 +62,8 @@ export function UsageChart(props: {
 				kind={money ? "area" : "bar"}
 				data={drawn.rows}
 				series={drawn.series.filter((item) => !hidden.has(item.label))}
-				formatTick={money ? (usd) => formatUsdShort(usd * NANO_PER_USD) : formatCompact}
-				formatValue={money ? (usd) => formatUsd(Math.round(usd * NANO_PER_USD)) : formatCount}
+				formatTick={money ? (tick) => showUsdShort(nanoUsd(Math.round(tick))) : formatCompact}
+				formatValue={money ? (sum) => showUsd(nanoUsd(sum)) : formatCount}
 			/>
 			{drawn.series.length > 0 && (
 				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
@@ -113,8 +116,9 @@ function shape(series: UsageSeries, measure: Measure, known: readonly string[]) 
 	return { rows: [...rows.values()], series: drawn };
 }
 
+/** Whole numbers all of them: nano-dollars, tokens, requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
-	if (measure === "cost") return point.costNanoUsd / NANO_PER_USD;
+	if (measure === "cost") return point.costNanoUsd;
 	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;
 }
 

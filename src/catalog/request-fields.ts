@@ -70,6 +70,11 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 		: undefined;
 }
 
+/** Whether a family's servers have this field of chats and completions, as far as is known. */
+export function isKnownTo(dialect: DialectName, field: string): boolean {
+	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
+}
+
 const NOT_COPIED = new Map<string, ReadonlySet<string>>();
 
 /** The fields of a client's request that are not copied into what goes to this family's servers. */

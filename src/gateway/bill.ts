@@ -6,7 +6,7 @@ import type { Basis, Ending } from "../ledger/event.ts";
 import type { Outcome } from "../ledger/ledger.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
-import type { TokenUsage } from "../upstream/reply.ts";
+import type { TokenUsage } from "../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS } from "./error-body.ts";
 
 /** What a chat used, by whose count, and what it costs. */

@@ -3,7 +3,7 @@ import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { UpstreamFailure } from "../upstream/reply.ts";
+import { UpstreamFailure } from "../upstream/call/failure.ts";
 
 /** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
 const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: boolean }>> = {

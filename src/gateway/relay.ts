@@ -4,8 +4,11 @@ import { Fault } from "../base/fault.ts";
 import type { Ending } from "../ledger/event.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { minUsd } from "../money/nano-usd.ts";
-import type { ChatChunk, ChatStream, TokenUsage } from "../upstream/reply.ts";
-import { UpstreamFailure } from "../upstream/reply.ts";
+import { UpstreamFailure } from "../upstream/call/failure.ts";
+import type { AnswerStream } from "../upstream/call/stream-wire.ts";
+import type { ChatChunk } from "../upstream/chat/chat-answer.ts";
+import { chatStream } from "../upstream/chat/chat-call.ts";
+import type { TokenUsage } from "../upstream/usage.ts";
 import type { Bill, OutputSize } from "./bill.ts";
 import { billOf, costOf, FREE_BILL, outcomeOf } from "./bill.ts";
 import { callOf } from "./chat/chat-call.ts";
@@ -25,7 +28,7 @@ type Next<Chunk> = readonly Chunk[] | null;
 
 /** What is particular to one kind of streamed answer: how it is asked for, written and billed. */
 export interface Relay<Chunk> {
-	open(signal: AbortSignal): ChatStream<Chunk>;
+	open(signal: AbortSignal): AnswerStream<Chunk>;
 	/** The text of these chunks; empty if nothing of them is to be written yet. */
 	chunks(chunks: readonly Chunk[]): string;
 	/** The last events of a stream that came to its end. */
@@ -48,7 +51,7 @@ export function streamChat(deps: ExchangeDeps, exchange: Exchange): Promise<Resp
 	const { answerId, createdS, model, ask, measure } = exchange;
 	const events = createChatEvents({ id: answerId, createdS, model: model.id }, ask.includeUsage);
 	return streamAnswer<ChatChunk>(deps, exchange, {
-		open: (signal) => deps.upstreams.openChat(model, callOf(exchange, signal)),
+		open: (signal) => deps.upstreams.open(model, chatStream(model, callOf(exchange, signal))),
 		...tokenRelay(exchange, measure, events),
 	});
 }
@@ -86,7 +89,7 @@ export async function streamAnswer<Chunk extends { readonly outputBytes: number 
 	const { ledger } = hold;
 	const limits = deps.limits();
 	const left = new AbortController();
-	let stream: ChatStream<Chunk> | undefined;
+	let stream: AnswerStream<Chunk> | undefined;
 	let bill: Bill | undefined;
 	const size = { bytes: 0, chunks: 0 };
 	let delivered = false;

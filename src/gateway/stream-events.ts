@@ -1,5 +1,5 @@
 import type { Fault } from "../base/fault.ts";
-import type { ChatChunk } from "../upstream/reply.ts";
+import type { ChatChunk } from "../upstream/chat/chat-answer.ts";
 import { errorBody } from "./error-body.ts";
 import type { UsageRecord } from "./usage-record.ts";
 

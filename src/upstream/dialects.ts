@@ -1,20 +1,118 @@
+/** The families of model servers: one that speaks the format as it is written, and where each differs from it. */
 import type { DialectName } from "../catalog/model.ts";
-import type { Dialect } from "./dialect.ts";
-import { dialectLlamaCpp } from "./dialect-llamacpp.ts";
-import { dialectOllama } from "./dialect-ollama.ts";
-import { dialectOpenai } from "./dialect-openai.ts";
-import { dialectSglang } from "./dialect-sglang.ts";
-import { dialectTei } from "./dialect-tei.ts";
-import { dialectTgi } from "./dialect-tgi.ts";
-import { dialectVllm } from "./dialect-vllm.ts";
+import { UpstreamFailure } from "./call/failure.ts";
+import { failureOfError, failureOfStatus, isContextOverflow, readUpstreamError } from "./call/upstream-error.ts";
+import { atServerRoot } from "./replicas/health-url.ts";
+import type { UsageStyle } from "./usage.ts";
+
+/** What is particular to one family of model servers. Stateless; one constant a family. */
+export interface Dialect {
+	readonly name: DialectName;
+	readonly usageStyle: UsageStyle;
+	/** False where an unstreamed answer's usage leaves out all choices but the first. */
+	readonly unaryUsageCoversChoices: boolean;
+	/** Sent with every stream. */
+	readonly streamOptions: Readonly<Record<string, boolean>>;
+	/** The one field in which it reads the output limit of a chat; `parameters` are the deployment's. */
+	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
+	/** Gives a field of a chat or a completion the form that its servers want. */
+	shaped(name: string, value: unknown): unknown;
+	/** Whether a completion may have several prompts, and token ids in the place of text. */
+	readonly prompts: { readonly many: boolean; readonly tokens: boolean };
+	/** Whether embeddings take token ids, and how many inputs a request may have. */
+	readonly embeddings: { readonly tokens: boolean; readonly inputsMax: number };
+	/** `texts`: the form of TEI's own address, beside `/v1`. */
+	readonly rerankForm: "documents" | "texts";
+	/** Form fields that ask a streamed transcription for its usage. */
+	readonly transcriptionStreamFields: Readonly<Record<string, string>>;
+	/** The failure that an answer with another status than 200 stands for. */
+	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
+	/** The failure that an `error` inside an answer with status 200 stands for, be it an event or the whole body. */
+	failureOfError(error: unknown): UpstreamFailure;
+	/** An address that tells whether the server lives and costs no generation. `baseUrl` is the replica's. */
+	healthUrl(baseUrl: string): string;
+}
+
+/** Anything that speaks the OpenAI format and is none of the families known by name. */
+const OPENAI: Dialect = {
+	name: "openai",
+	usageStyle: "last",
+	unaryUsageCoversChoices: true,
+	streamOptions: { include_usage: true },
+	limitField: () => "max_tokens",
+	shaped: (_name, value) => value,
+	prompts: { many: true, tokens: true },
+	embeddings: { tokens: true, inputsMax: Number.POSITIVE_INFINITY },
+	rerankForm: "documents",
+	transcriptionStreamFields: {},
+	failureOfStatus,
+	failureOfError,
+	healthUrl: (baseUrl) => `${baseUrl}/models`,
+};
+
+const healthAtRoot = (baseUrl: string) => atServerRoot(baseUrl, "/health");
+/** Running usage on every event, so that a client that leaves early is charged exactly. */
+const RUNNING_USAGE = { include_usage: true, continuous_usage_stats: true };
+
+function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">>): Dialect {
+	return Object.freeze({ ...OPENAI, ...differences, name });
+}
 
 /** Every family by the name that `tollgate.yaml` gives it. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
-	openai: dialectOpenai,
-	vllm: dialectVllm,
-	sglang: dialectSglang,
-	"llama.cpp": dialectLlamaCpp,
-	ollama: dialectOllama,
-	tgi: dialectTgi,
-	tei: dialectTei,
+	openai: differing("openai", {
+		/** Reasoning models refuse `max_tokens`; the deployment's parameters say which of the two it takes. */
+		limitField: (parameters) =>
+			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
+	}),
+	vllm: differing("vllm", {
+		usageStyle: "per_choice",
+		streamOptions: RUNNING_USAGE,
+		transcriptionStreamFields: { stream_include_usage: "true" },
+		healthUrl: healthAtRoot,
+	}),
+	/** `/health` of some versions runs a generation, so its list of models stands for it. */
+	sglang: differing("sglang", {
+		usageStyle: "per_choice",
+		streamOptions: RUNNING_USAGE,
+		failureOfError: failureOfSglang,
+	}),
+	/** Each choice of a stream ends with a usage record of its own. */
+	"llama.cpp": differing("llama.cpp", {
+		usageStyle: "sum",
+		unaryUsageCoversChoices: false,
+		failureOfStatus: failureOfLlamaCpp,
+		healthUrl: healthAtRoot,
+	}),
+	/**
+	 * Knows only `max_tokens`: with the newer name it would generate without a limit. Its zeros for usage that is not
+	 * known are dropped where usage is read.
+	 */
+	ollama: differing("ollama", {
+		prompts: { many: false, tokens: false },
+		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
+		healthUrl: (baseUrl) => atServerRoot(baseUrl, "/api/version"),
+	}),
+	/** Both names of the output limit at once are a duplicate field to it; `stop` must be a list. */
+	tgi: differing("tgi", {
+		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
+		prompts: { many: true, tokens: false },
+		healthUrl: healthAtRoot,
+	}),
+	/** Embeddings and reranking only; longer lists of inputs are refused by default. */
+	tei: differing("tei", { embeddings: { tokens: true, inputsMax: 32 }, rerankForm: "texts", healthUrl: healthAtRoot }),
 };
+
+/** "Not supported" by this build of llama.cpp: the request's to mend, another try changes nothing. */
+function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
+	if (status === 501) return new UpstreamFailure("rejected", { status, private: `status 501: ${bodyText}` });
+	return failureOfStatus(status, bodyText);
+}
+
+/** Requests that SGLang finds malformed only after the stream has begun come as an event with code 400. */
+function failureOfSglang(value: unknown): UpstreamFailure {
+	const error = readUpstreamError(value);
+	if (error.code !== "400" || isContextOverflow(error)) return failureOfError(value);
+	const { param, message } = error;
+	return new UpstreamFailure("rejected", { status: 400, param, private: `error event 400: ${message}` });
+}

@@ -1,6 +1,6 @@
 /** Embeddings: one request out in each family's form, one list of vectors back. */
-import type { DialectName } from "../catalog/model.ts";
-import { nonsense, type Send, type UnaryCall } from "./call/unary.ts";
+import { unreadable } from "./call/failure.ts";
+import type { Asker, UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { asArray, asCount, asObject, asText } from "./wire-value.ts";
 
@@ -21,16 +21,9 @@ export interface EmbeddingReply {
 	readonly promptTokens: number | undefined;
 }
 
-/** Families that refuse longer lists by default: theirs are sent in several posts. */
-const INPUTS_A_POST: Partial<Record<DialectName, number>> = { tei: 32 };
 /** Numbers take some 20 bytes each as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const TOKENS_MAX = 2 ** 31 - 1;
-
-/** Whether a server family takes token ids as input. */
-export function takesTokenInputs(dialect: DialectName): boolean {
-	return dialect !== "ollama";
-}
 
 export function embeddingCall(request: EmbeddingRequest): UnaryCall<EmbeddingReply> {
 	const { signal, requestId, inputs } = request;
@@ -38,12 +31,12 @@ export function embeddingCall(request: EmbeddingRequest): UnaryCall<EmbeddingRep
 		signal,
 		requestId,
 		affinity: undefined,
-		async run(send, replica) {
-			const size = INPUTS_A_POST[replica.dialect.name] ?? inputs.length;
+		async run(ask, replica) {
+			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
 			const vectors: (readonly number[])[] = [];
 			let promptTokens: number | undefined = 0;
 			for (let at = 0; at < inputs.length; at += size) {
-				const part = await post(send, replica, request, inputs.slice(at, at + size));
+				const part = await post(ask, replica, request, inputs.slice(at, at + size));
 				for (const vector of part.vectors) vectors.push(vector);
 				promptTokens =
 					promptTokens === undefined || part.promptTokens === undefined ? undefined : promptTokens + part.promptTokens;
@@ -55,14 +48,14 @@ export function embeddingCall(request: EmbeddingRequest): UnaryCall<EmbeddingRep
 
 /** Always asks for numbers: servers differ in what they make of `base64`, and the gateway encodes by itself. */
 function post(
-	send: Send,
+	ask: Asker,
 	replica: Replica,
 	request: EmbeddingRequest,
 	inputs: readonly EmbeddingInput[],
 ): Promise<EmbeddingReply> {
 	const input = inputs.length === 1 ? inputs[0] : inputs;
 	const body = { ...request.fields, model: replica.spec().model, input, encoding_format: "float" };
-	return send({
+	return ask.post({
 		path: "/embeddings",
 		body: JSON.stringify(body),
 		bytesMax: ANSWER_BYTES_MAX,
@@ -74,14 +67,14 @@ function readEmbeddings(parsed: unknown, headers: Headers, count: number): Embed
 	// Older llama.cpp answers with the bare list.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
-	if (items === undefined || items.length !== count) throw nonsense("embeddings that are not one an input");
+	if (items === undefined || items.length !== count) throw unreadable("embeddings that are not one an input");
 	const vectors: (readonly number[] | undefined)[] = new Array(count).fill(undefined);
 	items.forEach((raw, place) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index ?? place, count - 1);
 		const vector = vectorOf(item?.embedding);
 		if (index === undefined || vectors[index] !== undefined || vector === undefined)
-			throw nonsense("an embedding that is no vector, or whose index is taken");
+			throw unreadable("an embedding that is no vector, or whose index is taken");
 		vectors[index] = vector;
 	});
 	return { vectors: vectors as (readonly number[])[], promptTokens: countOf(body?.usage, headers) };

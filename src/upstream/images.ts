@@ -1,6 +1,7 @@
 /** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
 import { isIP } from "node:net";
-import { nonsense, type UnaryCall } from "./call/unary.ts";
+import { unreadable } from "./call/failure.ts";
+import type { UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "./wire-value.ts";
 
@@ -34,8 +35,8 @@ export function imageCall(request: ImageRequest): UnaryCall<ImageReply> {
 		signal,
 		requestId,
 		affinity: undefined,
-		run: (send, replica) =>
-			send({
+		run: (ask, replica) =>
+			ask.post({
 				path: "/images/generations",
 				body: JSON.stringify({ ...fields, model: replica.spec().model, prompt, ...(n > 1 ? { n } : {}) }),
 				bytesMax: ANSWER_BYTES_MAX,
@@ -48,7 +49,7 @@ export function imageCall(request: ImageRequest): UnaryCall<ImageReply> {
 function readImages(parsed: unknown, replica: Replica, n: number): ImageReply {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
-	if (items === undefined || items.length === 0) throw nonsense("an answer without images");
+	if (items === undefined || items.length === 0) throw unreadable("an answer without images");
 	return { images: items.slice(0, n).map((raw) => imageOf(asObject(raw), replica)), usage: usageOf(body?.usage) };
 }
 
@@ -57,11 +58,11 @@ function imageOf(item: JsonObject | undefined, replica: Replica): GeneratedImage
 	const more = revised === undefined ? {} : { revised_prompt: revised };
 	const base64 = asText(item?.b64_json) ?? base64OfDataUrl(asText(item?.url));
 	if (base64 !== undefined) {
-		if (!BASE64.test(base64)) throw nonsense("an image that is not base64");
+		if (!BASE64.test(base64)) throw unreadable("an image that is not base64");
 		return { b64_json: base64, ...more };
 	}
 	const url = asText(item?.url);
-	if (url === undefined || !isPublic(url, replica)) throw nonsense("an image without content or public address");
+	if (url === undefined || !isPublic(url, replica)) throw unreadable("an image without content or public address");
 	return { url, ...more };
 }
 

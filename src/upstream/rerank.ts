@@ -1,6 +1,7 @@
 /** Reranking: one request out in each family's form, one list of scores back. */
 
-import { nonsense, type UnaryCall, type UnaryPost } from "./call/unary.ts";
+import { unreadable } from "./call/failure.ts";
+import type { UnaryCall, UnaryPost } from "./call/unary.ts";
 import { countOf } from "./embeddings.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { asArray, asCount, asObject } from "./wire-value.ts";
@@ -37,8 +38,8 @@ export function rerankCall(request: RerankRequest): UnaryCall<RerankReply> {
 		signal,
 		requestId,
 		affinity: undefined,
-		run: (send, replica) =>
-			send({
+		run: (ask, replica) =>
+			ask.post({
 				...postOf(replica, request),
 				read: (parsed, headers) => readRanking(parsed, headers, documents.length),
 			}),
@@ -47,7 +48,7 @@ export function rerankCall(request: RerankRequest): UnaryCall<RerankReply> {
 
 function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>, "path" | "atRoot" | "body"> {
 	const { query, documents, fields } = request;
-	if (replica.dialect.name === "tei") {
+	if (replica.dialect.rerankForm === "texts") {
 		const body = { query, texts: documents, raw_scores: false, return_text: false };
 		return { path: "/rerank", atRoot: true, body: JSON.stringify(body) };
 	}
@@ -60,14 +61,14 @@ function readRanking(parsed: unknown, headers: Headers, count: number): RerankRe
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);
 	if (items === undefined || items.length === 0 || items.length > count)
-		throw nonsense("a ranking that does not fit its documents");
+		throw unreadable("a ranking that does not fit its documents");
 	const seen = new Set<number>();
 	const results = items.map((raw) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index, count - 1);
 		const score = item?.relevance_score ?? item?.score;
 		if (index === undefined || seen.has(index) || typeof score !== "number")
-			throw nonsense("a ranked document without score, or whose index is taken");
+			throw unreadable("a ranked document without score, or whose index is taken");
 		seen.add(index);
 		return { index, score };
 	});

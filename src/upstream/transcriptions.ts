@@ -1,13 +1,14 @@
 /** Transcription: a form out, one shape back, whole or streamed. */
 
+import { isEndMarker, parseEvent } from "./call/event-payload.ts";
+import { died, unreadable } from "./call/failure.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
-import { nonsense, type UnaryCall } from "./call/unary.ts";
-import { isError, parseEvent } from "./chat/chat-reader.ts";
-import type { Dialect } from "./dialect.ts";
+import type { UnaryCall } from "./call/unary.ts";
+import { isError } from "./call/upstream-error.ts";
+import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { type TokenUsage, UpstreamFailure } from "./reply.ts";
-import { readUsage } from "./usage.ts";
+import { readUsage, type TokenUsage } from "./usage.ts";
 import { asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export interface TranscriptionRequest {
@@ -51,7 +52,7 @@ export function transcriptionCall(request: TranscriptionRequest, signal: AbortSi
 		signal,
 		requestId: request.requestId,
 		affinity: undefined,
-		run: (send, replica) => send({ path: PATH, body: formOf(request, replica, false), read: readTranscription }),
+		run: (ask, replica) => ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscription }),
 	};
 }
 
@@ -79,7 +80,7 @@ function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean
 	form.set("response_format", request.verbose ? "verbose_json" : "json");
 	if (stream) {
 		form.set("stream", "true");
-		if (replica.dialect.name === "vllm") form.set("stream_include_usage", "true");
+		for (const [name, value] of Object.entries(replica.dialect.transcriptionStreamFields)) form.set(name, value);
 	}
 	form.set("file", request.file, request.fileName);
 	return form;
@@ -88,7 +89,7 @@ function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean
 function readTranscription(parsed: unknown): TranscriptionReply {
 	const body = asObject(parsed);
 	const text = asText(body?.text);
-	if (body === undefined || text === undefined) throw nonsense("a transcription without text");
+	if (body === undefined || text === undefined) throw unreadable("a transcription without text");
 	const durationS = secondsOf(body.duration);
 	const usage = usageOf(body.usage);
 	return {
@@ -163,8 +164,8 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 
 	function accept(payload: string): TranscriptionChunk | undefined {
 		if (ended || payload === "") return undefined;
-		if (payload.trim() === "[DONE]") {
-			if (!finished) throw new UpstreamFailure("died", { private: "the end marker came before the end of the text" });
+		if (isEndMarker(payload)) {
+			if (!finished) throw died("the end marker came before the end of the text");
 			ended = true;
 			return undefined;
 		}

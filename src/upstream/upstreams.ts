@@ -4,15 +4,14 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
-import { callChat, collectChat } from "./call/attempt.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
-import { type ChatCall, chatStreamCall, createAnswerStream, requestTextOf, type StreamCall } from "./call/stream.ts";
+import { createAnswerStream, type StreamCall } from "./call/stream.ts";
+import type { AnswerStream } from "./call/stream-wire.ts";
 import { callUnary, type UnaryCall } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView } from "./replicas/replica.ts";
-import type { ChatReply, ChatStream } from "./reply.ts";
 
 export interface Upstreams {
 	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */
@@ -21,12 +20,8 @@ export interface Upstreams {
 	 * Sends a streamed request before it returns if a place is free. Faults and failures come out of `next`.
 	 * The request goes to another replica until the first chunk has been returned.
 	 */
-	openChat(model: Model, call: ChatCall): ChatStream;
+	open<Chunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
 	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
-	chat(model: Model, call: ChatCall): Promise<{ reply: ChatReply; replica: string }>;
-	/** As `openChat`, for any other kind of stream. */
-	open<Chunk>(model: Model, call: StreamCall<Chunk>): ChatStream<Chunk>;
-	/** As `chat`, for any other kind of call. */
 	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
 	/** Whether at least one replica of the model is not known to be dead. */
 	connected(modelId: string): boolean;
@@ -86,32 +81,14 @@ export function createUpstreams(
 		throw new Fault("service_unavailable", "No server for this model is connected.", { retryAfterS: 5 });
 	}
 
-	function open<Chunk>(model: Model, call: StreamCall<Chunk>): ChatStream<Chunk> {
-		return createAnswerStream(callDeps, { pool: poolOf(model), log, limits, call });
-	}
-
 	return {
 		sync,
-		openChat: (model, call) => open(model, chatStreamCall(model, call)),
-		open,
+		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits, call }),
 		call(model, call) {
 			const startedMs = clock.monotonicMs();
 			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
 				const reply = await callUnary(callDeps, ticket, { limits, call, startedMs, freshConnection });
 				return { reply, replica: ticket.replica.alias };
-			});
-		},
-		chat(model, call) {
-			const startedMs = clock.monotonicMs();
-			const { requestId, signal } = call;
-			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
-				const { replica } = ticket;
-				// Where a whole answer's usage leaves choices out, the stream's does not.
-				const streamed = call.n > 1 && !replica.dialect.unaryUsageCoversChoices;
-				const body = requestTextOf(replica, model, call, streamed);
-				const attempt = { limits, body, requestId, signal, startedMs, freshConnection };
-				const reply = await (streamed ? collectChat : callChat)(callDeps, ticket, attempt);
-				return { reply, replica: replica.alias };
 			});
 		},
 		connected(modelId) {

@@ -3,7 +3,7 @@ import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { parseSecret } from "../../src/keys/secret.ts";
 import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createFixtures, SEED, STREAM_TOKENS } from "./fixtures.ts";
 
@@ -47,7 +47,7 @@ describe("fixtures of the benches", () => {
 	});
 
 	test("the answer is one that the gateway passes on", () => {
-		const reply = readChatReply(fixtures.answer, DIALECTS.openai);
+		const reply = readChatReply(JSON.parse(fixtures.answer), DIALECTS.openai);
 		expect(reply.usage?.completionTokens).toBe(60);
 		expect(fixtures.answer.length).toBeWithin(500, 700);
 	});

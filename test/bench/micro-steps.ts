@@ -20,8 +20,10 @@ import { createWriter, type Writer } from "../../src/ledger/writer.ts";
 import { maxUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { generationText } from "../../src/upstream/generation-request.ts";
+import type { Replica } from "../../src/upstream/replicas/replica.ts";
 import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
 
 export interface Step {
@@ -96,13 +98,16 @@ function requestSteps(): Step[] {
 	return sizes.flatMap(([label, text]) => {
 		const body = JSON.parse(text) as Record<string, unknown>;
 		const ask = readChatRequest(body, model);
-		const context = {
-			upstreamModel: "served",
-			stream: false,
+		const replica = { dialect: DIALECTS.openai, spec: () => ({ model: "served" }) } as Replica;
+		const sent = {
+			kind: "chat",
+			fields: ask.fields,
+			prompt: ask.messages,
 			outputLimit: 128,
 			n: 1,
+			stream: false,
 			parameters: model.parameters,
-		};
+		} as const;
 		return [
 			{ name: `request: parse, ${label}`, per: 1, run: () => JSON.parse(text) },
 			{ name: `request: check and cut, ${label}`, per: 1, run: () => readChatRequest(body, model) },
@@ -122,7 +127,7 @@ function requestSteps(): Step[] {
 			{
 				name: `request: text for the upstream, ${label}`,
 				per: 1,
-				run: () => DIALECTS.openai.chatRequest(ask.fields, context),
+				run: () => generationText(replica, sent),
 			},
 		];
 	});
@@ -251,7 +256,11 @@ function answerSteps(): Step[] {
 	const chunks = chunksOf();
 	const head = { id: "chatcmpl-0123456789abcdef0123456789abcdef", createdS: 1_790_000_000, model: "bench-model" };
 	return [
-		{ name: "answer: read and rebuild, whole", per: 1, run: () => readChatReply(fixtures.answer, DIALECTS.openai) },
+		{
+			name: "answer: read and rebuild, whole",
+			per: 1,
+			run: () => readChatReply(JSON.parse(fixtures.answer), DIALECTS.openai),
+		},
 		{
 			name: "event: SSE reader",
 			per: fixtures.payloads.length,

@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { whyNotHonoured } from "../../src/catalog/request-fields.ts";
-import { completionRequestText } from "../../src/upstream/completions/completion-request.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { generationText } from "../../src/upstream/generation-request.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
 /** Whatever a client may ask for by name, with a value that says something. */
@@ -99,15 +99,13 @@ describe("a parameter that a server's dialect cannot express", () => {
 	});
 
 	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: what is left out is exactly what would be dropped", (name) => {
-		const dialect = DIALECTS[name];
-		const context = { upstreamModel: "m", stream: false, outputLimit: 9, parameters: new Set<string>(), n: 3 };
-		const chat = JSON.parse(dialect.chatRequest(FIELDS, context)) as Record<string, unknown>;
-		const replica = { dialect, spec: () => ({ model: "m" }) } as unknown as Replica;
-		const asked = { fields: FIELDS, outputLimit: 9, n: 3, stream: false };
-		const completion = JSON.parse(completionRequestText(replica, asked)) as Record<string, unknown>;
+		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
+		const asked = { fields: FIELDS, prompt: [], outputLimit: 9, n: 3, stream: false, parameters: new Set<string>() };
+		const [chat, completion] = (["chat", "completions"] as const).map(
+			(kind) => JSON.parse(generationText(replica, { kind, ...asked })) as Record<string, unknown>,
+		) as [Record<string, unknown>, Record<string, unknown>];
 		const parameters = [...Object.keys(FIELDS), "n"];
-		// Of completions the gateway passes no `best_of` on.
-		const isDropped = (field: string) => field === "best_of" || !(field in chat) || !(field in completion);
+		const isDropped = (field: string) => !(field in chat) || !(field in completion);
 		const refused = parameters.filter((field) => whyNotHonoured(name, "chat", field) !== undefined);
 		expect(refused).toEqual(parameters.filter(isDropped));
 	});

@@ -4,7 +4,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import { usageRecord } from "../../src/gateway/usage-record.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { ChatChunk, FinishReason } from "../../src/upstream/reply.ts";
+import type { ChatChunk, FinishReason } from "../../src/upstream/chat/chat-answer.ts";
 import { eventsOf } from "../support/raw-http.ts";
 
 const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: 'acme/"m"' };

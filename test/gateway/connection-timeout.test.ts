@@ -8,8 +8,9 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../src/gateway/exchange.ts"
 import { createOpenStreams } from "../../src/gateway/open-streams.ts";
 import { streamChat } from "../../src/gateway/relay.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { ChatChunk, ChatStream } from "../../src/upstream/reply.ts";
-import { UpstreamFailure } from "../../src/upstream/reply.ts";
+import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
+import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
+import type { ChatChunk } from "../../src/upstream/chat/chat-answer.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -20,7 +21,7 @@ function setUp(holdStatusMs: number) {
 	const timeouts: number[] = [];
 	const outcomes: string[] = [];
 	const next: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
-	const stream: ChatStream = {
+	const stream: AnswerStream<ChatChunk> = {
 		next() {
 			const step = Promise.withResolvers<readonly ChatChunk[] | null>();
 			next.push(step);
@@ -41,7 +42,7 @@ function setUp(holdStatusMs: number) {
 			Admission,
 			"settle"
 		> as Admission,
-		upstreams: { openChat: () => stream },
+		upstreams: { open: () => stream },
 		openStreams: createOpenStreams({ clock }),
 		clock,
 		log: silentLog,

@@ -2,8 +2,10 @@
 import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import type { ChatCall } from "../../src/upstream/call/stream.ts";
-import type { ChatChunk, ChatStream } from "../../src/upstream/reply.ts";
+import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
+import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
+import { type ChatCall, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import type { Upstreams } from "../../src/upstream/upstreams.ts";
 
 const FREE = 0 as PicoUsdPerUnit;
 
@@ -47,7 +49,8 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 
 export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 	return {
-		fields: { messages: [{ role: "user", content: "one two three" }] },
+		fields: {},
+		prompt: [{ role: "user", content: "one two three" }],
 		outputLimit: 100,
 		n: 1,
 		signal: new AbortController().signal,
@@ -55,6 +58,20 @@ export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 		requestId: "req_test",
 		...more,
 	};
+}
+
+/** A streamed chat, sent. */
+export function openChat(upstreams: Upstreams, model: Model, call: ChatCall): AnswerStream<ChatChunk> {
+	return upstreams.open(model, chatStream(model, call));
+}
+
+/** A chat that is answered in one piece. */
+export function askChat(
+	upstreams: Upstreams,
+	model: Model,
+	call: ChatCall,
+): Promise<{ reply: ChatReply; replica: string }> {
+	return upstreams.call(model, chatWhole(model, call));
 }
 
 /** Limits with everything as by default but for what a test shortens. */
@@ -73,7 +90,7 @@ export interface Collected {
 	error: unknown;
 }
 
-export async function collect(stream: ChatStream): Promise<Collected> {
+export async function collect(stream: AnswerStream<ChatChunk>): Promise<Collected> {
 	const collected: Collected = { chunks: [], text: [], finish: [], outputBytes: 0, error: undefined };
 	try {
 		for (;;) {

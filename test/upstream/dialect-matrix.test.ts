@@ -3,9 +3,17 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
-import { UpstreamFailure } from "../../src/upstream/reply.ts";
+import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
@@ -53,7 +61,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 					delta: { lie_delta: 1 },
 				}),
 		);
-		const { reply: answer, replica } = await upstreams.chat(model, chatCall());
+		const { reply: answer, replica } = await askChat(upstreams, model, chatCall());
 		expect(replica).toBe("test-model#0");
 		expect(answer.choices).toEqual([
 			{
@@ -80,7 +88,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 					.trickle(gapMs)
 					.lie({ top: { lie_top: 1, prompt_text: "secret" }, choice: { lie_choice: 1 }, delta: { lie_delta: 1 } }),
 			);
-			const stream = upstreams.openChat(model, chatCall());
+			const stream = openChat(upstreams, model, chatCall());
 			const got = await collect(stream);
 			expect(got.error).toBeUndefined();
 			expect(got.text).toEqual(["Hëllo there, wörld."]);
@@ -103,22 +111,22 @@ describe.each(DIALECTS)("%s", (dialect) => {
 	);
 
 	test("the request has one output limit, the replica's model and key, and nothing of ours besides", async () => {
+		const prompt = [{ role: "user", content: "x" }];
 		const fields = {
-			messages: [{ role: "user", content: "x" }],
 			temperature: null,
 			stop: "END",
 			max_tokens: 5,
 			max_completion_tokens: 6,
 			top_p: 0.5,
 		};
-		await collect(upstreams.openChat(model, chatCall({ fields, outputLimit: 77 })));
+		await collect(openChat(upstreams, model, chatCall({ fields, prompt, outputLimit: 77 })));
 		const { body, headers } = await server.waitForRequest(1);
 		const options = RUNNING_USAGE.includes(dialect)
 			? { include_usage: true, continuous_usage_stats: true }
 			: { include_usage: true };
 		expect(body).toEqual({
 			model: "upstream-model",
-			messages: [{ role: "user", content: "x" }],
+			messages: prompt,
 			stop: dialect === "tgi" ? ["END"] : "END",
 			top_p: 0.5,
 			max_tokens: 77,
@@ -138,7 +146,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		]);
 		expect(headers.get("authorization")).toBe("Bearer upstream-key");
 		expect(headers.get("accept-encoding")).toBe("identity");
-		await upstreams.chat(model, chatCall({ fields, outputLimit: 77 }));
+		await askChat(upstreams, model, chatCall({ fields, prompt, outputLimit: 77 }));
 		expect((await server.waitForRequest(2)).body).not.toHaveProperty("stream_options");
 	});
 
@@ -146,13 +154,13 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		const script = () =>
 			reply().text("Looking.").toolCall("find", { q: "Zürich" }, "call_a").toolCall("count", { n: 3 }, "call_b");
 		server.next(script(), script());
-		const { reply: answer } = await upstreams.chat(model, chatCall());
+		const { reply: answer } = await askChat(upstreams, model, chatCall());
 		expect(answer.choices[0]?.finish_reason).toBe("tool_calls");
 		expect(answer.choices[0]?.message.tool_calls).toEqual([
 			{ id: "call_a", type: "function", function: { name: "find", arguments: '{"q":"Zürich"}' } },
 			{ id: "call_b", type: "function", function: { name: "count", arguments: '{"n":3}' } },
 		]);
-		const got = await collect(upstreams.openChat(model, chatCall()));
+		const got = await collect(openChat(upstreams, model, chatCall()));
 		const deltas = got.chunks.flatMap(
 			(chunk) => (chunk.choices[0]?.delta.tool_calls ?? []) as { index: number; function: { arguments: string } }[],
 		);
@@ -170,16 +178,16 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	test("an answer cut at the limit finishes with `length`", async () => {
 		const call = { outputLimit: 2 };
-		expect((await upstreams.chat(model, chatCall(call))).reply.choices[0]?.finish_reason).toBe("length");
-		const got = await collect(upstreams.openChat(model, chatCall(call)));
+		expect((await askChat(upstreams, model, chatCall(call))).reply.choices[0]?.finish_reason).toBe("length");
+		const got = await collect(openChat(upstreams, model, chatCall(call)));
 		expect(got.finish).toEqual(["length"]);
 		expect(got.text).toEqual(["echo: one"]);
 	});
 
 	test("two choices: usage counts the prompt once and both answers", async () => {
-		const stream = upstreams.openChat(model, chatCall({ n: 2 }));
+		const stream = openChat(upstreams, model, chatCall({ n: 2 }));
 		const got = await collect(stream);
-		const { reply: answer } = await upstreams.chat(model, chatCall({ n: 2 }));
+		const { reply: answer } = await askChat(upstreams, model, chatCall({ n: 2 }));
 		if (SINGLE.includes(dialect)) {
 			expect(server.requests[0]?.body).not.toHaveProperty("n");
 			expect(got.text).toHaveLength(1);
@@ -200,16 +208,16 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	test("an error event before the first token is a failure without a chunk", async () => {
 		server.always(() => reply().errorEvent());
-		const got = await collect(upstreams.openChat(model, chatCall()));
+		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.chunks).toEqual([]);
 		expect(got.error).toMatchObject({ name: "UpstreamFailure", kind: dialect === "ollama" ? "died" : "failed" });
 		expect(inFlight()).toBe(0);
-		await expect(upstreams.chat(model, chatCall())).rejects.toBeInstanceOf(UpstreamFailure);
+		await expect(askChat(upstreams, model, chatCall())).rejects.toBeInstanceOf(UpstreamFailure);
 	});
 
 	test("an error in the middle lets what came before it through, then fails", async () => {
 		server.next(reply().text("a b c d").errorEvent(2));
-		const stream = upstreams.openChat(model, chatCall());
+		const stream = openChat(upstreams, model, chatCall());
 		const got = await collect(stream);
 		expect(got.text).toEqual(["a b"]);
 		expect(got.error).toMatchObject({ kind: dialect === "ollama" ? "died" : "failed" });
@@ -223,7 +231,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		"%s: a stream without its end is `died`, after its chunks",
 		async (how) => {
 			server.next(reply().text("a b c d")[how](2));
-			const got = await collect(upstreams.openChat(model, chatCall()));
+			const got = await collect(openChat(upstreams, model, chatCall()));
 			expect(got.text).toEqual(["a b"]);
 			expect(got.error).toMatchObject({ kind: "died" });
 			expect(inFlight()).toBe(0);
@@ -232,11 +240,11 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	test("silence in the middle and before the first event is a timeout, and the connection is closed", async () => {
 		server.next(reply().text("a b c d").stallAfter(2), reply().hang());
-		const got = await collect(upstreams.openChat(model, chatCall()));
+		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.text).toEqual(["a b"]);
 		expect(got.error).toMatchObject({ kind: "timeout", private: "silence deadline" });
 		await server.waitForAbort(1);
-		const hung = await collect(upstreams.openChat(model, chatCall()));
+		const hung = await collect(openChat(upstreams, model, chatCall()));
 		expect(hung.error).toMatchObject({ kind: "timeout", private: "first event deadline" });
 		await server.waitForAbort(2);
 		expect(inFlight()).toBe(0);
@@ -254,8 +262,8 @@ describe.each(DIALECTS)("%s", (dialect) => {
 			server.next(scripts[state]);
 			const leave = new AbortController();
 			const call = chatCall({ signal: leave.signal });
-			const outcome = state === "whole" ? upstreams.chat(model, call) : undefined;
-			const stream = state === "whole" ? undefined : upstreams.openChat(model, call);
+			const outcome = state === "whole" ? askChat(upstreams, model, call) : undefined;
+			const stream = state === "whole" ? undefined : openChat(upstreams, model, call);
 			outcome?.catch(() => {});
 			await server.waitForRequest(1);
 			if (state === "streaming" || state === "stalled") expect(await stream?.next()).not.toBeNull();
@@ -277,7 +285,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	test("`close` in the middle frees the place and closes the upstream, however often it is called", async () => {
 		server.next(reply().text("x ".repeat(500)).trickle(5));
-		const stream = upstreams.openChat(model, chatCall());
+		const stream = openChat(upstreams, model, chatCall());
 		await stream.next();
 		stream.close();
 		stream.close();
@@ -288,7 +296,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	test("a streamed request that is answered whole comes out as a stream", async () => {
 		server.next(reply().text("all at once").usage({ prompt: 4, completion: 3 }).wholeBody());
-		const stream = upstreams.openChat(model, chatCall());
+		const stream = openChat(upstreams, model, chatCall());
 		const got = await collect(stream);
 		expect(got.error).toBeUndefined();
 		expect(got.text).toEqual(["all at once"]);

@@ -2,8 +2,9 @@ import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createChatCollector } from "../../src/upstream/chat/chat-collect.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
-import { readChatReply } from "../../src/upstream/chat/chat-reply.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { parseJson } from "../../src/upstream/wire-value.ts";
 
 const of = (dialect: DialectName, status: number, body: unknown) =>
 	DIALECTS[dialect].failureOfStatus(status, typeof body === "string" ? body : JSON.stringify(body));
@@ -74,7 +75,7 @@ describe("an answer's status", () => {
 		[499, "failed"],
 		[500, "failed"],
 		[502, "failed"],
-		[204, "unreachable"],
+		[204, "unreadable"],
 	])("%d is `%s` for everyone", (status, kind) => {
 		for (const dialect of Object.values(DIALECTS))
 			expect(dialect.failureOfStatus(status, "<html>").kind as string).toBe(kind);
@@ -200,7 +201,9 @@ describe("a whole answer that lies", () => {
 		'{"choices":"x"}',
 		'{"choices":[{"message":{"content":"x"}}]}',
 	])("%s is a failure", (body) => {
-		expect(() => readChatReply(body, DIALECTS.openai)).toThrow(expect.objectContaining({ name: "UpstreamFailure" }));
+		expect(() => readChatReply(parseJson(body), DIALECTS.openai)).toThrow(
+			expect.objectContaining({ name: "UpstreamFailure" }),
+		);
 	});
 });
 

@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
@@ -40,11 +40,13 @@ describe("health", () => {
 		await until(() => upstreams.replicas()[0]?.health === "up");
 		server.setHealth(503);
 		await until(() => !upstreams.connected("test-model"));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({ code: "service_unavailable" });
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
+			code: "service_unavailable",
+		});
 		expect(server.requests).toHaveLength(0);
 		server.setHealth(200);
 		await until(() => upstreams.connected("test-model"));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toBeUndefined();
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
 	test("an address where nobody listens is down after the first question", async () => {

@@ -5,7 +5,15 @@ import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
 import type { Reply } from "../support/upstream-reply.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
@@ -36,7 +44,7 @@ describe("another replica takes over", () => {
 		const bad = FAILURES[name] as () => Reply;
 		const streamed = setUp(2);
 		streamed.firstFails(bad);
-		const stream = streamed.upstreams.openChat(streamed.model, chatCall());
+		const stream = openChat(streamed.upstreams, streamed.model, chatCall());
 		const got = await collect(stream);
 		expect(got.error).toBeUndefined();
 		expect(got.text).toEqual(["fine"]);
@@ -47,7 +55,7 @@ describe("another replica takes over", () => {
 		whole.firstFails(bad);
 		// An unstreamed answer has no event to break off at.
 		if (name === "an end before the first token") return;
-		const { reply: answer } = await whole.upstreams.chat(whole.model, chatCall());
+		const { reply: answer } = await askChat(whole.upstreams, whole.model, chatCall());
 		expect(answer.choices[0]?.message.content).toBe("fine");
 		expect(whole.servers.map((server) => server.requests.length)).toEqual([1, 1]);
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
@@ -57,13 +65,16 @@ describe("another replica takes over", () => {
 		const { servers, upstreams, model } = setUp(2);
 		await servers[0]?.stop();
 		for (let call = 0; call < 4; call += 1)
-			expect((await collect(upstreams.openChat(model, chatCall()))).error).toBeUndefined();
+			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
 	test("but three attempts at most, each replica once", async () => {
 		const { upstreams, model, servers, requests } = setUp(5);
 		for (const server of servers) server.always(() => reply().errorStatus(500));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({ kind: "failed", status: 500 });
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
+			kind: "failed",
+			status: 500,
+		});
 		expect(requests()).toBe(3);
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
 	});
@@ -77,8 +88,8 @@ describe("nobody takes over", () => {
 		const { upstreams, model, servers, requests } = setUp(2);
 		for (const server of servers)
 			server.always(() => reply().errorStatus(status, { error: { message: "no", param: "temperature" } }));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({ kind, param, status });
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind, param });
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind, param, status });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind, param });
 		expect(requests()).toBe(2);
 		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
 	});
@@ -86,7 +97,7 @@ describe("nobody takes over", () => {
 	test("after the first chunk: what came before the failure stands", async () => {
 		const { upstreams, model, requests, firstFails } = setUp(2);
 		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
-		const got = await collect(upstreams.openChat(model, chatCall()));
+		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.text).toEqual(["a b"]);
 		expect(got.error).toMatchObject({ kind: "died" });
 		expect(requests()).toBe(1);
@@ -97,11 +108,11 @@ describe("nobody takes over", () => {
 		const elsewhere = startUpstream();
 		closing.push(elsewhere.stop);
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toMatchObject({
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
 			kind: "misconfigured",
 			status: 307,
 		});
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "misconfigured" });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "misconfigured" });
 		expect(elsewhere.requests).toHaveLength(0);
 	});
 
@@ -109,7 +120,7 @@ describe("nobody takes over", () => {
 		const { upstreams, model, servers, requests } = setUp(2);
 		for (const server of servers) server.always(() => reply().hang());
 		const leave = new AbortController();
-		const stream = upstreams.openChat(model, chatCall({ signal: leave.signal }));
+		const stream = openChat(upstreams, model, chatCall({ signal: leave.signal }));
 		const outcome = collect(stream);
 		await Promise.race(servers.map((server) => server.waitForRequest(1).catch(() => new Promise(() => {}))));
 		leave.abort();
@@ -119,7 +130,7 @@ describe("nobody takes over", () => {
 
 	test("for a request that its client had left before it began", async () => {
 		const { upstreams, model, requests } = setUp(1);
-		const got = await collect(upstreams.openChat(model, chatCall({ signal: AbortSignal.abort() })));
+		const got = await collect(openChat(upstreams, model, chatCall({ signal: AbortSignal.abort() })));
 		expect(got.error).toMatchObject({ kind: "aborted" });
 		expect(requests()).toBe(0);
 	});
@@ -142,7 +153,7 @@ describe("an address that takes no connection", () => {
 			const model = modelOver([server.spec()]);
 			upstreams.sync(snapshotOf(model));
 			const call = () =>
-				how === "whole" ? upstreams.chat(model, chatCall()) : upstreams.openChat(model, chatCall()).next();
+				how === "whole" ? askChat(upstreams, model, chatCall()) : openChat(upstreams, model, chatCall()).next();
 			await expect(call()).rejects.toMatchObject({ kind: "timeout" });
 			await server.stop();
 			await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
@@ -154,7 +165,7 @@ describe("a single replica", () => {
 	test("is asked once more, on a new connection, when the connection broke before the answer", async () => {
 		const { upstreams, model, servers, firstFails } = setUp(1);
 		firstFails(() => reply().reset());
-		expect((await upstreams.chat(model, chatCall())).reply.choices).toHaveLength(1);
+		expect((await askChat(upstreams, model, chatCall())).reply.choices).toHaveLength(1);
 		expect(servers[0]?.requests).toHaveLength(2);
 		expect(servers[0]?.requests.map((request) => request.headers.get("connection"))).toEqual(["keep-alive", null]);
 	});
@@ -162,21 +173,21 @@ describe("a single replica", () => {
 	test("is not asked for ever, and not again when nobody listens or it failed", async () => {
 		const { upstreams, model, servers, requests } = setUp(1);
 		servers[0]?.always(() => reply().reset());
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(2);
 		servers[0]?.always(() => reply().errorStatus(500));
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "failed" });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "failed" });
 		expect(requests()).toBe(3);
 		await servers[0]?.stop();
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
 	});
 
 	test("that keeps failing is left alone for a while: no request reaches it", async () => {
 		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
 		servers[0]?.always(() => reply().errorStatus(500));
-		for (let call = 0; call < 3; call += 1) await collect(upstreams.openChat(model, chatCall()));
+		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, chatCall()));
 		expect(upstreams.replicas()[0]?.breaker).toBe("open");
-		const refused = (await collect(upstreams.openChat(model, chatCall()))).error;
+		const refused = (await collect(openChat(upstreams, model, chatCall()))).error;
 		expect(refused).toMatchObject({ name: "Fault", code: "service_unavailable", retryAfterS: 60 });
 		expect(requests()).toBe(3);
 	});

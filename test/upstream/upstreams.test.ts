@@ -4,7 +4,15 @@ import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, collect, limitsWith, modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
@@ -24,7 +32,7 @@ describe("places", () => {
 			most = Math.max(most, servers[0]?.open() ?? 0);
 			return reply().text("a b c").trickle(2);
 		});
-		const all = await Promise.all(Array.from({ length: 12 }, () => collect(upstreams.openChat(model, chatCall()))));
+		const all = await Promise.all(Array.from({ length: 12 }, () => collect(openChat(upstreams, model, chatCall()))));
 		expect(all.every((got) => got.error === undefined)).toBe(true);
 		expect(most).toBeLessThanOrEqual(2);
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
@@ -52,7 +60,7 @@ describe("places", () => {
 		upstreams.sync(snapshotOf(model));
 		ports.clear();
 		for (let call = 0; call < 20; call += 1) {
-			const stream = upstreams.openChat(model, chatCall());
+			const stream = openChat(upstreams, model, chatCall());
 			expect((await collect(stream)).error).toBeUndefined();
 			expect(stream.usage()).toBeUndefined();
 			await Bun.sleep(10);
@@ -83,7 +91,7 @@ describe("places", () => {
 		const { upstreams } = setUp(0);
 		const model = modelOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		upstreams.sync(snapshotOf(model));
-		expect((await collect(upstreams.openChat(model, chatCall()))).error).toBeUndefined();
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 		await hungUp.promise;
 		await server.stop(true);
@@ -117,9 +125,9 @@ describe("places", () => {
 			remove(...args);
 		};
 		const call = chatCall({ signal });
-		await upstreams.chat(model, call);
-		for (let ending = 0; ending < 3; ending += 1) await collect(upstreams.openChat(model, call));
-		const stalled = upstreams.openChat(model, call);
+		await askChat(upstreams, model, call);
+		for (let ending = 0; ending < 3; ending += 1) await collect(openChat(upstreams, model, call));
+		const stalled = openChat(upstreams, model, call);
 		await stalled.next();
 		stalled.close();
 		await until(() => clock.pending() === 1);
@@ -130,7 +138,7 @@ describe("places", () => {
 	test("a reader that pauses is not taken for a silent upstream", async () => {
 		const { upstreams, model, servers } = setUp(1, { silenceMs: 60, firstEventMs: 60 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
-		const stream = upstreams.openChat(model, chatCall());
+		const stream = openChat(upstreams, model, chatCall());
 		await stream.next();
 		await Bun.sleep(200);
 		const rest = await collect(stream);
@@ -141,13 +149,13 @@ describe("places", () => {
 	test("the total deadline ends a stream that never falls silent, and is not the replica's fault", async () => {
 		const { upstreams, model, servers } = setUp(1, { totalMs: 150, breakerFailuresInRow: 1 });
 		servers[0]?.always(() => reply().text("x ".repeat(1000)).trickle(5));
-		const got = await collect(upstreams.openChat(model, chatCall()));
+		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.error).toMatchObject({ kind: "timeout", private: "total deadline" });
 		expect(got.chunks.length).toBeGreaterThan(3);
 		await servers[0]?.waitForAbort(1);
 		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
 		servers[0]?.always(() => reply().hang());
-		await expect(upstreams.chat(model, chatCall())).rejects.toMatchObject({ kind: "timeout" });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "timeout" });
 		await servers[0]?.waitForAbort(2);
 	});
 });
@@ -158,7 +166,7 @@ describe("a new catalogue", () => {
 		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
 		a.always(() => reply().text("x ".repeat(100)).trickle(2));
 		b.always(() => reply().text("b"));
-		const onA = [1, 2].map(() => upstreams.openChat(model, chatCall()));
+		const onA = [1, 2].map(() => openChat(upstreams, model, chatCall()));
 		await a.waitForRequest(1);
 		const slow = onA.find((stream) => stream.replica() === "test-model#0");
 		const changed = { ...model, upstreams: [b.spec({ maxConcurrency: 3 })] };
@@ -167,12 +175,12 @@ describe("a new catalogue", () => {
 			["test-model#1", 3],
 		]);
 		const before = a.requests.length;
-		for (let call = 0; call < 5; call += 1) await upstreams.chat(changed, chatCall());
+		for (let call = 0; call < 5; call += 1) await askChat(upstreams, changed, chatCall());
 		expect(a.requests.length).toBe(before);
 		expect((await collect(slow as NonNullable<typeof slow>)).error).toBeUndefined();
 		upstreams.sync(snapshotOf());
 		expect(upstreams.connected("test-model")).toBe(false);
-		expect(() => upstreams.openChat(changed, chatCall())).toThrow(
+		expect(() => openChat(upstreams, changed, chatCall())).toThrow(
 			expect.objectContaining({ code: "service_unavailable" }),
 		);
 	});

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createUsageTally, readUsage } from "../../src/upstream/usage.ts";
+import { createUsageTally } from "../../src/upstream/chat/chat-tally.ts";
+import { readUsage } from "../../src/upstream/usage.ts";
 
 const record = (prompt: unknown, completion: unknown, more: object = {}) => ({
 	prompt_tokens: prompt,

@@ -1,4 +1,4 @@
-import type { ChatCall } from "../../upstream/call/stream.ts";
+import type { ChatCall } from "../../upstream/chat/chat-call.ts";
 import type { Exchange } from "../exchange.ts";
 
 const PREFIX_CHARS = 1_024;
@@ -7,7 +7,8 @@ const PREFIX_CHARS = 1_024;
 export function callOf({ ask, model, requestId }: Exchange, signal: AbortSignal): ChatCall {
 	return {
 		fields: ask.fields,
-		rawMessages: ask.rawMessages,
+		prompt: ask.messages,
+		rawPrompt: ask.rawMessages,
 		outputLimit: ask.outputTokensMax,
 		n: ask.choices,
 		signal,

@@ -4,6 +4,7 @@ import { NO_QUANTITIES } from "../../admission/price.ts";
 import { measureChat, promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import { chatWhole } from "../../upstream/chat/chat-call.ts";
 import type { Authenticate, KeyOf } from "../authenticate.ts";
 import { billOf, FREE_BILL, outcomeOf, sizeOf } from "../bill.ts";
 import { readJson } from "../body.ts";
@@ -88,7 +89,10 @@ async function answerChat(deps: ExchangeDeps, exchange: Exchange): Promise<Respo
 	try {
 		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
 		connection.setIdleTimeout(0);
-		const { reply, replica } = await deps.upstreams.chat(model, callOf(exchange, connection.request.signal));
+		const { reply, replica } = await deps.upstreams.call(
+			model,
+			chatWhole(model, callOf(exchange, connection.request.signal)),
+		);
 		const bill = billOf(model, measure, reply.usage, sizeOf(reply), admitted.request.most.completion);
 		deps.admission.settle(admitted, outcomeOf(bill, facts("finished", 200, replica)));
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);

@@ -5,8 +5,8 @@ import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import type { CompletionShape } from "../../upstream/completions/completion-reader.ts";
-import { promptFormsOf } from "../../upstream/completions/completion-request.ts";
+import type { CompletionShape } from "../../upstream/completions/completion-answer.ts";
+import { DIALECTS } from "../../upstream/dialects.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
 /** Prompts of one request. */
@@ -51,9 +51,13 @@ type Body = Static<typeof CompletionRequestBody>;
 
 const check = TypeCompiler.Compile(CompletionRequestBody);
 
+/** Text, or token ids. */
+type CompletionPrompt = string | readonly number[];
+
 /** What a completion asks for, checked and cut to what its deployment honours. */
 export interface CompletionRequest {
-	/** What goes upstream beside model, output limit, choices and stream; the prompt included. */
+	readonly prompt: CompletionPrompt | readonly CompletionPrompt[];
+	/** What goes upstream beside prompt, model, output limit, choices and stream. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly shape: CompletionShape;
 	readonly stream: boolean;
@@ -81,7 +85,8 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unheardOf(body, model, n));
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
-		fields: { prompt: prompts.length === 1 ? prompts[0] : prompts, ...fields },
+		prompt: prompts.length === 1 ? (prompts[0] as CompletionPrompt) : prompts,
+		fields,
 		shape: { prompts: prompts.length, n },
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
@@ -113,16 +118,14 @@ function unheardOf(body: Body, model: Model, n: number): string[] {
 	return unheard;
 }
 
-type Prompt = string | readonly number[];
-
-function promptsOf(prompt: Body["prompt"]): readonly Prompt[] {
+function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
 	if (typeof prompt === "string") return [prompt];
-	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as Prompt[]);
+	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as CompletionPrompt[]);
 }
 
 /** A model may move to any of its replicas, so all of them must take the form. */
-function checkForms(prompts: readonly Prompt[], model: Model): void {
-	const forms = model.upstreams.map(({ dialect }) => promptFormsOf(dialect));
+function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
+	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
 	if (prompts.length > 1 && forms.some(({ many }) => !many)) {
 		throw new Fault("invalid_request", "This model takes one prompt a request: send a request for each.", {
 			param: "prompt",
@@ -132,7 +135,7 @@ function checkForms(prompts: readonly Prompt[], model: Model): void {
 		throw new Fault("invalid_request", "This model takes prompts as text, not as tokens.", { param: "prompt" });
 }
 
-function measureOf(prompts: readonly Prompt[], suffix: string): PromptMeasure {
+function measureOf(prompts: readonly CompletionPrompt[], suffix: string): PromptMeasure {
 	let textBytes = Buffer.byteLength(suffix) * prompts.length;
 	let tokens = 0;
 	for (const prompt of prompts) {

@@ -1,15 +1,9 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
 import { promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
-import type { CompletionChunk, CompletionReply } from "../../upstream/completions/completion-reader.ts";
-import {
-	COMPLETION_PATH,
-	collectCompletion,
-	completionWire,
-	readCompletion,
-} from "../../upstream/completions/completion-reader.ts";
-import { completionRequestText } from "../../upstream/completions/completion-request.ts";
-import { DIALECTS } from "../../upstream/dialects.ts";
+import type { CompletionChunk } from "../../upstream/completions/completion-answer.ts";
+import type { CompletionCall } from "../../upstream/completions/completion-call.ts";
+import { completionStream, completionWhole } from "../../upstream/completions/completion-call.ts";
 import { answering } from "../answering.ts";
 import { billOf, sizeOf } from "../bill.ts";
 import { readJsonObject } from "../body.ts";
@@ -61,18 +55,17 @@ function streamCompletion(deps: ChatDeps, exchange: CompletionExchange): Promise
 	const { ask, answerId, createdS, model } = exchange;
 	const head = { id: answerId, createdS, model: model.id, object: "text_completion" };
 	return streamAnswer<CompletionChunk>(deps, exchange, {
-		open: (signal) => openCompletion(deps, exchange, signal),
+		open: (signal) => deps.upstreams.open(model, completionStream(model, callOf(exchange, signal))),
 		...tokenRelay(exchange, ask.measure, createChatEvents<CompletionChunk>(head, ask.includeUsage)),
 	});
 }
 
 async function answerCompletion(deps: ChatDeps, exchange: CompletionExchange): Promise<Response> {
 	const { ask, model, admitted } = exchange;
-	const send = countsOneChoice(model) && ask.shape.prompts * ask.shape.n > 1 ? collected : whole;
 	const { reply, bill } = await meteredCall(
 		deps,
 		exchange,
-		(signal) => send(deps, exchange, signal),
+		(signal) => deps.upstreams.call(model, completionWhole(model, callOf(exchange, signal))),
 		(reply) => billOf(model, ask.measure, reply.usage, sizeOf(reply), admitted.request.most.completion),
 	);
 	const answer = {
@@ -87,50 +80,17 @@ async function answerCompletion(deps: ChatDeps, exchange: CompletionExchange): P
 	return new Response(JSON.stringify(answer), { headers: answerHeaders(exchange, "application/json") });
 }
 
-/** Whether some server of this model leaves choices out of a whole answer's usage; its streams do not. */
-function countsOneChoice(model: Model): boolean {
-	return model.upstreams.some(({ dialect }) => !DIALECTS[dialect].unaryUsageCoversChoices);
-}
-
 const PREFIX_CHARS = 1_024;
 
 /** Requests that begin alike share a replica's prefix cache. */
-function affinityOf(model: Model, { fields }: CompletionRequest): string | undefined {
+function affinityOf(model: Model, { prompt }: CompletionRequest): string | undefined {
 	if (model.upstreams.length < 2) return undefined;
-	const { prompt } = fields;
 	const start = typeof prompt === "string" ? prompt : JSON.stringify(Array.isArray(prompt) ? prompt.slice(0, 256) : "");
 	return Bun.hash(start.slice(0, PREFIX_CHARS)).toString(36);
 }
 
-type Sent = Promise<{ reply: CompletionReply; replica: string | undefined }>;
-
-function whole({ upstreams }: ChatDeps, { model, ask, requestId }: CompletionExchange, signal: AbortSignal): Sent {
-	const request = { fields: ask.fields, outputLimit: ask.outputTokensMax, n: ask.shape.n, stream: false };
-	return upstreams.call<CompletionReply>(model, {
-		signal,
-		requestId,
-		affinity: affinityOf(model, ask),
-		run: (send, replica) =>
-			send({
-				path: COMPLETION_PATH,
-				body: completionRequestText(replica, request),
-				read: (parsed) => readCompletion(parsed, replica.dialect, ask.shape),
-			}),
-	});
-}
-
-async function collected(deps: ChatDeps, exchange: CompletionExchange, signal: AbortSignal): Sent {
-	const stream = openCompletion(deps, exchange, signal);
-	return { reply: await collectCompletion(stream), replica: stream.replica() };
-}
-
-function openCompletion({ upstreams }: ChatDeps, { model, ask, requestId }: CompletionExchange, signal: AbortSignal) {
-	const request = { fields: ask.fields, outputLimit: ask.outputTokensMax, n: ask.shape.n, stream: true };
-	return upstreams.open(model, {
-		signal,
-		requestId,
-		affinity: affinityOf(model, ask),
-		wire: completionWire(ask.shape),
-		body: (replica) => completionRequestText(replica, request),
-	});
+/** The upstream's part of an exchange. */
+function callOf({ model, ask, requestId }: CompletionExchange, signal: AbortSignal): CompletionCall {
+	const { fields, prompt, shape, outputTokensMax } = ask;
+	return { fields, prompt, shape, outputLimit: outputTokensMax, signal, affinity: affinityOf(model, ask), requestId };
 }

@@ -5,8 +5,8 @@ import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bo
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
+import { DIALECTS } from "../../upstream/dialects.ts";
 import type { EmbeddingInput } from "../../upstream/embeddings.ts";
-import { takesTokenInputs } from "../../upstream/embeddings.ts";
 import { Tokens } from "../completions/completions-request.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
@@ -50,7 +50,7 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		typeof input === "string" || typeof input[0] === "number" ? [input] : input
 	) as readonly EmbeddingInput[];
 	const withTokens = inputs.some((one) => typeof one !== "string");
-	if (withTokens && !model.upstreams.every(({ dialect }) => takesTokenInputs(dialect)))
+	if (withTokens && !model.upstreams.every(({ dialect }) => DIALECTS[dialect].embeddings.tokens))
 		throw new Fault("invalid_request", "This model takes inputs as text, not as tokens.", { param: "input" });
 	let tokensMax = 0;
 	let tokensEstimate = 0;

@@ -1,98 +1,59 @@
-/** What an upstream's refusals and errors mean, whichever of the many shapes they come in. */
-import { UpstreamFailure, type UpstreamFailureKind } from "../reply.ts";
-import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
+export type UpstreamFailureKind =
+	/** Nobody answers at the address, or the connection broke before an answer. */
+	| "unreachable"
+	/** It answered, but with something that is not what was asked for: no JSON, no choices. */
+	| "unreadable"
+	/** connect, first event, silence or total deadline. */
+	| "timeout"
+	/** It answered that it is overloaded or not ready (429, 503). */
+	| "busy"
+	/** A 5xx, an error event, an `abort` finish. */
+	| "failed"
+	/** The answer ended without its end. */
+	| "died"
+	/** It refuses our request as malformed (4xx): the customer's to mend. */
+	| "rejected"
+	/** As `rejected`: the prompt does not fit its context. */
+	| "context_length"
+	/** It refuses our own credentials or does not know the model: the operator's to mend. */
+	| "misconfigured"
+	/** The client left or the gateway is stopping; nobody is to blame. */
+	| "aborted";
 
-/** An error as any known server writes it, flattened. */
-export interface UpstreamError {
-	readonly message: string;
-	readonly type: string;
-	/** As text, numbers too. */
-	readonly code: string;
+/** What went wrong upstream. Never shown as it is: `gateway/error-body.ts` maps the kind. */
+export class UpstreamFailure extends Error {
+	override readonly name = "UpstreamFailure" as const;
+	readonly kind: UpstreamFailureKind;
+	/** HTTP status of the upstream's answer, where there was one. */
+	readonly status: number | undefined;
+	/** The field that a `rejected` is about, if the upstream named one that the client sent. */
 	readonly param: string | null;
+	/** For the restricted log: may hold upstream text, cut to 500 characters. */
+	readonly private: string;
+
+	constructor(
+		kind: UpstreamFailureKind,
+		detail: { status?: number; param?: string | null; private: string; cause?: unknown },
+	) {
+		super(`upstream ${kind}`, detail.cause === undefined ? undefined : { cause: detail.cause });
+		this.kind = kind;
+		this.status = detail.status;
+		this.param = detail.param ?? null;
+		this.private = detail.private.slice(0, 500);
+	}
 }
 
-/** Request fields that a failure may name to the client. Anything else would be the server's own. */
-const REQUEST_FIELDS: ReadonlySet<string> = new Set(
-	(
-		"messages model frequency_penalty presence_penalty temperature top_p top_k min_p repetition_penalty seed stop n " +
-		"logprobs top_logprobs logit_bias response_format tools tool_choice parallel_tool_calls functions function_call " +
-		"max_tokens max_completion_tokens reasoning_effort stream stream_options user prompt suffix echo best_of input " +
-		"encoding_format dimensions query documents top_n language response_format size quality modalities audio"
-	).split(" "),
-);
-
-const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
-
-/** Wordings for a prompt that does not fit, of vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services. */
-const CONTEXT_TEXT =
-	/context length|context size|context window|maximum context|maximum model length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
-
-/** Reads an error body or event: nested, flat, `detail` of FastAPI, or a bare string. */
-export function readUpstreamError(value: unknown): UpstreamError {
-	const outer = asObject(value);
-	const inner = outer?.error ?? outer?.detail ?? value;
-	const text = asText(inner);
-	if (text !== undefined) return { message: text, type: asText(outer?.error_type) ?? "", code: "", param: null };
-	const details = asArray(inner);
-	if (details !== undefined) return errorOfDetails(details);
-	const error = asObject(inner);
-	return {
-		message: asText(error?.message) ?? "",
-		type: asText(error?.type) ?? "",
-		code: error === undefined ? "" : codeText(error),
-		param: knownField(error?.param),
-	};
+/** An answer that makes no sense: another replica may do better. */
+export function unreadable(detail: string): UpstreamFailure {
+	return new UpstreamFailure("unreadable", { private: detail });
 }
 
-function codeText(error: JsonObject): string {
-	const code = error.code ?? error.http_status_code;
-	return typeof code === "string" || typeof code === "number" ? String(code) : "";
+/** An answer that broke off. */
+export function died(detail: string): UpstreamFailure {
+	return new UpstreamFailure("died", { private: detail });
 }
 
-/** FastAPI: `detail: [{loc: ["body", "temperature"], msg}]`. */
-function errorOfDetails(details: readonly unknown[]): UpstreamError {
-	const first = asObject(details[0]);
-	const path = asArray(first?.loc) ?? [];
-	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownField(path[1] ?? path[0]) };
-}
-
-function knownField(value: unknown): string | null {
-	const text = asText(value);
-	const field = text?.split(/[.[]/, 1)[0];
-	return field !== undefined && REQUEST_FIELDS.has(field) ? field : null;
-}
-
-export function isContextOverflow(error: UpstreamError): boolean {
-	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
-}
-
-/** The meaning of a status that all families share; a dialect handles its own exceptions before it asks here. */
-export function failureOfStatus(status: number, bodyText: string): UpstreamFailure {
-	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
-	const detail = { status, private: `status ${status}: ${bodyText}` };
-	if (status >= 400 && status < 500 && isContextOverflow(error)) return new UpstreamFailure("context_length", detail);
-	const kind = kindOfStatus(status);
-	return new UpstreamFailure(kind, kind === "rejected" ? { ...detail, param: error.param } : detail);
-}
-
-function kindOfStatus(status: number): UpstreamFailureKind {
-	if (status === 429 || status === 503) return "busy";
-	// 402: the operator's own credit with a provider. Redirects are not followed: they would carry prompt and key away.
-	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
-	if (status >= 300 && status < 400) return "misconfigured";
-	if (status === 405 || status === 407) return "misconfigured";
-	if (status === 408 || status === 424 || status === 499 || status >= 500) return "failed";
-	return status >= 400 ? "rejected" : "unreachable";
-}
-
-/** The meaning of an `error` in a 200 answer: the server's fault, unless it says that the prompt does not fit. */
-export function failureOfError(value: unknown): UpstreamFailure {
-	const error = readUpstreamError(value);
-	const detail = { private: `error in the answer: ${error.type} ${error.code} ${error.message}` };
-	return new UpstreamFailure(isContextOverflow(error) ? "context_length" : "failed", detail);
-}
-
-/** The code of a broken connection, where the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */
-export function connectionCode(error: unknown): string {
-	return asText(asObject(error)?.code) ?? "";
+/** An answer that says that something went wrong, or that passes a limit. */
+export function failed(detail: string): UpstreamFailure {
+	return new UpstreamFailure("failed", { private: detail });
 }

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/replica.ts";
-import { UpstreamFailure } from "../reply.ts";
-import { connectionCode } from "./failure.ts";
+import { UpstreamFailure } from "./failure.ts";
+import { connectionCode } from "./upstream-error.ts";
 
 /**
  * The one abort switch of an upstream call, with its deadlines. Deadlines abort the fetch; `failureOf` then says what
@@ -32,8 +32,6 @@ export interface GuardOptions {
 	readonly startedMs: number;
 	/** The client's own signal. */
 	readonly signal: AbortSignal;
-	/** False for answers that come in one piece: only the total deadline holds. */
-	readonly events: boolean;
 	/**
 	 * Whether the address takes connections. Asked once, after `connectMs` without headers: the runtime does not say
 	 * whether it still connects or the server is at work, so a second connection tells.
@@ -44,10 +42,11 @@ export interface GuardOptions {
 type Deadline = "first event" | "silence" | "total";
 
 export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard {
-	const { limits, signal: caller, events } = options;
+	const { limits, signal: caller } = options;
 	const controller = new AbortController();
 	const totalAtMs = options.startedMs + limits.totalMs;
-	let waitingSinceMs: number | undefined = events ? clock.monotonicMs() : undefined;
+	/** Undefined while nobody waits for an event: for an answer in one piece only the total deadline holds. */
+	let waitingSinceMs: number | undefined;
 	let silenceMs = limits.firstEventMs;
 	let first = true;
 	let expired: Deadline | undefined;
@@ -68,14 +67,10 @@ export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard 
 		const toTotal = totalAtMs - now;
 		if (now >= askAtMs) ask();
 		const toAsk = headersSeen ? Number.POSITIVE_INFINITY : askAtMs - now;
-		const toSilence = waitingSinceMs === undefined ? limits.silenceMs : waitingSinceMs + silenceMs - now;
+		const toSilence = waitingSinceMs === undefined ? silenceMs : waitingSinceMs + silenceMs - now;
 		if (toTotal <= 0) expire("total");
-		else if (events && toSilence <= 0) expire(first ? "first event" : "silence");
-		else
-			cancelTimer = clock.after(
-				Math.min(toTotal, toAsk, events ? Math.min(toSilence, limits.silenceMs) : toTotal),
-				arm,
-			);
+		else if (toSilence <= 0) expire(first ? "first event" : "silence");
+		else cancelTimer = clock.after(Math.min(toTotal, toAsk, toSilence, limits.silenceMs), arm);
 	}
 
 	function ask(): void {

@@ -3,7 +3,7 @@ import { uuidOfHex } from "../../base/id.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
-import { UpstreamFailure } from "../reply.ts";
+import { UpstreamFailure } from "./failure.ts";
 import type { CallGuard } from "./guard.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;

@@ -2,17 +2,12 @@ import { Fault } from "../../base/fault.ts";
 import type { Log } from "../../base/log.ts";
 import type { Pool, Ticket } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
-import { UpstreamFailure } from "../reply.ts";
-import { connectionCode } from "./failure.ts";
+import type { CallContext } from "./attempt.ts";
+import { UpstreamFailure } from "./failure.ts";
+import { connectionCode } from "./upstream-error.ts";
 
 /** Calls to replicas that one request may cost, the first one included. */
 export const ATTEMPTS_MAX = 3;
-
-export interface ReplayOptions {
-	readonly affinity: string | undefined;
-	readonly signal: AbortSignal;
-	readonly requestId: string;
-}
 
 const NONE: ReadonlySet<Replica> = new Set();
 
@@ -23,11 +18,11 @@ const NONE: ReadonlySet<Replica> = new Set();
  */
 export async function withReplays<T>(
 	deps: { pool: Pool; log: Log },
-	options: ReplayOptions,
+	context: CallContext,
 	attempt: (ticket: Ticket, freshConnection: boolean) => Promise<T>,
 ): Promise<T> {
 	const { pool, log } = deps;
-	const { affinity, signal, requestId } = options;
+	const { affinity, signal, requestId } = context;
 	let exclude = NONE;
 	let freshConnection = false;
 	for (let attempts = 1; ; attempts += 1) {
@@ -53,14 +48,16 @@ export async function withReplays<T>(
 	}
 }
 
+/** Kinds whose detail is in our own words. */
+const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable", "died", "aborted"]);
+
 /**
  * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out of
  * the log. The upstream's log has it under the same request id.
  */
 function note(log: Log, request: string, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
-	const ours =
-		status === undefined && (kind === "timeout" || kind === "unreachable" || kind === "died" || kind === "aborted");
+	const ours = status === undefined && OURS.has(kind);
 	const fields = { request, replica: replica.alias, kind, status, ...(ours ? { detail: failure.private } : {}) };
 	if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
 	else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
@@ -71,6 +68,7 @@ function note(log: Log, request: string, replica: Replica, failure: UpstreamFail
 function replayable(failure: UpstreamFailure): boolean {
 	switch (failure.kind) {
 		case "unreachable":
+		case "unreadable":
 		case "busy":
 		case "failed":
 		case "died":

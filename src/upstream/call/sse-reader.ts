@@ -2,7 +2,7 @@
  * Server-sent events out of bytes that may be cut anywhere, from a server that may be hostile. Works on bytes, so that
  * a character cut in two never matters: line breaks are ASCII, a whole line is whole UTF-8.
  */
-import { UpstreamFailure } from "../reply.ts";
+import { failed, type UpstreamFailure } from "./failure.ts";
 
 export interface SseReader {
 	/**
@@ -135,5 +135,5 @@ function lineBreak(view: Buffer, from: number): number {
 }
 
 function tooLong(): UpstreamFailure {
-	return new UpstreamFailure("failed", { private: "a line or an event of the stream passes the limit" });
+	return failed("a line or an event of the stream passes the limit");
 }

@@ -1,5 +1,5 @@
-import type { Dialect } from "../dialect.ts";
-import type { TokenUsage } from "../reply.ts";
+import type { Dialect } from "../dialects.ts";
+import type { TokenUsage } from "../usage.ts";
 
 /** Follows one stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
 export interface StreamReader<Chunk> {
@@ -20,4 +20,24 @@ export interface StreamWire<Chunk> {
 	reader(dialect: Dialect): StreamReader<Chunk>;
 	/** An answer that came whole instead of as events. */
 	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: TokenUsage | undefined };
+}
+
+/**
+ * An open stream of one answer. Replays on other replicas happen inside `next` until the first chunk was returned.
+ */
+export interface AnswerStream<Chunk> {
+	/**
+	 * All chunks that arrived together (at least one), or null at a proper end: finish seen and the upstream's end
+	 * marker, or finish and usage seen. Throws UpstreamFailure in every other case (died, silent, error event …).
+	 * Not to be called again after null or a throw, nor while a call is pending.
+	 */
+	next(): Promise<readonly Chunk[] | null>;
+	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
+	usage(): TokenUsage | undefined;
+	/** True once `usage()` is the upstream's final count. */
+	usageIsFinal(): boolean;
+	/** The replica's alias for logs and metrics (`model#0`), undefined before one was chosen. */
+	replica(): string | undefined;
+	/** Aborts the upstream call, frees the replica's place; harmless when repeated or after the end. */
+	close(): void;
 }

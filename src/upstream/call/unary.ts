@@ -1,12 +1,13 @@
-/** One call without a stream to one replica. Owns the replica's place and the connection until the end. */
-import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { isError } from "../chat/chat-reader.ts";
+/** One call to one replica whose answer leaves in one piece. */
 import type { Ticket } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
-import { UpstreamFailure } from "../reply.ts";
 import { asObject, parseJson } from "../wire-value.ts";
-import { createCallGuard } from "./guard.ts";
-import { ANSWER_BYTES_MAX, assertAnswered, type CallDeps, discard, postUpstream, reachable, readText } from "./post.ts";
+import { type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
+import { openEventStream } from "./event-stream.ts";
+import { unreadable } from "./failure.ts";
+import { ANSWER_BYTES_MAX, type CallDeps, readText } from "./post.ts";
+import type { AnswerStream, StreamWire } from "./stream-wire.ts";
+import { isError } from "./upstream-error.ts";
 
 /** One POST and how its answer is read. */
 export interface UnaryPost<Answer> {
@@ -21,66 +22,42 @@ export interface UnaryPost<Answer> {
 	read(body: unknown, headers: Headers): Answer;
 }
 
-export type Send = <Answer>(post: UnaryPost<Answer>) => Promise<Answer>;
-
-/** A request that is answered in one piece; `run` may take several posts to one replica for it. */
-export interface UnaryCall<Reply> {
-	/** Aborts when the client leaves. */
-	readonly signal: AbortSignal;
-	readonly affinity: string | undefined;
-	readonly requestId: string;
-	run(send: Send, replica: Replica): Promise<Reply>;
+/** The ways to ask the replica of one attempt. */
+export interface Asker {
+	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
+	/** By way of a stream, to be read to its end. */
+	stream<Chunk>(wire: StreamWire<Chunk>, body: string): Pick<AnswerStream<Chunk>, "next" | "usage">;
 }
 
-export interface UnaryOptions<Reply> {
-	readonly limits: ServiceLimits;
-	readonly call: UnaryCall<Reply>;
-	/** Monotonic time at which the request began, attempts before this one included. */
-	readonly startedMs: number;
-	readonly freshConnection: boolean;
+/** A request that is answered in one piece; `run` may take several posts to one replica for it. */
+export interface UnaryCall<Reply> extends CallContext {
+	run(ask: Asker, replica: Replica): Promise<Reply>;
 }
 
 /** Rejects with UpstreamFailure; the place is free again either way. */
-export async function callUnary<Reply>(deps: CallDeps, ticket: Ticket, options: UnaryOptions<Reply>): Promise<Reply> {
+export async function callUnary<Reply>(
+	deps: CallDeps,
+	ticket: Ticket,
+	options: AttemptOptions & { readonly call: UnaryCall<Reply> },
+): Promise<Reply> {
 	const { replica } = ticket;
-	const { call, limits, startedMs, freshConnection } = options;
-	const { signal, requestId } = call;
-	const guard = createCallGuard(deps.clock, {
-		limits,
-		startedMs,
-		signal,
-		events: false,
-		reachable: () => reachable(deps, replica, limits),
-	});
-	let response: Response | undefined;
-	const send: Send = async ({ path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX, read }) => {
-		const post = { path, atRoot, body, accept: "application/json", requestId, freshConnection } as const;
-		response = await postUpstream(deps, replica, guard, post);
-		guard.headersCame();
-		await assertAnswered(response, replica);
-		const text = await readText(response, bytesMax);
-		const parsed = parseJson(text);
-		if (parsed === undefined) throw nonsense("an answer that is not JSON");
-		const object = asObject(parsed);
-		if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);
-		return read(parsed, response.headers);
+	const attempt = createAttempt(deps, ticket, options);
+	const ask: Asker = {
+		async post({ path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX, read }) {
+			const response = await attempt.post({ path, atRoot, body, accept: "application/json" });
+			const parsed = parseJson(await readText(response, bytesMax));
+			if (parsed === undefined) throw unreadable("an answer that is not JSON");
+			const object = asObject(parsed);
+			if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);
+			return read(parsed, response.headers);
+		},
+		stream: (wire, body) => openEventStream(deps, attempt, wire, body),
 	};
 	try {
-		const reply = await call.run(send, replica);
-		ticket.release("ok");
+		const reply = await options.call.run(ask, replica);
+		attempt.succeed();
 		return reply;
 	} catch (error) {
-		const failure = guard.failureOf(error);
-		guard.abort();
-		discard(response);
-		ticket.release(guard.outcomeOf(failure));
-		throw failure;
-	} finally {
-		guard.end();
+		throw attempt.fail(error);
 	}
-}
-
-/** An answer that makes no sense: another replica may do better. */
-export function nonsense(detail: string): UpstreamFailure {
-	return new UpstreamFailure("unreachable", { private: detail });
 }

@@ -3,9 +3,9 @@
  * token ids, file paths, timings) has no way through.
  */
 import { newId } from "../../base/id.ts";
-import type { ChatChoice, ChatChunkChoice, FinishReason } from "../reply.ts";
-import { UpstreamFailure } from "../reply.ts";
+import { failed, unreadable } from "../call/failure.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
+import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 
 /** `n` is at most 128 in the interface that we speak, so no honest answer has an index beyond it. */
@@ -49,10 +49,10 @@ export function rebuildChoice(raw: unknown, progress: ChoiceProgress): ChatChoic
 	const choice = asObject(raw);
 	const source = asObject(choice?.message);
 	if (choice === undefined || source === undefined) {
-		throw new UpstreamFailure("unreachable", { private: "a choice without a message" });
+		throw unreadable("a choice without a message");
 	}
 	const finish = finishReason(choice.finish_reason);
-	if (finish === null) throw new UpstreamFailure("failed", { private: "a choice without a finish reason" });
+	if (finish === null) throw failed("a choice without a finish reason");
 	const content = asText(source.content);
 	const refusal = asText(source.refusal);
 	const message: Record<string, unknown> = { role: "assistant", content: content ?? null, refusal: refusal ?? null };
@@ -84,7 +84,7 @@ export function finishReason(value: unknown): FinishReason | null {
 			return value;
 		case "abort":
 		case "error":
-			throw new UpstreamFailure("failed", { private: `finish reason "${value}"` });
+			throw failed(`finish reason "${value}"`);
 		default:
 			// `eos_token`, `stop_sequence` and whatever else a server calls an ordinary end.
 			return "stop";

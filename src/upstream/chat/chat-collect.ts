@@ -1,5 +1,7 @@
-import { type ChatChunk, type ChatChunkChoice, type ChatReply, type FinishReason, UpstreamFailure } from "../reply.ts";
+import { died } from "../call/failure.ts";
+import type { AnswerStream } from "../call/stream-wire.ts";
 import { asArray, asObject, type JsonObject } from "../wire-value.ts";
+import type { ChatChunk, ChatChunkChoice, ChatReply, FinishReason } from "./chat-answer.ts";
 
 interface Gathered {
 	text: Record<"content" | "refusal" | "reasoning_content", string>;
@@ -8,6 +10,15 @@ interface Gathered {
 	functionCall: { name: string; arguments: string } | undefined;
 	logprobs: unknown[];
 	finish: FinishReason | undefined;
+}
+
+/** A whole answer by way of a stream. */
+export async function collectChat(stream: Pick<AnswerStream<ChatChunk>, "next" | "usage">): Promise<ChatReply> {
+	const collector = createChatCollector();
+	for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
+		for (const chunk of chunks) collector.add(chunk);
+	}
+	return { ...collector.reply(), usage: stream.usage() };
 }
 
 /** Gathers the chunks of a stream into the whole answer that they make up. */
@@ -72,7 +83,7 @@ function gatherCall(into: Gathered, call: JsonObject): void {
 
 function whole(gathered: Gathered, index: number): ChatReply["choices"][number] {
 	const { text, calls, functionCall, logprobs, finish } = gathered;
-	if (finish === undefined) throw new UpstreamFailure("died", { private: "a choice without a finish reason" });
+	if (finish === undefined) throw died("a choice without a finish reason");
 	// `flatMap` passes over the holes.
 	const toolCalls = calls.flatMap(({ id, type, part, name, text: args }): JsonObject[] => [
 		{ id, type, [part]: part === "function" ? { name, arguments: args } : { name, input: args } },

@@ -1,16 +1,15 @@
+import { isEndMarker, parseEvent } from "../call/event-payload.ts";
+import { died, failed } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
-import type { Dialect } from "../dialect.ts";
-import { type ChatChunk, type ChatChunkChoice, UpstreamFailure } from "../reply.ts";
-import { createUsageTally } from "../usage.ts";
-import { asArray, asCount, asObject, type JsonObject } from "../wire-value.ts";
+import { isError } from "../call/upstream-error.ts";
+import type { Dialect } from "../dialects.ts";
+import { asArray, asCount, asObject } from "../wire-value.ts";
+import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 import { CHOICES_MAX, type ChoiceProgress, newChoiceProgress, rebuildChunkChoice } from "./chat-choice.ts";
+import { createUsageTally } from "./chat-tally.ts";
 
 /** A proper end: every choice finished, and the marker or usage seen. */
-export type ChatReader = StreamReader<ChatChunk>;
-
-const END_MARKER = "[DONE]";
-
-export function createChatReader(dialect: Dialect): ChatReader {
+export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	const choices: (ChoiceProgress | undefined)[] = [];
 	const tally = createUsageTally(dialect.usageStyle);
 	let ended = false;
@@ -18,7 +17,7 @@ export function createChatReader(dialect: Dialect): ChatReader {
 	function accept(payload: string): ChatChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
 		if (ended) return undefined;
-		if (payload === END_MARKER || payload.trim() === END_MARKER) {
+		if (isEndMarker(payload)) {
 			if (!allFinished()) throw died("the end marker came before the finish of every choice");
 			ended = true;
 			return undefined;
@@ -39,7 +38,7 @@ export function createChatReader(dialect: Dialect): ChatReader {
 			const source = asObject(raw);
 			if (source === undefined) continue;
 			const index = asCount(source.index ?? 0, CHOICES_MAX - 1);
-			if (index === undefined) throw new UpstreamFailure("failed", { private: "a choice with an impossible index" });
+			if (index === undefined) throw failed("a choice with an impossible index");
 			let progress = choices[index];
 			if (progress === undefined) choices[index] = progress = newChoiceProgress();
 			const before = progress.outputBytes;
@@ -70,25 +69,4 @@ export function createChatReader(dialect: Dialect): ChatReader {
 		usage: tally.current,
 		usageIsFinal: tally.isFinal,
 	};
-}
-
-export function parseEvent(payload: string): JsonObject {
-	let value: unknown;
-	try {
-		value = JSON.parse(payload);
-	} catch {
-		throw died("an event that is not JSON");
-	}
-	const event = asObject(value);
-	if (event === undefined) throw died("an event that is not an object");
-	return event;
-}
-
-/** `{"error": …}`, or flat `{"object": "error", …}`; `"error": null` is none. */
-export function isError(body: JsonObject): boolean {
-	return (body.error !== undefined && body.error !== null) || body.object === "error";
-}
-
-function died(detail: string): UpstreamFailure {
-	return new UpstreamFailure("died", { private: detail });
 }

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { connectionCode } from "../call/failure.ts";
 import type { Fetch } from "../call/post.ts";
+import { connectionCode } from "../call/upstream-error.ts";
 import type { Replica } from "./replica.ts";
 
 /** Asks every replica's unbilled health address now and then and marks it up or down. */

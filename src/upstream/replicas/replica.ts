@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { Dialect } from "../dialect.ts";
-import { DIALECTS } from "../dialects.ts";
+import { DIALECTS, type Dialect } from "../dialects.ts";
 import { type BreakerState, createBreaker } from "./breaker.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";

@@ -1,6 +1,5 @@
-import type { TokenUsage } from "../reply.ts";
-import { readUsage, type UsageStyle } from "../usage.ts";
-import type { CompletionShape } from "./completion-reader.ts";
+import { readUsage, type TokenUsage, type UsageStyle } from "../usage.ts";
+import type { CompletionShape } from "./completion-answer.ts";
 
 /** Follows the usage records of one streamed completion, which may have several prompts. */
 export interface CompletionTally {

@@ -1,23 +1,4 @@
-/** Choices of a text completion, rebuilt field by field from an allow-list. */
-import { finishReason } from "../chat/chat-choice.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
-
-export type CompletionFinish = "stop" | "length" | "content_filter";
-
-/** One choice, whole or a part of it, ready for JSON.stringify in OpenAI's field order. */
-export interface CompletionChoice<Finish = CompletionFinish | null> {
-	readonly text: string;
-	/** Prompt × choices a prompt + choice. */
-	readonly index: number;
-	readonly logprobs: JsonObject | null;
-	readonly finish_reason: Finish;
-}
-
-/** Throws UpstreamFailure at a finish that stands for a fault of the server. */
-export function completionFinish(value: unknown): CompletionFinish | null {
-	const reason = finishReason(value);
-	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
-}
 
 /**
  * `logprobs` in the form of this endpoint: parallel arrays. Newer llama.cpp sends the form of chats here, which is

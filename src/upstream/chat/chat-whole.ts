@@ -1,18 +1,19 @@
-import type { Dialect } from "../dialect.ts";
-import { type ChatChunk, type ChatReply, UpstreamFailure } from "../reply.ts";
+import { unreadable } from "../call/failure.ts";
+import { isError } from "../call/upstream-error.ts";
+import type { Dialect } from "../dialects.ts";
 import { readUsage } from "../usage.ts";
-import { asArray, asObject, type JsonObject, parseJson } from "../wire-value.ts";
+import { asArray, asObject, type JsonObject } from "../wire-value.ts";
+import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
-import { isError } from "./chat-reader.ts";
 
 /** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer at all. */
-export function readChatReply(bodyText: string, dialect: Dialect): ChatReply {
-	const body = asObject(parseJson(bodyText));
-	if (body === undefined) throw nonsense("an answer that is no JSON object");
+export function readChatReply(parsed: unknown, dialect: Dialect): ChatReply {
+	const body = asObject(parsed);
+	if (body === undefined) throw unreadable("an answer that is no JSON object");
 	if (isError(body)) throw dialect.failureOfError(body);
 	const rawChoices = asArray(body.choices);
-	if (rawChoices === undefined || rawChoices.length === 0) throw nonsense("an answer without choices");
-	if (rawChoices.length > CHOICES_MAX) throw nonsense("an answer with too many choices");
+	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
+	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw) => {
 		const progress = newChoiceProgress();
@@ -42,8 +43,4 @@ function deltaOfMessage(message: JsonObject): JsonObject {
 		...(refusal === null ? {} : { refusal }),
 		...(Array.isArray(calls) ? { tool_calls: calls.map((call, index) => ({ index, ...call })) } : {}),
 	};
-}
-
-function nonsense(detail: string): UpstreamFailure {
-	return new UpstreamFailure("unreachable", { private: detail });
 }

@@ -1,0 +1,38 @@
+/**
+ * The one shape in which every dialect's chats leave `upstream/`. Ids, `created`, `model` and `object` are not part of
+ * it: the gateway stamps its own. Everything here was rebuilt from an allow-list.
+ */
+import type { TokenUsage } from "../usage.ts";
+
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
+
+/** One choice of a chat answer, ready for JSON.stringify in OpenAI's field order. */
+export interface ChatChoice {
+	readonly index: number;
+	readonly message: Readonly<Record<string, unknown>>;
+	readonly logprobs: unknown;
+	readonly finish_reason: FinishReason;
+}
+
+export interface ChatReply {
+	readonly choices: readonly ChatChoice[];
+	/** Undefined if the upstream gave none or one that cannot be (zero prompt tokens, strings …). */
+	readonly usage: TokenUsage | undefined;
+	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate where usage is missing. */
+	readonly outputBytes: number;
+}
+
+/** One choice of a streamed event. The first delta of each choice always carries `role: "assistant"`. */
+export interface ChatChunkChoice {
+	readonly index: number;
+	readonly delta: Readonly<Record<string, unknown>>;
+	readonly logprobs?: unknown;
+	readonly finish_reason: FinishReason | null;
+}
+
+/** One streamed event; never without choices (usage is taken out and kept on the stream). */
+export interface ChatChunk {
+	readonly choices: readonly ChatChunkChoice[];
+	/** Bytes of generated text, tool arguments and reasoning in it. */
+	readonly outputBytes: number;
+}

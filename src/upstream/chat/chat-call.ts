@@ -1,0 +1,58 @@
+import type { Model } from "../../catalog/model.ts";
+import type { CallContext } from "../call/attempt.ts";
+import type { StreamCall } from "../call/stream.ts";
+import type { StreamWire } from "../call/stream-wire.ts";
+import type { UnaryCall } from "../call/unary.ts";
+import { type GenerationRequest, generationText } from "../generation-request.ts";
+import type { Replica } from "../replicas/replica.ts";
+import { parseJson } from "../wire-value.ts";
+import type { ChatChunk, ChatReply } from "./chat-answer.ts";
+import { collectChat } from "./chat-collect.ts";
+import { createChatReader } from "./chat-reader.ts";
+import { chunkOfReply, readChatReply } from "./chat-whole.ts";
+
+/** One customer's chat request on its way to a replica. */
+export interface ChatCall
+	extends CallContext,
+		Pick<GenerationRequest, "fields" | "prompt" | "rawPrompt" | "outputLimit" | "n"> {}
+
+const PATH = "/chat/completions";
+
+const WIRE: StreamWire<ChatChunk> = {
+	path: PATH,
+	reader: createChatReader,
+	whole(text, dialect) {
+		const reply = readChatReply(parseJson(text), dialect);
+		return { chunk: chunkOfReply(reply), usage: reply.usage };
+	},
+};
+
+/** A chat whose answer is streamed. */
+export function chatStream(model: Model, call: ChatCall): StreamCall<ChatChunk> {
+	return { ...contextOf(call), wire: WIRE, body: (replica) => textOf(replica, model, call, true) };
+}
+
+/** A chat whose answer comes in one piece. */
+export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
+	return {
+		...contextOf(call),
+		run(ask, replica) {
+			const { dialect } = replica;
+			// Where a whole answer's usage leaves choices out, the stream's does not.
+			const streamed = call.n > 1 && !dialect.unaryUsageCoversChoices;
+			const body = textOf(replica, model, call, streamed);
+			if (streamed) return collectChat(ask.stream(WIRE, body));
+			return ask.post({ path: PATH, body, read: (parsed) => readChatReply(parsed, dialect) });
+		},
+	};
+}
+
+function contextOf({ signal, affinity, requestId }: ChatCall): CallContext {
+	return { signal, affinity, requestId };
+}
+
+function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {
+	const { fields, prompt, rawPrompt, outputLimit, n } = call;
+	const { parameters } = model;
+	return generationText(replica, { kind: "chat", fields, prompt, rawPrompt, outputLimit, n, stream, parameters });
+}

@@ -1,0 +1,34 @@
+/** The one shape in which every dialect's text completions leave `upstream/`, rebuilt from an allow-list. */
+import type { TokenUsage } from "../usage.ts";
+import type { JsonObject } from "../wire-value.ts";
+
+export type CompletionFinish = "stop" | "length" | "content_filter";
+
+/** One choice, whole or a part of it, ready for JSON.stringify in OpenAI's field order. */
+export interface CompletionChoice<Finish = CompletionFinish | null> {
+	readonly text: string;
+	/** Prompt × choices a prompt + choice. */
+	readonly index: number;
+	readonly logprobs: JsonObject | null;
+	readonly finish_reason: Finish;
+}
+
+/** One streamed event; never without choices. */
+export interface CompletionChunk {
+	readonly choices: readonly CompletionChoice[];
+	/** Bytes of text in it. */
+	readonly outputBytes: number;
+}
+
+export interface CompletionReply {
+	readonly choices: readonly CompletionChoice<CompletionFinish>[];
+	readonly usage: TokenUsage | undefined;
+	readonly outputBytes: number;
+}
+
+/** How many answers a request asks for. */
+export interface CompletionShape {
+	readonly prompts: number;
+	/** Choices a prompt. */
+	readonly n: number;
+}

@@ -1,0 +1,61 @@
+import type { Model } from "../../catalog/model.ts";
+import type { CallContext } from "../call/attempt.ts";
+import type { StreamCall } from "../call/stream.ts";
+import type { StreamWire } from "../call/stream-wire.ts";
+import type { UnaryCall } from "../call/unary.ts";
+import { type GenerationRequest, generationText } from "../generation-request.ts";
+import type { Replica } from "../replicas/replica.ts";
+import { parseJson } from "../wire-value.ts";
+import type { CompletionChunk, CompletionReply, CompletionShape } from "./completion-answer.ts";
+import { collectCompletion } from "./completion-collect.ts";
+import { createCompletionReader, readCompletion } from "./completion-reader.ts";
+
+/** One customer's text completion on its way to a replica. */
+export interface CompletionCall extends CallContext, Pick<GenerationRequest, "fields" | "prompt" | "outputLimit"> {
+	readonly shape: CompletionShape;
+}
+
+const PATH = "/completions";
+
+/** A completion whose answer is streamed. */
+export function completionStream(model: Model, call: CompletionCall): StreamCall<CompletionChunk> {
+	const wire = wireOf(call.shape);
+	return { ...contextOf(call), wire, body: (replica) => textOf(replica, model, call, true) };
+}
+
+/** A completion whose answer comes in one piece. */
+export function completionWhole(model: Model, call: CompletionCall): UnaryCall<CompletionReply> {
+	const { shape } = call;
+	return {
+		...contextOf(call),
+		run(ask, replica) {
+			const { dialect } = replica;
+			// Where a whole answer's usage leaves choices out, the stream's does not.
+			const streamed = shape.prompts * shape.n > 1 && !dialect.unaryUsageCoversChoices;
+			const body = textOf(replica, model, call, streamed);
+			if (streamed) return collectCompletion(ask.stream(wireOf(shape), body));
+			return ask.post({ path: PATH, body, read: (parsed) => readCompletion(parsed, dialect, shape) });
+		},
+	};
+}
+
+function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
+	return {
+		path: PATH,
+		reader: (dialect) => createCompletionReader(dialect, shape),
+		whole(text, dialect) {
+			const { choices, outputBytes, usage } = readCompletion(parseJson(text), dialect, shape);
+			return { chunk: { choices, outputBytes }, usage };
+		},
+	};
+}
+
+function contextOf({ signal, affinity, requestId }: CompletionCall): CallContext {
+	return { signal, affinity, requestId };
+}
+
+function textOf(replica: Replica, model: Model, call: CompletionCall, stream: boolean): string {
+	const { fields, prompt, outputLimit, shape } = call;
+	const { parameters } = model;
+	return generationText(replica, { kind: "completions", fields, prompt, outputLimit, n: shape.n, stream, parameters });
+}

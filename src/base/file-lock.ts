@@ -11,6 +11,8 @@ export interface SharedFileLock extends FileLock {
 	tryExclusive(): boolean;
 }
 
+/** Nobody is told when a lock is free. */
+const POLL_MS = 25;
 const LOCK_SH = 1;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -23,6 +25,16 @@ const LOCK_NB = 4;
 export function tryFileLock(path: string): FileLock | undefined {
 	const fd = lockedFile(path, LOCK_EX);
 	return fd === undefined ? undefined : { release: releaseOnce(fd) };
+}
+
+/** As `tryFileLock`, waiting for the holder; undefined if that takes longer than `deadlineMs`. */
+export async function waitForFileLock(path: string, deadlineMs: number): Promise<FileLock | undefined> {
+	const giveUpAt = performance.now() + deadlineMs;
+	for (;;) {
+		const lock = tryFileLock(path);
+		if (lock !== undefined || performance.now() > giveUpAt) return lock;
+		await Bun.sleep(POLL_MS);
+	}
 }
 
 /** As `tryFileLock`, shared with other holders of this kind; undefined if one holds it alone. */

@@ -4,9 +4,9 @@ import postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { type FileLock, tryFileLock, trySharedFileLock } from "../base/file-lock.ts";
+import { type FileLock, tryFileLock, trySharedFileLock, waitForFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
-import { findPostgresBinaries, serverOwner } from "./postgres-binaries.ts";
+import { findPostgresBinaries } from "./postgres-binaries.ts";
 import {
 	initialiseCluster,
 	POSTGRES_USER,
@@ -16,6 +16,8 @@ import {
 } from "./postgres-start.ts";
 import { watchPostmaster } from "./postgres-watch.ts";
 import { findPostmaster, isRunning, type Postmaster } from "./postmaster.ts";
+import { reachableBinaries } from "./reachable-binaries.ts";
+import { giveTo, serverOwner } from "./server-owner.ts";
 
 /** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
 export interface EmbeddedPostgres {
@@ -53,11 +55,12 @@ const POLL_MS = 25;
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
 	const { dataDir } = options;
 	const folder = join(dataDir, "postgres");
-	const binaries = await findPostgresBinaries();
 	const cluster = join(folder, "cluster");
-	const home = { dataDir, folder, cluster, owner: serverOwner(), binaries, settings: options.settings ?? {} };
+	const owner = serverOwner(cluster);
+	const binaries = await reachableBinaries(deps, await findPostgresBinaries(), owner);
+	const home = { dataDir, folder, cluster, owner, binaries, settings: options.settings ?? {} };
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-	if (home.owner) fs.chownSync(folder, home.owner.uid, home.owner.gid);
+	for (const path of [folder, cluster]) if (fs.existsSync(path)) giveTo(owner, path);
 
 	const starting = await waitForStartLock(dataDir);
 	try {
@@ -74,7 +77,10 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			const watch =
 				options.watched === false
 					? undefined
-					: watchPostmaster({ log: deps.log, clock: systemClock }, { home, port: postmaster.port, startLock });
+					: watchPostmaster(
+							{ log: deps.log, clock: systemClock },
+							{ home, port: postmaster.port, startLock: () => tryFileLock(startLockPath(dataDir)) },
+						);
 			let stopping: Promise<void> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
@@ -101,20 +107,15 @@ export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	return addressOf(postmaster, fs.readFileSync(path, "utf8").trim(), DATABASE);
 }
 
-function startLock(dataDir: string): FileLock | undefined {
-	return tryFileLock(join(dataDir, "postgres.lock"));
+function startLockPath(dataDir: string): string {
+	return join(dataDir, "postgres.lock");
 }
 
 /** Starting, adopting and stopping happen one after the other. */
 async function waitForStartLock(dataDir: string): Promise<FileLock> {
-	const giveUpAt = performance.now() + LOCK_DEADLINE_MS;
-	for (;;) {
-		const lock = startLock(dataDir);
-		if (lock !== undefined) return lock;
-		if (performance.now() > giveUpAt)
-			throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
-		await Bun.sleep(POLL_MS);
-	}
+	const lock = await waitForFileLock(startLockPath(dataDir), LOCK_DEADLINE_MS);
+	if (lock !== undefined) return lock;
+	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
 
 async function leave(log: Log, home: PostgresHome, user: FileLock & { tryExclusive(): boolean }): Promise<void> {

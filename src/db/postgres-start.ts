@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { commandAs, type PostgresBinaries, type ServerOwner } from "./postgres-binaries.ts";
+import type { PostgresBinaries } from "./postgres-binaries.ts";
+import { exitOf, nameFromInside, spawnPostgres } from "./postgres-process.ts";
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
+import { giveTo, type ServerOwner } from "./server-owner.ts";
 
 /** Where the parts of an embedded server lie. */
 export interface PostgresHome {
@@ -31,22 +32,24 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
 	}
 	const unfinished = join(home.folder, `initdb-${process.pid}`);
-	const passwordFile = join(home.folder, `initdb-${process.pid}.password`);
-	fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
-	if (home.owner) fs.chownSync(passwordFile, home.owner.uid, home.owner.gid);
-	const { argv, ids } = commandAs(home.owner, home.binaries.initdb, home.folder);
+	const passwordFile = `${unfinished}.password`;
+	fs.mkdirSync(unfinished, { mode: 0o700 });
+	fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600, flag: "wx" });
+	giveTo(home.owner, unfinished);
+	giveTo(home.owner, passwordFile);
 	const flags = [
-		`--pgdata=${unfinished}`,
+		`--pgdata=${nameFromInside(unfinished)}`,
 		`--username=${POSTGRES_USER}`,
-		`--pwfile=${passwordFile}`,
+		`--pwfile=../${basename(passwordFile)}`,
 		"--auth=scram-sha-256",
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
 	];
 	try {
-		const [program, ...args] = argv;
-		const child = spawn(program, [...args, ...flags], { ...ids, cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+		const child = spawnPostgres({ ...home, folder: unfinished }, "initdb", flags, {
+			stdio: ["ignore", "ignore", "pipe"],
+		});
 		const { code, output } = await exitOf(child);
 		if (code !== 0)
 			throw new Fault("service_unavailable", "The embedded PostgreSQL could not be initialised.", { private: output });
@@ -55,17 +58,6 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		fs.rmSync(passwordFile, { force: true });
 		fs.rmSync(unfinished, { recursive: true, force: true });
 	}
-}
-
-function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
-	return new Promise((resolve, reject) => {
-		let output = "";
-		child.stderr?.on("data", (chunk) => {
-			output += String(chunk);
-		});
-		child.on("error", reject);
-		child.on("close", (code) => resolve({ code, output }));
-	});
 }
 
 /**
@@ -110,17 +102,17 @@ function spawnServer(log: Log, home: PostgresHome, port: number): { readonly ove
 		max_connections: "200",
 		...home.settings,
 	};
-	const { argv, ids } = commandAs(home.owner, home.binaries.postgres, home.folder);
-	const [program, ...args] = argv;
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+	// The last -D counts. The first tells people and `findPostmaster` which server this is.
+	const directory = ["-D", home.cluster, "-D", nameFromInside(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
 	// Detached: a Ctrl-C in the terminal must reach us first, so that we drain before the database stops.
-	const child = spawn(program, [...args, "-D", home.cluster, "-p", String(port), ...flags], {
-		...ids,
-		cwd: "/",
-		detached: true,
-		stdio: ["ignore", logFd, logFd],
-	});
+	const child = spawnPostgres(
+		{ ...home, folder: home.cluster },
+		"postgres",
+		[...directory, "-p", String(port), ...flags],
+		{ detached: true, stdio: ["ignore", logFd, logFd] },
+	);
 	fs.closeSync(logFd);
 	const attempt = { over: false };
 	child.on("exit", () => {

@@ -24,7 +24,7 @@ export function watchPostmaster(
 	options: {
 		readonly home: PostgresHome;
 		readonly port: number;
-		readonly startLock: (dataDir: string) => FileLock | undefined;
+		readonly startLock: () => FileLock | undefined;
 	},
 ): PostgresWatch {
 	const { home, port } = options;
@@ -55,7 +55,7 @@ export function watchPostmaster(
 	}
 
 	async function restart(): Promise<void> {
-		const lock = options.startLock(home.dataDir);
+		const lock = options.startLock();
 		// Another user is at it.
 		if (lock === undefined) return;
 		try {

@@ -50,6 +50,11 @@ function readPidFile(cluster: string): Postmaster | undefined {
 }
 
 function servesCluster(pid: number, cluster: string): boolean {
+	if (!existsSync("/proc/self/cmdline")) {
+		// Words are parted by spaces here, which the path may have too.
+		const listed = Bun.spawnSync(["ps", "-ww", "-o", "command=", "-p", String(pid)]).stdout.toString();
+		return listed.includes(` -D ${cluster} -`);
+	}
 	const args = commandLine(pid);
 	const directory = args[args.indexOf("-D") + 1];
 	return args.includes("-D") && directory !== undefined && samePath(directory, cluster);
@@ -57,10 +62,6 @@ function servesCluster(pid: number, cluster: string): boolean {
 
 /** Empty if there is no such process. */
 function commandLine(pid: number): string[] {
-	if (!existsSync("/proc/self/cmdline")) {
-		const listed = Bun.spawnSync(["ps", "-o", "command=", "-p", String(pid)]).stdout.toString();
-		return listed.trim().split(" ");
-	}
 	try {
 		return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
 	} catch {

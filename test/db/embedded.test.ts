@@ -151,6 +151,45 @@ test.if(CAN_BE_NOBODY)(
 	60_000,
 );
 
+test.if(IS_ROOT)(
+	"a data folder that root brought back from a copy, as files of root's own, is given to its server again",
+	async () => {
+		const folder = newFolder(0o700);
+		copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
+		expect(Bun.spawnSync(["cp", "-R", join(seed, "postgres"), join(folder, "postgres")]).success).toBe(true);
+		expect(statSync(join(clusterOf(folder), "PG_VERSION")).uid).toBe(0);
+		const server = await start(folder);
+		expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
+		await server.stop();
+	},
+	60_000,
+);
+
+test("neither the server nor its children get anything of our environment", async () => {
+	const folder = usedFolder();
+	const { url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
+	await query(url, "select 1");
+	const postmaster = findPostmaster(clusterOf(folder))?.pid as number;
+	const environments = [postmaster, ...childrenOf(postmaster)].flatMap((pid) => environmentOf(pid) ?? []);
+	expect(environments.length).toBeGreaterThan(2);
+	expect(environments.join()).toContain("TZ=UTC");
+	for (const text of environments) expect(text).not.toContain("canary");
+}, 60_000);
+
+function childrenOf(pid: number): number[] {
+	const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+	return ids.map(Number);
+}
+
+/** Undefined if the process has ended meanwhile, as some of the server's children soon do. */
+function environmentOf(pid: number): string | undefined {
+	try {
+		return readFileSync(`/proc/${pid}/environ`, "latin1");
+	} catch {
+		return undefined;
+	}
+}
+
 test("a server survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
 	const folder = usedFolder();
 	const { process: parent, url } = await hold(folder);

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { tryFileLock } from "../../src/base/file-lock.ts";
+import { waitForFileLock } from "../../src/base/file-lock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
@@ -42,7 +42,8 @@ export async function stopTestPostgres(): Promise<void> {
 
 async function start(): Promise<TestPostgres> {
 	mkdirSync(HOME, { recursive: true, mode: 0o755 });
-	const lock = await waitForLock(join(HOME, "lock"));
+	const lock = await waitForFileLock(join(HOME, "lock"), 60_000);
+	if (lock === undefined) throw new Error(`nobody released ${HOME}/lock`);
 	try {
 		const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: HOME, settings: SETTINGS });
 		const urlOf = (database: string) => server.url.replace(/\/tollgate$/, `/${database}`);
@@ -69,16 +70,6 @@ async function dropLeftovers(adminUrl: string, template: string): Promise<void> 
 		}
 	} finally {
 		await admin.end();
-	}
-}
-
-async function waitForLock(path: string) {
-	const giveUpAt = performance.now() + 60_000;
-	for (;;) {
-		const lock = tryFileLock(path);
-		if (lock) return lock;
-		if (performance.now() > giveUpAt) throw new Error(`nobody released ${path}`);
-		await Bun.sleep(20);
 	}
 }
 

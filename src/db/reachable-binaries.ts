@@ -1,0 +1,109 @@
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Fault } from "../base/fault.ts";
+import { waitForFileLock } from "../base/file-lock.ts";
+import type { Log } from "../base/log.ts";
+import type { PostgresBinaries } from "./postgres-binaries.ts";
+import { exitOf, spawnPostgres } from "./postgres-process.ts";
+import type { ServerOwner } from "./server-owner.ts";
+
+const LOCK_DEADLINE_MS = 60_000;
+/** Where root keeps a copy for a user who cannot reach the original; the second is for a read-only system. */
+const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
+
+/**
+ * The programs where `owner` can run them: where they are, or, if that is in a folder that is closed to him (a checkout
+ * below /root), in a copy that root alone can change. It stays for later starts.
+ */
+export async function reachableBinaries(
+	deps: { log: Log },
+	binaries: PostgresBinaries,
+	owner: ServerOwner | undefined,
+	homes: readonly string[] = COPY_HOMES,
+): Promise<PostgresBinaries> {
+	if (owner === undefined) return binaries;
+	const reasons = [await whyNot(binaries, owner)];
+	if (reasons[0] === undefined) return binaries;
+	for (const home of homes) {
+		try {
+			const copy = await keptCopy(deps, { home, binaries, owner });
+			const reason = await whyNot(copy, owner);
+			if (reason === undefined) return copy;
+			reasons.push(reason);
+		} catch (error) {
+			reasons.push((error as Error).message);
+		}
+	}
+	throw new Fault(
+		"service_unavailable",
+		`PostgreSQL cannot run as root, and the user ${owner.name} cannot run it from ${binaries.folder}: set DATABASE_URL, or start as an ordinary user.`,
+		{ private: reasons.join("; ") },
+	);
+}
+
+/** Whole, as it is moved into place when it is; one that lost something since, as to a power failure, is made anew. */
+async function keptCopy(
+	{ log }: { log: Log },
+	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
+): Promise<PostgresBinaries> {
+	makeRootsOwn(home);
+	const lock = await waitForFileLock(join(home, "lock"), LOCK_DEADLINE_MS);
+	if (lock === undefined) throw new Error(`another process keeps ${home} locked`);
+	try {
+		const folder = join(home, `postgresql-${binaries.version}`);
+		if (!isSame(binaries.folder, folder)) {
+			const unfinished = `${folder}.unfinished`;
+			for (const old of [unfinished, folder]) fs.rmSync(old, { recursive: true, force: true });
+			copyOpen(binaries.folder, unfinished);
+			fs.renameSync(unfinished, folder);
+			log.info("the programs of PostgreSQL were copied to where its user can run them", { folder, user: owner.name });
+		}
+		return { ...binaries, folder };
+	} finally {
+		lock.release();
+	}
+}
+
+/** Found out by running it: modes, access lists and mount options all have a say. */
+async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
+	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	const { code, output } = await exitOf(probe);
+	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
+}
+
+/** What lies in it is executed: nobody else may have made it or be able to change it. */
+function makeRootsOwn(folder: string): void {
+	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
+	const found = fs.lstatSync(folder);
+	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
+	// Whatever the umask is, and whoever was let in before.
+	fs.chmodSync(folder, 0o755);
+}
+
+/** By names and sizes, which a file that never reached the disk does not have. */
+function isSame(original: string, copy: string): boolean {
+	const found = fs.lstatSync(copy, { throwIfNoEntry: false });
+	if (found === undefined) return false;
+	const expected = fs.lstatSync(original);
+	if (expected.isDirectory())
+		return fs.readdirSync(original).every((name) => isSame(join(original, name), join(copy, name)));
+	return expected.size === found.size;
+}
+
+/** All may read it and only root may write it, however the original is protected. */
+function copyOpen(from: string, to: string): void {
+	const found = fs.lstatSync(from);
+	if (found.isSymbolicLink()) {
+		fs.symlinkSync(fs.readlinkSync(from), to);
+	} else if (found.isDirectory()) {
+		fs.mkdirSync(to);
+		for (const name of fs.readdirSync(from)) copyOpen(join(from, name), join(to, name));
+		fs.chmodSync(to, 0o755);
+	} else {
+		fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE);
+		fs.chmodSync(to, (found.mode & 0o100) === 0 ? 0o644 : 0o755);
+	}
+}

@@ -1,0 +1,45 @@
+import fs from "node:fs";
+import { join } from "node:path";
+import { Fault } from "../base/fault.ts";
+
+/** The system user that owns a cluster and runs its server. */
+export interface ServerOwner {
+	readonly name: string;
+	readonly uid: number;
+	readonly gid: number;
+}
+
+/**
+ * PostgreSQL refuses to run as root. Then the owner of the cluster runs it, or for a new one the user `postgres`, or
+ * else `nobody`. Undefined for an ordinary user, who runs it under his own name.
+ */
+export function serverOwner(cluster: string): ServerOwner | undefined {
+	if (process.getuid?.() !== 0) return undefined;
+	const users = systemUsers();
+	const { uid, gid } = fs.statSync(cluster, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 };
+	if (uid !== 0) return { name: users.find((user) => user.uid === uid)?.name ?? String(uid), uid, gid };
+	const owner = users.find(({ name }) => name === "postgres") ?? users.find(({ name }) => name === "nobody");
+	if (owner === undefined)
+		throw new Fault(
+			"service_unavailable",
+			"PostgreSQL cannot run as root and there is no user `postgres` or `nobody`: set DATABASE_URL.",
+		);
+	return owner;
+}
+
+function systemUsers(): ServerOwner[] {
+	const lines = fs.readFileSync("/etc/passwd", "utf8").split("\n");
+	return lines.map((line) => {
+		const [name = "", , uid, gid] = line.split(":");
+		return { name, uid: Number(uid), gid: Number(gid) };
+	});
+}
+
+/** Gives a folder that root has made, or brought back from a copy, to its owner. A link is given, never followed. */
+export function giveTo(owner: ServerOwner | undefined, path: string): void {
+	if (owner === undefined) return;
+	const found = fs.lstatSync(path);
+	if (found.uid === owner.uid) return;
+	if (found.isDirectory()) for (const name of fs.readdirSync(path)) giveTo(owner, join(path, name));
+	fs.lchownSync(path, owner.uid, owner.gid);
+}

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+	chmodSync,
+	chownSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	symlinkSync,
+	truncateSync,
+	writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLog } from "../../src/base/log.ts";
+import type { PostgresBinaries } from "../../src/db/postgres-binaries.ts";
+import { reachableBinaries } from "../../src/db/reachable-binaries.ts";
+import { serverOwner } from "../../src/db/server-owner.ts";
+
+const IS_ROOT = process.getuid?.() === 0;
+const NOBODY = 65_534;
+
+/** Only root ever runs the server as somebody else. */
+describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter", () => {
+	let base: string;
+	let closed: PostgresBinaries;
+	let lines: string[];
+	const log = createLog({ level: "info", write: (line) => lines.push(line) });
+	const owner = serverOwner("/nowhere");
+	const find = (...homes: string[]) => reachableBinaries({ log }, closed, owner, homes);
+
+	/** Stand-ins: a program that ends well, and files that it would need. */
+	beforeEach(() => {
+		lines = [];
+		base = mkdtempSync(join(tmpdir(), "tollgate-binaries-"));
+		chmodSync(base, 0o755);
+		closed = { folder: join(base, "closed", "native"), version: "18.0.0-test" };
+		for (const folder of ["bin", "lib", "share"]) mkdirSync(join(closed.folder, folder), { recursive: true });
+		writeFileSync(join(closed.folder, "bin", "postgres"), "#!/bin/sh\n", { mode: 0o700 });
+		writeFileSync(join(closed.folder, "lib", "libpq.so.5"), "library", { mode: 0o600 });
+		symlinkSync("libpq.so.5", join(closed.folder, "lib", "libpq.so"));
+		writeFileSync(join(closed.folder, "share", "postgres.bki"), "catalogue");
+		chmodSync(join(base, "closed"), 0o700);
+	});
+	afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+	test("are copied once, to where root alone can change them", async () => {
+		const home = join(base, "home");
+		const [first, second] = await Promise.all([find(home), find(home)]);
+		expect(first).toEqual(second);
+		expect(lines).toHaveLength(1);
+		expect(readdirSync(home).sort()).toEqual(["lock", `postgresql-${closed.version}`]);
+		expect(statSync(first.folder)).toMatchObject({ uid: 0, mode: 0o040755 });
+		expect(statSync(join(first.folder, "bin", "postgres"))).toMatchObject({ uid: 0, mode: 0o100755 });
+		expect(statSync(join(first.folder, "lib", "libpq.so"))).toMatchObject({ uid: 0, mode: 0o100644 });
+		const { ino } = statSync(first.folder);
+		expect(statSync((await find(home)).folder).ino).toBe(ino);
+	});
+
+	test("are copied again when the copy lost something", async () => {
+		const home = join(base, "home");
+		const { folder } = await find(home);
+		const lost = join(folder, "share", "postgres.bki");
+		truncateSync(lost);
+		await find(home);
+		expect(readFileSync(lost, "utf8")).toBe("catalogue");
+		expect(lines).toHaveLength(2);
+	});
+
+	test("are not taken from a folder that is or was somebody else's, nor through a link", async () => {
+		const theirs = join(base, "theirs");
+		mkdirSync(theirs);
+		chownSync(theirs, NOBODY, NOBODY);
+		const link = join(base, "link");
+		symlinkSync(theirs, link);
+		const own = join(base, "own");
+		expect((await find(theirs, link, own)).folder).toStartWith(own);
+		expect(readdirSync(theirs)).toEqual([]);
+	});
+
+	test("make the start fail, in words that help, where no copy can be reached either", async () => {
+		const error = await find(join(base, "closed", "home")).catch((fault) => fault);
+		expect(error.code).toBe("service_unavailable");
+		expect(error.message).toContain("DATABASE_URL");
+		expect(error.private).toMatch(/permission/i);
+	});
+});

@@ -1,0 +1,191 @@
+/**
+ * The README's two commands, as real processes, from where people put a checkout: each place is a folder into which a
+ * copy of this one is moved. There is no network: whatever asks for a registry or a proxy finds nobody.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import {
+	chmodSync,
+	chownSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	renameSync,
+	rmSync,
+	statSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Subprocess } from "bun";
+import { findPostmaster } from "../../src/db/postmaster.ts";
+import { waitFor } from "../support/wait.ts";
+
+interface Place {
+	/** From the folder of all places. */
+	readonly path: string;
+	/** Of its topmost folder. */
+	readonly mode: number;
+	readonly as: "root" | "user";
+}
+
+const ROOT = join(import.meta.dir, "../..");
+const IS_ROOT = process.getuid?.() === 0;
+const NOBODY = 65_534;
+const LEFT_OUT = [".git", ".data", "dist"];
+const TEST_DEADLINE_MS = 120_000;
+/** Discard: nobody listens. */
+const NOWHERE = "http://127.0.0.1:9";
+
+let base: string;
+let tree: string;
+let running: Subprocess | undefined;
+
+beforeAll(() => {
+	base = mkdtempSync(join(tmpdir(), "tollgate-places-"));
+	chmodSync(base, 0o755);
+	tree = join(base, "tree");
+	mkdirSync(tree);
+	for (const name of readdirSync(ROOT)) if (!LEFT_OUT.includes(name)) copy(join(ROOT, name), join(tree, name));
+	mkdirSync(join(base, "bin"));
+	for (const folder of [tree, join(base, "bin")]) chmodSync(folder, 0o755);
+	copy(process.execPath, join(base, "bin", "bun"));
+}, TEST_DEADLINE_MS);
+
+afterEach(async () => {
+	if (running !== undefined && running.exitCode === null) process.kill(-running.pid, "SIGKILL");
+	await running?.exited;
+	const left = findPostmaster(cluster());
+	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
+	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
+	rmSync(join(tree, ".data"), { recursive: true, force: true });
+});
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+const cluster = () => join(tree, ".data", "postgres", "cluster");
+
+/** Linked where the file system allows it: only the folders must be a place's own. */
+function copy(from: string, to: string): void {
+	const copied = ["-RPl", "-RP"].some((flags) => {
+		rmSync(to, { recursive: true, force: true });
+		return Bun.spawnSync(["cp", flags, from, to], { stdout: "ignore", stderr: "ignore" }).success;
+	});
+	if (!copied) throw new Error(`${from} could not be copied: is there room in ${base}?`);
+}
+
+/** Moves the copy to the place and gives its folders to who will run it. */
+function moveTo(place: Place): void {
+	const to = join(base, place.path);
+	mkdirSync(dirname(to), { recursive: true });
+	renameSync(tree, to);
+	tree = to;
+	const top = join(base, place.path.split("/")[0] as string);
+	const uid = IS_ROOT ? { root: 0, user: NOBODY }[place.as] : undefined;
+	if (uid !== undefined) {
+		const given = Bun.spawnSync(["find", top, "-type", "d", "-exec", "chown", `${uid}:${uid}`, "{}", "+"]);
+		expect(given.success).toBe(true);
+	}
+	chmodSync(top, place.mode);
+}
+
+/** Nothing of this process's environment, as in a shell of the user's own. */
+function spawnThere(place: Place, command: readonly string[], env: Record<string, string> = {}) {
+	const drop = IS_ROOT && place.as === "user";
+	const prefix = drop ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : [];
+	return Bun.spawn([...prefix, join(base, "bin", "bun"), ...command], {
+		cwd: tree,
+		detached: true,
+		env: {
+			PATH: `${join(base, "bin")}:/usr/local/bin:/usr/bin:/bin`,
+			HOME: dirname(tree),
+			npm_config_registry: NOWHERE,
+			BUN_CONFIG_REGISTRY: NOWHERE,
+			HTTP_PROXY: NOWHERE,
+			HTTPS_PROXY: NOWHERE,
+			NO_PROXY: "127.0.0.1,localhost",
+			...env,
+		},
+		stdout: "pipe",
+		stderr: "pipe",
+	});
+}
+
+async function curlLine(server: Subprocess<"ignore", "pipe", "pipe">): Promise<string> {
+	const errors = new Response(server.stderr).text();
+	let text = "";
+	for await (const chunk of server.stdout) {
+		text += new TextDecoder().decode(chunk);
+		const line = /^curl .*\n/m.exec(text)?.[0];
+		if (line !== undefined) return line.trim();
+	}
+	throw new Error(`it ended without a banner: ${text}${await errors}`);
+}
+
+/** `run start` until the first answer of its model, then Ctrl-C. */
+async function startAndAsk(place: Place): Promise<void> {
+	moveTo(place);
+	const server = spawnThere(place, ["run", "start"], { PORT: "0" });
+	running = server;
+	const shell = Bun.spawn(["sh", "-c", `${await curlLine(server)} -sS`], { stdout: "pipe", stderr: "inherit" });
+	expect(await new Response(shell.stdout).json()).toMatchObject({ object: "chat.completion" });
+	const postmaster = findPostmaster(cluster());
+	expect(postmaster?.ready).toBe(true);
+	expect(statSync(cluster()).mode & 0o777).toBe(0o700);
+	process.kill(-server.pid, "SIGINT");
+	expect(await server.exited).toBe(0);
+	expect(findPostmaster(cluster())).toBeUndefined();
+}
+
+/** What `run test` does after its checks, for one file that needs a database: all files get theirs in the same way. */
+async function runTest(place: Place): Promise<void> {
+	// The test database of this very run lies in its own temporary folder, and is not to be borrowed.
+	const temporary = join(tree, ".data", "tmp");
+	mkdirSync(temporary, { recursive: true });
+	if (IS_ROOT && place.as === "user")
+		for (const path of [dirname(temporary), temporary]) chownSync(path, NOBODY, NOBODY);
+	const child = spawnThere(place, ["test", "--timeout", "30000", "test/db/migrate.test.ts"], { TMPDIR: temporary });
+	running = child;
+	const [, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+	expect(errors).toContain(" 0 fail");
+	expect(await child.exited).toBe(0);
+	expect(
+		existsSync(join(temporary, `tollgate-test-${IS_ROOT && place.as === "user" ? NOBODY : process.getuid?.()}`)),
+	).toBe(true);
+}
+
+const ROOTS_HOME: Place = { path: "root/tollgate", mode: 0o700, as: "root" };
+const USERS_HOME: Place = { path: "user/tollgate", mode: 0o700, as: "user" };
+
+test.if(IS_ROOT)(
+	"both commands work for root in a home folder that nobody else may enter",
+	async () => {
+		await startAndAsk(ROOTS_HOME);
+		await runTest(ROOTS_HOME);
+	},
+	TEST_DEADLINE_MS,
+);
+
+test(
+	"both commands work for an ordinary user in a home folder that nobody else may enter",
+	async () => {
+		await startAndAsk(USERS_HOME);
+		await runTest(USERS_HOME);
+	},
+	TEST_DEADLINE_MS,
+);
+
+test(
+	"it starts where the path has spaces",
+	() => startAndAsk({ path: "my files/toll gate", mode: 0o755, as: "user" }),
+	TEST_DEADLINE_MS,
+);
+
+test(
+	"it starts where the path has 200 characters",
+	() => {
+		const name = "long-".repeat(40).slice(0, 200 - base.length - "//tollgate".length);
+		const place: Place = { path: `${name}/tollgate`, mode: 0o700, as: IS_ROOT ? "root" : "user" };
+		expect(join(base, place.path)).toHaveLength(200);
+		return startAndAsk(place);
+	},
+	TEST_DEADLINE_MS,
+);

@@ -97,7 +97,7 @@ describe("places", () => {
 		await server.stop(true);
 	});
 
-	test("a call leaves no timer and no listener behind, however it ends", async () => {
+	test("a call leaves no place taken, no timer and no listener behind, however it ends", async () => {
 		const clock = createManualClock();
 		const server = startUpstream();
 		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({}) });
@@ -132,6 +132,7 @@ describe("places", () => {
 		stalled.close();
 		await until(() => clock.pending() === 1);
 		expect(listeners).toBe(0);
+		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 		expect(server.requests).toHaveLength(5);
 	});
 

@@ -1,0 +1,166 @@
+/**
+ * Every dialect over real sockets: the request as it leaves, and the chunks as they come. What becomes of whole answers,
+ * broken ones and bills in each dialect is in `test/gateway/dialect-matrix*.test.ts`.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { DialectName, Model } from "../../src/catalog/model.ts";
+import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
+const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
+/** What must never come out, whatever the server puts in. */
+const FOREIGN = /timings|__verbose|secret|token_ids|matched_stop|chatcmpl|lie_|reasoning"|gguf/;
+
+describe.each(DIALECTS)("%s", (dialect) => {
+	let server: UpstreamServer;
+	let upstreams: Upstreams;
+	let model: Model;
+
+	beforeEach(() => {
+		server = startUpstream({ dialect });
+		upstreams = createUpstreams(
+			{ clock: systemClock, log: silentLog },
+			{ limits: limitsWith({ silenceMs: 150, firstEventMs: 400 }) },
+		);
+		model = modelOver([server.spec({ apiKey: "upstream-key" })]);
+		upstreams.sync(snapshotOf(model));
+	});
+	afterEach(async () => {
+		await upstreams.stop();
+		await server.stop();
+	});
+
+	const inFlight = () => upstreams.replicas()[0]?.inFlight;
+	const usage = (promptTokens: number, completionTokens: number, cachedTokens = 0, reasoningTokens = 0) => ({
+		promptTokens,
+		completionTokens,
+		cachedTokens,
+		reasoningTokens,
+	});
+
+	test.each([0, 2])(
+		"a stream (events %d ms apart) comes out rebuilt, with role, finish and the upstream's own count",
+		async (gapMs) => {
+			server.next(
+				reply()
+					.reasoning("hm hm")
+					.text("Hëllo there, wörld.")
+					.usage({ prompt: 9, completion: 5, cached: 4, reasoning: 2 })
+					.trickle(gapMs)
+					.lie({ top: { lie_top: 1, prompt_text: "secret" }, choice: { lie_choice: 1 }, delta: { lie_delta: 1 } }),
+			);
+			const stream = openChat(upstreams, model, chatCall());
+			const got = await collect(stream);
+			expect(got.error).toBeUndefined();
+			expect(got.text).toEqual(["Hëllo there, wörld."]);
+			expect(got.finish).toEqual(["stop"]);
+			expect(got.chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([
+				{ role: "assistant", content: "", reasoning_content: "hm" },
+				{ reasoning_content: " hm" },
+				{ content: "Hëllo" },
+				{ content: " there," },
+				{ content: " wörld." },
+				{},
+			]);
+			expect(got.outputBytes).toBe(Buffer.byteLength("Hëllo there, wörld.hm hm"));
+			expect(stream.usage()).toEqual(usage(9, 5, 4, 2));
+			expect(stream.usageIsFinal()).toBe(true);
+			expect(stream.replica()).toBe("test-model#0");
+			expect(JSON.stringify(got.chunks)).not.toMatch(FOREIGN);
+			expect(inFlight()).toBe(0);
+		},
+	);
+
+	test("the request has one output limit, the replica's model and key, and nothing of ours besides", async () => {
+		const prompt = [{ role: "user", content: "x" }];
+		const fields = {
+			temperature: null,
+			stop: "END",
+			max_tokens: 5,
+			max_completion_tokens: 6,
+			top_p: 0.5,
+		};
+		await collect(openChat(upstreams, model, chatCall({ fields, prompt, outputLimit: 77 })));
+		const { body, headers } = await server.waitForRequest(1);
+		const options = RUNNING_USAGE.includes(dialect)
+			? { include_usage: true, continuous_usage_stats: true }
+			: { include_usage: true };
+		expect(body).toEqual({
+			model: "upstream-model",
+			messages: prompt,
+			stop: dialect === "tgi" ? ["END"] : "END",
+			top_p: 0.5,
+			max_tokens: 77,
+			stream: true,
+			stream_options: options,
+		});
+		expect([...headers.keys()].sort()).toEqual([
+			"accept",
+			"accept-encoding",
+			"authorization",
+			"connection",
+			"content-length",
+			"content-type",
+			"host",
+			"user-agent",
+			"x-request-id",
+		]);
+		expect(headers.get("authorization")).toBe("Bearer upstream-key");
+		expect(headers.get("accept-encoding")).toBe("identity");
+		await askChat(upstreams, model, chatCall({ fields, prompt, outputLimit: 77 }));
+		expect((await server.waitForRequest(2)).body).not.toHaveProperty("stream_options");
+	});
+
+	test("tool calls come out as deltas, the first with id, type and name", async () => {
+		server.next(
+			reply().text("Looking.").toolCall("find", { q: "Zürich" }, "call_a").toolCall("count", { n: 3 }, "call_b"),
+		);
+		const got = await collect(openChat(upstreams, model, chatCall()));
+		const deltas = got.chunks.flatMap(
+			(chunk) => (chunk.choices[0]?.delta.tool_calls ?? []) as { index: number; function: { arguments: string } }[],
+		);
+		expect(deltas[0]).toMatchObject({ index: 0, id: "call_a", type: "function", function: { name: "find" } });
+		expect(deltas[1]).toEqual({ index: 0, function: { arguments: expect.any(String) } });
+		const joined = (index: number) =>
+			deltas
+				.filter((delta) => delta.index === index)
+				.map((delta) => delta.function.arguments)
+				.join("");
+		expect(JSON.parse(joined(0))).toEqual({ q: "Zürich" });
+		expect(JSON.parse(joined(1))).toEqual({ n: 3 });
+		expect(got.finish).toEqual(["tool_calls"]);
+	});
+
+	test("`close` in the middle frees the place and closes the upstream, however often it is called", async () => {
+		server.next(reply().text("x ".repeat(500)).trickle(5));
+		const stream = openChat(upstreams, model, chatCall());
+		await stream.next();
+		stream.close();
+		stream.close();
+		await server.waitForAbort(1);
+		expect(inFlight()).toBe(0);
+		if (RUNNING_USAGE.includes(dialect)) expect(stream.usage()?.completionTokens).toBeGreaterThan(0);
+	});
+
+	test("a streamed request that is answered whole comes out as a stream", async () => {
+		server.next(reply().text("all at once").usage({ prompt: 4, completion: 3 }).wholeBody());
+		const stream = openChat(upstreams, model, chatCall());
+		const got = await collect(stream);
+		expect(got.error).toBeUndefined();
+		expect(got.text).toEqual(["all at once"]);
+		expect(got.finish).toEqual(["stop"]);
+		expect(stream.usage()).toEqual(usage(4, 3));
+	});
+});

@@ -1,13 +1,10 @@
-import { parseArgs } from "node:util";
-import { assert } from "../base/assert.ts";
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import type { Command, CommandContext, CommandInput, Output } from "./command.ts";
-import { UsageError } from "./command.ts";
+import type { Command, CommandContext, Output } from "./command.ts";
+import { readCommandLine } from "./command-line.ts";
 import { withDatabase, withDatabaseUrl } from "./database-session.ts";
 import { EXIT_USAGE, explain } from "./explain.ts";
-import { formatCommandHelp, formatHelp } from "./help.ts";
 
 export interface RunDeps {
 	readonly commands: readonly Command[];
@@ -36,28 +33,15 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 }
 
 async function dispatch(deps: RunDeps, argv: readonly string[]): Promise<Output> {
-	const [first = "help"] = argv;
-	if (first === "version" || first === "--version") return { json: { version: deps.version }, text: deps.version };
-	if (first === "help" || first === "--help" || first === "-h") return help(deps, argv.slice(1));
-	if (first === "serve") {
-		if (argv.includes("--help") || argv.includes("-h")) return help(deps, ["serve"]);
-		throw new UsageError("`serve` takes no options: it is configured by the environment");
+	const asked = readCommandLine(deps.commands, deps.version, argv);
+	switch (asked.kind) {
+		case "help":
+			return { json: { help: asked.text }, text: asked.text };
+		case "version":
+			return { json: { version: deps.version }, text: deps.version };
+		case "command":
+			return asked.command.run(contextOf(deps), asked.input);
 	}
-	const command = findCommand(deps.commands, argv);
-	if (command === undefined) throw new UsageError(unknownText(deps.commands, argv));
-	const rest = argv.slice(command.name.split(" ").length);
-	if (rest.includes("--help") || rest.includes("-h")) return help(deps, command.name.split(" "));
-	const input = readInput(command, rest);
-	return command.run(contextOf(deps), input);
-}
-
-function help(deps: RunDeps, argv: readonly string[]): Output {
-	const words = argv.filter((word) => !word.startsWith("-"));
-	const command = findCommand(deps.commands, words);
-	if (command === undefined && words.length > 0 && words[0] !== "serve")
-		throw new UsageError(unknownText(deps.commands, words));
-	const text = command === undefined ? formatHelp(deps.commands) : formatCommandHelp(command);
-	return { json: { help: text }, text };
 }
 
 function contextOf(deps: RunDeps): CommandContext {
@@ -74,59 +58,4 @@ function contextOf(deps: RunDeps): CommandContext {
 		withDatabaseUrl: (work) => withDatabaseUrl(deps, loaded(), work),
 		note: (text) => deps.err(`${text}\n`),
 	};
-}
-
-function findCommand(commands: readonly Command[], argv: readonly string[]): Command | undefined {
-	return commands.find(({ name }) => name.split(" ").every((word, place) => argv[place] === word));
-}
-
-function unknownText(commands: readonly Command[], argv: readonly string[]): string {
-	const similar = commands.filter(({ name }) => name.split(" ")[0] === argv[0]).map(({ name }) => name);
-	if (similar.length > 0) return `\`${argv[0]}\` takes one of: ${similar.map((name) => name.split(" ")[1]).join(", ")}`;
-	return `there is no command ${JSON.stringify(argv[0])}`;
-}
-
-function readInput(command: Command, argv: readonly string[]): CommandInput {
-	const options = Object.fromEntries(Object.entries(command.options).map(([name, { type }]) => [name, { type }]));
-	const { values, positionals } = parse({ ...options, json: { type: "boolean" } }, argv);
-	for (const [name, spec] of Object.entries(command.options)) {
-		if (spec.required && values[name] === undefined) throw new UsageError(`--${name} ${spec.value ?? ""} is missing`);
-	}
-	const needed = command.arguments.filter((name) => !name.startsWith("["));
-	const missing = needed[positionals.length];
-	if (missing !== undefined)
-		throw new UsageError(`\`${command.name}\` takes ${command.arguments.join(" ")}: ${missing} is missing`);
-	const extra = positionals[command.arguments.length];
-	if (extra !== undefined) throw new UsageError(`\`${command.name}\` does not take ${JSON.stringify(extra)}`);
-	const option = (name: string) => {
-		assert(name in command.options, `\`${command.name}\` has an option --${name}`);
-		const value = values[name];
-		return typeof value === "string" ? value : undefined;
-	};
-	const optionalArgument = (place: number) => positionals[place];
-	return {
-		option,
-		required(name) {
-			const value = option(name);
-			assert(value !== undefined, `--${name} is marked as required`);
-			return value;
-		},
-		flag: (name) => values[name] === true,
-		argument(place) {
-			const value = optionalArgument(place);
-			assert(value !== undefined, `\`${command.name}\` has argument ${place}`);
-			return value;
-		},
-		optionalArgument,
-	};
-}
-
-function parse(options: Record<string, { type: "string" | "boolean" }>, argv: readonly string[]) {
-	try {
-		return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
-	} catch (error) {
-		const { code, message } = error as { code?: string; message: string };
-		if (code?.startsWith("ERR_PARSE_ARGS")) throw new UsageError(message);
-		throw error;
-	}
 }

@@ -324,7 +324,7 @@ describe("errors", () => {
 		for (const name of ["serve", "migrate", "key revoke", "topup reject", "instance recover", "DATABASE_URL"])
 			expect(help.stdout).toContain(name);
 		expect(helps).toHaveLength(2);
-		for (const { stdout } of helps) expect(stdout).toStartWith("Usage: tollgate key revoke ID");
+		for (const { stdout } of helps) expect(stdout).toStartWith("Usage: tollgate key revoke <ID>");
 		expect(version.json<object>()).toEqual({
 			version: expect.stringMatching(/^\d+\.\d+\.\d+/),
 		});

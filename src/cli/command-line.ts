@@ -1,0 +1,191 @@
+import { CommanderError, InvalidArgumentError, Option, Command as Program } from "commander";
+import { assert } from "../base/assert.ts";
+import { CONFIG_TABLE } from "../config.ts";
+import type { Command, CommandInput, OptionSpec } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+/** What a command line asks for: a text, or a command with what it was given. */
+export type Asked =
+	| { readonly kind: "help"; readonly text: string }
+	| { readonly kind: "version" }
+	| { readonly kind: "command"; readonly command: Command; readonly input: CommandInput };
+
+/** Columns of the terminal that texts are broken at. */
+const WIDTH = 100;
+
+/** Reads `argv` (without the program) by the table of commands. Throws UsageError; opens and prints nothing. */
+export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): Asked {
+	let asked: Asked | undefined;
+	let help = "";
+	const program = new Program("tollgate")
+		.version(version, "--version")
+		.helpOption("-h, --help", "the command's own help")
+		.helpCommand(false)
+		.usage("<command> [options]")
+		.exitOverride()
+		.configureHelp({
+			visibleCommands: (of) => of.commands.flatMap(leavesOf),
+			subcommandTerm: (of) => pathOf(of),
+			subcommandDescription: (of) => of.summary(),
+		})
+		.configureOutput({
+			writeOut: (text) => {
+				help += text;
+			},
+			writeErr: () => undefined,
+			getOutHelpWidth: () => WIDTH,
+			getErrHelpWidth: () => WIDTH,
+		})
+		.addHelpText("after", afterHelp);
+	addCommand(program, "serve")
+		.summary("run the service (default)")
+		.usage("")
+		.action(() => {
+			throw new UsageError("`serve` takes no options: it is configured by the environment");
+		});
+	for (const command of commands) {
+		const leaf = addLeaf(program, command.name, command.summary);
+		const options = describe(leaf, command);
+		leaf.action(() => {
+			asked = { kind: "command", command, input: inputOf(command, options, leaf) };
+		});
+	}
+	addCommand(program, "help").summary("this text, or with a command's words that command's own").usage("[COMMAND]");
+	addLeaf(program, "version", "the version")
+		.usage("[options]")
+		.action(() => {
+			asked = { kind: "version" };
+		});
+	try {
+		program.parse(withoutHelpWord(argv), { from: "user" });
+	} catch (error) {
+		if (!(error instanceof CommanderError)) throw error;
+		if (error.code === "commander.version") return { kind: "version" };
+		if (error.code === "commander.help") throw new UsageError(missingText(program, argv));
+		if (error.code !== "commander.helpDisplayed") throw new UsageError(error.message.replace(/^error: /, ""));
+		const stranger = strangerIn(program, argv);
+		if (stranger !== undefined) throw new UsageError(`unknown command '${stranger}'`);
+		return { kind: "help", text: help.trimEnd() };
+	}
+	assert(asked !== undefined, "a command line that is not refused asks for something");
+	return asked;
+}
+
+/** `help key create` is `key create --help`; nothing at all asks for help, too. */
+function withoutHelpWord(argv: readonly string[]): string[] {
+	if (argv.length === 0) return ["--help"];
+	return argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
+}
+
+/** `key create` is the command `create` of `key`. */
+function addLeaf(program: Program, name: string, summary: string): Program {
+	const leaf = name.split(" ").reduce((at, word) => childOf(at, word) ?? addCommand(at, word), program);
+	return leaf.summary(summary).option("--json", "print one line of JSON; errors too, on stderr");
+}
+
+function addCommand(parent: Program, word: string): Program {
+	return parent.command(word).helpCommand(false).usage("<command> [options]");
+}
+
+function childOf(parent: Program, word: string): Program | undefined {
+	return parent.commands.find((command) => command.name() === word);
+}
+
+function describe(leaf: Program, command: Command): ReadonlyMap<string, Option> {
+	const { summary, details } = command;
+	const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+	leaf.description(details === undefined ? sentence : `${sentence}\n\n${details}`);
+	for (const name of command.arguments) leaf.argument(name.startsWith("[") ? name : `<${name}>`);
+	const options = new Map<string, Option>();
+	for (const [name, spec] of Object.entries(command.options)) {
+		const option = new Option(flagsOf(name, spec), spec.required ? `${spec.help} (required)` : spec.help);
+		if (spec.required) option.makeOptionMandatory();
+		if (spec.type === "string") option.argParser((text) => givenValue(leaf, text));
+		options.set(name, option);
+		leaf.addOption(option);
+	}
+	const required = Object.entries(command.options).filter(([, spec]) => spec.required);
+	const words = command.arguments.map((name) => (name.startsWith("[") ? name : `<${name}>`));
+	leaf.usage([...words, ...required.map(([name, spec]) => flagsOf(name, spec)), "[options]"].join(" "));
+	return options;
+}
+
+function flagsOf(name: string, spec: OptionSpec): string {
+	return spec.type === "boolean" ? `--${name}` : `--${name} <${spec.value ?? "VALUE"}>`;
+}
+
+/** An option of this command where another's value should stand is a value that was forgotten. */
+function givenValue(leaf: Program, text: string): string {
+	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");
+	return text;
+}
+
+function inputOf(command: Command, options: ReadonlyMap<string, Option>, leaf: Program): CommandInput {
+	const given: Record<string, unknown> = leaf.opts();
+	const read = (name: string) => {
+		const option = options.get(name);
+		assert(option !== undefined, `\`${command.name}\` has an option --${name}`);
+		const value = given[option.attributeName()];
+		// `--no-wait` is the opposite of a `wait` that is there by default.
+		return option.negate ? value === false : value;
+	};
+	const option = (name: string) => {
+		const value = read(name);
+		return typeof value === "string" ? value : undefined;
+	};
+	const optionalArgument = (place: number) => leaf.args[place];
+	return {
+		option,
+		required(name) {
+			const value = option(name);
+			assert(value !== undefined, `--${name} is marked as required`);
+			return value;
+		},
+		flag: (name) => read(name) === true,
+		argument(place) {
+			const value = optionalArgument(place);
+			assert(value !== undefined, `\`${command.name}\` has argument ${place}`);
+			return value;
+		},
+		optionalArgument,
+	};
+}
+
+function leavesOf(command: Program): Program[] {
+	return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+}
+
+function pathOf(command: Program): string {
+	return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+}
+
+/** The first word before any option that names no command; to ask for its help is as wrong as to call it. */
+function strangerIn(program: Program, argv: readonly string[]): string | undefined {
+	let at = program;
+	for (const word of argv[0] === "help" ? argv.slice(1) : argv) {
+		if (word.startsWith("-") || at.commands.length === 0) return undefined;
+		const child = childOf(at, word);
+		if (child === undefined) return word;
+		at = child;
+	}
+	return undefined;
+}
+
+/** A group alone, as `key`. */
+function missingText(program: Program, argv: readonly string[]): string {
+	const group = childOf(program, argv[0] ?? "") ?? program;
+	return `\`${group.name()}\` takes one of: ${group.commands.map((command) => command.name()).join(", ")}`;
+}
+
+function afterHelp({ command }: { command: Program }): string {
+	if (command.parent !== null) return "";
+	const helper = command.createHelp();
+	helper.prepareContext({ helpWidth: WIDTH });
+	const variables = CONFIG_TABLE.filter(({ meaning }) => meaning !== "");
+	const width = Math.max(...variables.map(({ name }) => name.length));
+	const lines = variables.map((variable) => {
+		const text = variable.default === "" ? variable.meaning : `${variable.meaning} [${variable.default}]`;
+		return helper.formatItem(variable.name, width, text, helper);
+	});
+	return ["", "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", "Environment:", ...lines].join("\n");
+}

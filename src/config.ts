@@ -9,10 +9,9 @@ import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
+import type { JournalMode } from "./ledger/journal-mode.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
-
-export type JournalMode = "process" | "host" | "remote";
 
 export interface Config {
 	readonly port: number;

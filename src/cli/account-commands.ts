@@ -4,7 +4,7 @@ import { createAccount, findAccount, listAccounts, suspendAccount, unsuspendAcco
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
-import { FENCE_OPTIONS, waitEverywhere } from "./fence-wait.ts";
+import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { isoOrNull, listOutput } from "./table.ts";
 
@@ -84,7 +84,7 @@ const suspend: Command = {
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements }) => {
 			const { id, seq } = await suspendAccount(statements, input.argument(0));
-			return waitEverywhere({ statements }, { id, state: "suspended" }, seq, input);
+			return inForceOutput({ statements }, { id, state: "suspended" }, seq, input);
 		}),
 };
 
@@ -96,7 +96,7 @@ const unsuspend: Command = {
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements }) => {
 			const { id, seq } = await unsuspendAccount(statements, input.argument(0));
-			return waitEverywhere({ statements }, { id, state: "active" }, seq, input);
+			return inForceOutput({ statements }, { id, state: "active" }, seq, input);
 		}),
 };
 

@@ -7,7 +7,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import type { Command, CommandContext, CommandInput, OptionSpec } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { FENCE_OPTIONS, waitEverywhere } from "./fence-wait.ts";
+import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { dateMsOf, durationMsOf, namesOf, PAGE_OPTIONS, pageOf, usdOf, wholeOf } from "./option-values.ts";
 import { isoOrNull, listOutput } from "./table.ts";
 
@@ -79,7 +79,7 @@ const revoke: Command = {
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements }) => {
 			const { id, seq } = await revokeKey(statements, { id: input.argument(0) });
-			return waitEverywhere({ statements }, { id }, seq, input);
+			return inForceOutput({ statements }, { id }, seq, input);
 		}),
 };
 

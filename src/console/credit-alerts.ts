@@ -1,5 +1,6 @@
+import type { Statements } from "../db/statements.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { JobDeps } from "./jobs.ts";
+import type { Mailer } from "./mailer.ts";
 
 interface Row {
 	account_id: string;
@@ -13,9 +14,13 @@ interface Row {
  * One mail to the owners each time an account's credit falls below its threshold. The row is disarmed in the statement
  * that finds it, so that of all instances one sends the mail; it is armed again once the credit is above the threshold.
  */
-export async function sendCreditAlerts(
-	deps: Pick<JobDeps, "statements" | "mailer" | "origin" | "serviceName">,
-): Promise<void> {
+export async function sendCreditAlerts(deps: {
+	readonly statements: Statements;
+	readonly mailer: Mailer;
+	/** Where links in mails lead. */
+	readonly origin: () => string;
+	readonly serviceName: string;
+}): Promise<void> {
 	const rows = await deps.statements<Row>`
 		with seen as (
 			select c.account_id, c.threshold_nano_usd as threshold, c.armed,

@@ -4,7 +4,7 @@ import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "..
 import type { KeySettings } from "../keys/key-settings.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { waitEverywhere } from "./fence-wait.ts";
+import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "./page-query.ts";
@@ -81,7 +81,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { seq } = await updateKey(statements, { id: params.id, accountId }, settingsOf(body));
 				await act(request, "key.update", params.id, { ...body });
-				const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, seq);
 				return { key: await view(accountId, params.id), fence };
 			},
 			{ query, body: t.Object({ name: t.Optional(name), ...settings }) },
@@ -102,7 +102,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
 				const { seq } = await revokeKey(statements, { id: params.id, accountId });
-				const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, seq);
 				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
 				const held = await heldByKey(statements, accountId);
 				const runningRequests = held.get(params.id)?.requests ?? 0;

@@ -8,7 +8,7 @@ import { nanoUsd } from "../money/nano-usd.ts";
 import { audit, listAudit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { balanceOf, topUpView } from "./credit.ts";
-import { waitEverywhere } from "./fence-wait.ts";
+import { fenceOf } from "./fence-view.ts";
 import { accountDetail, adjustCredit, searchAccounts } from "./operator-accounts.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { operatorSummary } from "./operator-summary.ts";
@@ -68,7 +68,7 @@ function accountRoutes(parts: ConsoleParts) {
 			visits.operator(request);
 			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
 			const { id, seq } = await change(statements, params.id);
-			const fence = await waitEverywhere(parts, visits.of(request).connection, seq);
+			const fence = await fenceOf(parts, visits.of(request).connection, seq);
 			await act(request, state === "suspended" ? "account.suspend" : "account.unsuspend", id, id, {
 				reason: body.reason,
 				effective: fence.effective,

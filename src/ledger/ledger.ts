@@ -8,6 +8,7 @@ import { addUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts"
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { Journal } from "./journal.ts";
 import { DiskFull } from "./journal-disk.ts";
+import type { JournalMode } from "./journal-mode.ts";
 import type { Shortage, Slice, Slices } from "./slices.ts";
 import type { Writer } from "./writer.ts";
 
@@ -40,8 +41,6 @@ export interface Progress {
 	readonly prompt: number;
 	readonly completion: number;
 }
-
-export type JournalMode = "process" | "host" | "remote";
 
 /**
  * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,

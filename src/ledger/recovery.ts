@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { minUsd, nanoUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { minUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
@@ -180,13 +180,4 @@ export async function recoverLost(
 		leases += Number(row?.closed ?? 0);
 	}
 	return { epochs: rows.length, leases };
-}
-
-/** What the leases of instances that are not running hold, in all. */
-export async function heldByAbsent(statements: Statements): Promise<NanoUsd> {
-	const [row] = await statements<{ held: string }>`
-		select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0) as held
-		from lease l join instance i on i.id = l.instance_id and i.epoch = l.epoch join budget b on b.id = l.budget_id and b.kind = 'account'
-		where l.state = 'open' and (i.state = 'dead' or i.lease_until < clock_timestamp())`;
-	return nanoUsd(Number(row?.held ?? 0));
 }

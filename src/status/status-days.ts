@@ -1,6 +1,6 @@
+import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
-import type { HistoryAnswer, Track, TrackDay } from "./status-track.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
 /** On narrow screens the style leaves out the days before these. */

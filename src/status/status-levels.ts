@@ -1,6 +1,6 @@
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
-import type { ServiceName } from "./status.ts";
+import type { ServiceName } from "./status-answer.ts";
 import type { ServiceLevel } from "./status-store.ts";
 
 type Replica = Pick<ReplicaView, "modelId" | "health" | "breaker" | "draining">;

@@ -1,7 +1,6 @@
-import type { ServiceName, StatusAnswer } from "./status.ts";
+import type { ServiceName, StatusAnswer, Track } from "./status-answer.ts";
 import { DAY_KINDS, daysHtml, minutesText } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
-import type { Track } from "./status-track.ts";
 
 /** Styles are allowed by their hash, scripts not at all. */
 export const STATUS_PAGE_POLICY = [

@@ -1,36 +1,9 @@
 import type { CatalogSnapshot } from "../catalog/model.ts";
-import type { ServiceName } from "./status.ts";
+import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
 import type { HistoryView } from "./status-history.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { endpointSubject, endpointsOf, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
 import type { DayTally } from "./status-store.ts";
-
-/** How the service did: the last 90 days in UTC. */
-export interface HistoryAnswer {
-	/** When it was last read, ISO 8601; null before the first time. */
-	readonly as_of: string | null;
-	/** First and last day, as `2026-11-21`. */
-	readonly from: string;
-	readonly to: string;
-	readonly service: Track;
-	/** Those that have a model. */
-	readonly services: Readonly<Partial<Record<ServiceName, Track>>>;
-	readonly models: readonly ({ readonly id: string } & Track)[];
-}
-
-export interface Track {
-	/** Share of the observed minutes in which it was not down, rounded down; null if there are none. */
-	readonly uptime_percent: number | null;
-	/** Oldest first; days without data are left out. */
-	readonly days: readonly TrackDay[];
-}
-
-export interface TrackDay {
-	readonly date: string;
-	readonly operational_minutes: number;
-	readonly degraded_minutes: number;
-	readonly down_minutes: number;
-}
 
 const DAY_MS = 86_400_000;
 

@@ -5,31 +5,12 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
+import type { ServiceState, StatusAnswer } from "./status-answer.ts";
 import { createStatusHistory, dayOf } from "./status-history.ts";
 import { statusLevels } from "./status-levels.ts";
 import { STATUS_PAGE_POLICY, statusPage } from "./status-page.ts";
 import { createStatusStore } from "./status-store.ts";
-import type { HistoryAnswer } from "./status-track.ts";
 import { historyAnswer } from "./status-track.ts";
-
-type Connected = "connected" | "unavailable";
-
-/** What GET /status says: each model and each kind of service, connected or not. Public: names nothing else. */
-export interface StatusAnswer {
-	readonly object: "status";
-	/** operational: everything is connected; degraded: something is not; unavailable: nothing is. */
-	readonly status: "operational" | "degraded" | "unavailable";
-	/** ISO 8601. */
-	readonly checked_at: string;
-	readonly services: Readonly<Record<ServiceName, Connected>>;
-	readonly models: readonly {
-		readonly id: string;
-		readonly name: string;
-		readonly kind: string;
-		readonly status: Connected;
-	}[];
-	readonly history: HistoryAnswer;
-}
 
 type Present = Omit<StatusAnswer, "history">;
 
@@ -38,17 +19,6 @@ export interface Status {
 	respond(request: Request): Response;
 	stop(): Promise<void>;
 }
-
-export const SERVICE_NAMES = [
-	"chat",
-	"completions",
-	"embeddings",
-	"transcription",
-	"image_generation",
-	"rerank",
-	"batch",
-] as const;
-export type ServiceName = (typeof SERVICE_NAMES)[number];
 
 /** While nothing changes an answer is given again for so long: it is public, and long with many models. */
 const BODY_KEPT_MS = 1_000;
@@ -97,7 +67,7 @@ export function createStatus(deps: {
 function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) => boolean, nowMs: number): Present {
 	const all = [...snapshot.models.values()];
 	const up = all.filter((model) => connected(model.id));
-	const of = (found: boolean): Connected => (found ? "connected" : "unavailable");
+	const of = (found: boolean): ServiceState => (found ? "connected" : "unavailable");
 	const ofKind = (kind: ModelKind) => of(up.some((model) => model.kind === kind));
 	return {
 		object: "status",

@@ -16,10 +16,10 @@ import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { chatModel } from "../support/service.ts";
+import type { TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import type { ServeProcess } from "./serve-process.ts";
 import { quietPort, startServe } from "./serve-process.ts";
-import type { TcpProxy } from "./tcp-proxy.ts";
-import { startTcpProxy } from "./tcp-proxy.ts";
 
 /** USD 1 a million input tokens, USD 2 a million output tokens: see `chatModel`. */
 export const NANO_USD_A_PROMPT_TOKEN = 1_000;

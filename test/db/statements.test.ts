@@ -30,7 +30,7 @@ afterAll(async () => {
 
 test("a statement on a connection that never answers again is given up in time, and the next one works", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
-	proxy.freeze();
+	proxy.freezeExisting();
 	const startedAt = performance.now();
 	const results = await Promise.allSettled([db.statements`select 2 as two`, db.statements`select 3 as three`]);
 	const tookMs = performance.now() - startedAt;
@@ -51,7 +51,7 @@ test("an error of the database is no reason to drop the connection", async () =>
 
 test("a statement after the connections were cut works", async () => {
 	await db.statements`select 1`;
-	proxy.cut();
+	proxy.reset();
 	// What was under way when the line broke may fail; what comes after it must not.
 	await waitFor(
 		async () => (await Promise.resolve(db.statements`select 1`).catch(() => [])).length === 1,
@@ -77,7 +77,7 @@ test("a listener hears again after its connection was cut, and is told that it m
 	expect(listens).toBe(1);
 	await server.sql`select pg_notify('test_channel', 'one')`;
 	await waitFor(() => heard.includes("one"), "the first notification");
-	proxy.cut();
+	proxy.reset();
 	await waitFor(() => listens === 2, "the subscription to be renewed");
 	await server.sql`select pg_notify('test_channel', 'two')`;
 	await waitFor(() => heard.includes("two"), "a notification after the cut");

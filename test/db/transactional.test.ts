@@ -49,7 +49,7 @@ test("a statement on a connection that never answers again is given up, and the 
 	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
 	const rows = await db.tx.select().from(note);
 	expect(rows).toEqual([{ id: 1, words: "one", at: AT }]);
-	proxy.freeze();
+	proxy.freezeExisting();
 	const error = await rejection(db.tx.select().from(note));
 	expect((error as Error).cause).toBeInstanceOf(DatabaseTimeout);
 	expect(isDatabaseAway(error)).toBe(true);
@@ -60,7 +60,7 @@ test("a transaction whose connection goes silent in the middle is given up whole
 	const error = await rejection(
 		db.tx.transaction(async (tx) => {
 			await tx.insert(note).values({ id: 2, words: "two", at: AT });
-			proxy.freeze();
+			proxy.freezeExisting();
 			await tx.insert(note).values({ id: 3, words: "three", at: AT });
 		}),
 	);
@@ -77,10 +77,10 @@ test("a transaction that is cut off fails, whatever its code does then, and noth
 			await tx.insert(note).values({ id, words: "cut off", at: AT });
 			if (where === "between two") {
 				const [own] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
-				proxy.cut();
+				proxy.reset();
 				const alive = () => server.sql`select 1 from pg_stat_activity where pid = ${own?.pid ?? 0}`;
 				await waitFor(async () => (await alive()).length === 0, "the server to see the cut");
-			} else setTimeout(() => proxy.cut(), 20);
+			} else setTimeout(() => proxy.reset(), 20);
 			const sleeping = tx.execute(sql`select pg_sleep(2)`);
 			await (swallow ? sleeping.catch(() => {}) : sleeping);
 			await tx.insert(note).values({ id: 10, words: "ten", at: AT });

@@ -1,4 +1,4 @@
-import type { JournalMode } from "../../src/ledger/ledger.ts";
+import type { JournalMode } from "../../src/ledger/journal-mode.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
 import { createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";

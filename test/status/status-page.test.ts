@@ -98,7 +98,7 @@ beforeAll(async () => {
 	await setHealth(200, chats, vectors);
 });
 afterAll(async () => {
-	proxy.cut();
+	proxy.reset();
 	await other.stop();
 	proxy.stop();
 	await service.stop();
@@ -236,7 +236,7 @@ test("without Postgres the last history is shown with its age, and the missed mi
 	const before = await status(other);
 	const { operational_minutes } = today(modelOf(before, "vectors"));
 	await arriveAt(other, clocks[1]);
-	proxy.freeze();
+	proxy.freezeExisting();
 	clocks[1].look();
 	clocks[1].jump(10 * MINUTE_MS - 1);
 	const during = async () => (await (await page(other)).text()).includes("The history is 10 minutes old.");

@@ -1,83 +1,155 @@
 import type { Socket } from "bun";
 
-/** Stands between a client and a server, and can lose what they say to each other. */
+/**
+ * A TCP proxy that can do to a connection what a network does: cut it, refuse it, or say nothing more without closing
+ * it (half-open).
+ */
 export interface TcpProxy {
 	readonly port: number;
 	/** Connections taken so far. */
 	accepted(): number;
-	/** From now on nothing passes on the open connections, and nothing closes them: as if a cable were cut. */
+	/** Nothing passes any more on the connections that exist and on new ones; they stay open. */
 	freeze(): void;
-	/** Ends all open connections. */
+	/** As `freeze`, for the connections that exist alone: new ones pass. They stay silent for good. */
+	freezeExisting(): void;
+	/** Ends the freeze. `late`: what was held back arrives now; otherwise the frozen connections are reset. */
+	thaw(late: boolean): void;
+	/** Resets all connections; new ones pass. */
+	reset(): void;
+	/** Resets all connections and refuses new ones until `restore`. */
 	cut(): void;
+	restore(): void;
+	/** Connections that pass or are frozen. */
+	open(): number;
 	stop(): void;
 }
 
 interface Pair {
-	client: Socket<Pair>;
-	server: Socket<Pair> | undefined;
-	waiting: Buffer[];
-	frozen: boolean;
+	readonly client: Socket<Pair>;
+	server: Socket<unknown> | undefined;
+	/** Never thawed. */
+	silent: boolean;
+	readonly toServer: Uint8Array[];
+	readonly toClient: Uint8Array[];
 }
 
 export function startTcpProxy(target: { hostname: string; port: number }): TcpProxy {
 	const pairs = new Set<Pair>();
 	let accepted = 0;
-	const pass = (pair: Pair, to: Socket<Pair> | undefined, data: Buffer) => {
-		if (!pair.frozen) to?.write(data);
-	};
-	const drop = (pair: Pair) => {
-		if (pair.frozen) return;
-		pairs.delete(pair);
-		pair.client.end();
-		pair.server?.end();
-	};
-	const listener = Bun.listen<Pair>({
-		hostname: "127.0.0.1",
-		port: 0,
-		socket: {
-			open(client) {
-				accepted += 1;
-				const pair: Pair = { client, server: undefined, waiting: [], frozen: false };
-				client.data = pair;
-				pairs.add(pair);
-				void Bun.connect<Pair>({
-					...target,
-					socket: {
-						open(server) {
-							server.data = pair;
-							pair.server = server;
-							for (const data of pair.waiting.splice(0)) pass(pair, server, data);
-						},
-						data: (_, data) => pass(pair, pair.client, data),
-						close: () => drop(pair),
-						error: () => drop(pair),
+	let frozen = false;
+	let listener = listen(0);
+	const { port } = listener;
+
+	function listen(at: number) {
+		return Bun.listen<Pair>({
+			hostname: "127.0.0.1",
+			port: at,
+			socket: {
+				open(client) {
+					accepted += 1;
+					const pair: Pair = { client, server: undefined, silent: false, toServer: [], toClient: [] };
+					client.data = pair;
+					pairs.add(pair);
+					void connect(pair);
+				},
+				data({ data: pair }, bytes) {
+					pair.toServer.push(new Uint8Array(bytes));
+					flush(pair);
+				},
+				drain: ({ data: pair }) => flush(pair),
+				close: ({ data: pair }) => end(pair),
+				error: ({ data: pair }) => end(pair),
+			},
+		});
+	}
+
+	async function connect(pair: Pair): Promise<void> {
+		try {
+			pair.server = await Bun.connect({
+				...target,
+				socket: {
+					data(_, bytes) {
+						pair.toClient.push(new Uint8Array(bytes));
+						flush(pair);
 					},
-				}).catch(() => drop(pair));
-			},
-			data({ data: pair }, data) {
-				if (pair.server === undefined) pair.waiting.push(Buffer.from(data));
-				else pass(pair, pair.server, data);
-			},
-			close: ({ data: pair }) => drop(pair),
-			error: ({ data: pair }) => drop(pair),
-		},
-	});
-	const end = (pair: Pair) => {
-		pair.frozen = false;
-		drop(pair);
-	};
+					drain: () => flush(pair),
+					close: () => end(pair),
+					error: () => end(pair),
+				},
+			});
+			if (!pairs.has(pair)) pair.server.terminate();
+			flush(pair);
+		} catch {
+			end(pair);
+		}
+	}
+
+	function flush(pair: Pair): void {
+		if (frozen || pair.silent || !pairs.has(pair)) return;
+		if (pair.server) drain(pair.toServer, pair.server);
+		drain(pair.toClient, pair.client);
+	}
+
+	function drain(queue: Uint8Array[], to: Socket<unknown> | Socket<Pair>): void {
+		for (let head = queue[0]; head !== undefined; head = queue[0]) {
+			const written = Math.max(0, to.write(head));
+			if (written === head.length) {
+				queue.shift();
+			} else {
+				queue[0] = head.subarray(written);
+				return;
+			}
+		}
+	}
+
+	/** A half-open connection hides the end of the other side too. */
+	function end(pair: Pair): void {
+		if (!pairs.has(pair)) return;
+		if (frozen || pair.silent) {
+			pair.silent = true;
+			return;
+		}
+		reset(pair);
+	}
+
+	function reset(pair: Pair): void {
+		pairs.delete(pair);
+		pair.client.terminate();
+		pair.server?.terminate();
+	}
+
+	function resetAll(): void {
+		for (const pair of [...pairs]) reset(pair);
+	}
+
 	return {
-		port: listener.port,
+		port,
 		accepted: () => accepted,
 		freeze() {
-			for (const pair of pairs) pair.frozen = true;
+			frozen = true;
 		},
+		freezeExisting() {
+			for (const pair of pairs) pair.silent = true;
+		},
+		thaw(late) {
+			frozen = false;
+			for (const pair of [...pairs]) {
+				if (late && !pair.silent) flush(pair);
+				else reset(pair);
+			}
+		},
+		reset: resetAll,
 		cut() {
-			for (const pair of [...pairs]) end(pair);
-		},
-		stop() {
-			for (const pair of [...pairs]) end(pair);
 			listener.stop(true);
+			resetAll();
+		},
+		restore() {
+			listener = listen(port);
+		},
+		open: () => pairs.size,
+		stop() {
+			listener.stop(true);
+			resetAll();
 		},
 	};
 }

@@ -1,6 +1,6 @@
 /** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
 import { Type } from "@sinclair/typebox";
-import { SERVICE_NAMES } from "../../status/status.ts";
+import { SERVICE_NAMES } from "../../status/status-answer.ts";
 import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
 import { Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
 

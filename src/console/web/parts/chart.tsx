@@ -1,5 +1,22 @@
 import { AreaChart, BarChart } from "@mantine/charts";
-import type { ChartProps } from "./usage-chart.tsx";
+
+/** One drawn series: `name` is a plain word, since ids may hold dots, which the chart reads as paths. */
+export interface ChartSeries {
+	readonly name: string;
+	readonly label: string;
+	readonly color: string;
+}
+
+export interface ChartProps {
+	readonly label: string;
+	readonly kind: "area" | "bar";
+	readonly data: Record<string, number | string>[];
+	readonly series: readonly ChartSeries[];
+	/** Of a place on the axis, which is any number between values. */
+	readonly formatTick: (value: number) => string;
+	/** Of a value of `data`, or a sum of them. */
+	readonly formatValue: (value: number) => string;
+}
 
 /** The drawing itself; a chunk of its own, because the chart library is as large as all the rest. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {

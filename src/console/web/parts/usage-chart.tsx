@@ -8,26 +8,9 @@ import { lazy } from "../lazy.tsx";
 import { useResource } from "../resource.ts";
 import { seriesColor } from "../theme.ts";
 import type { UsageSeries } from "../views.ts";
+import type { ChartProps, ChartSeries } from "./chart.tsx";
 
 export type Measure = "cost" | "tokens" | "requests";
-
-/** One drawn series: `name` is a plain word, since ids may hold dots, which the chart reads as paths. */
-export interface ChartSeries {
-	readonly name: string;
-	readonly label: string;
-	readonly color: string;
-}
-
-export interface ChartProps {
-	readonly label: string;
-	readonly kind: "area" | "bar";
-	readonly data: Record<string, number | string>[];
-	readonly series: readonly ChartSeries[];
-	/** Of a place on the axis, which is any number between values. */
-	readonly formatTick: (value: number) => string;
-	/** Of a value of `data`, or a sum of them. */
-	readonly formatValue: (value: number) => string;
-}
 
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);

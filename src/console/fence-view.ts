@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { pendingInstances, waitApplied } from "../cluster/fence.ts";
+import { waitEverywhere } from "../cluster/wait-everywhere.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Connection } from "../gateway/exchange.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
@@ -14,33 +14,20 @@ export interface Fence {
 	readonly pendingInstances: number;
 }
 
-/** An instance closes its gate before its lease ends by its own clock; this covers a clock that runs slower. */
-const GRACE_MS = 1_000;
 /** The usual lease is half a minute. A page does not wait longer than this; the change takes effect all the same. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 
-/** Waits until every live instance acts by control entry `seq`, or its lease is over. */
-export async function waitEverywhere(
+/** Waits until every live instance acts by control entry `seq`, while the page's connection is silent. */
+export async function fenceOf(
 	deps: { statements: Statements; clock: Clock },
 	connection: Connection,
 	seq: number,
 ): Promise<Fence> {
 	connection.setIdleTimeout(SILENCE_S);
 	try {
-		const pending = pendingInstances(deps.statements);
-		const result = await waitApplied({ pending, clock: deps.clock }, seq, {
-			deadlineMs: DEADLINE_MS,
-			graceMs: GRACE_MS,
-		});
-		const last = Math.max(0, ...result.pending.map(({ leaseUntilMs }) => leaseUntilMs));
-		return {
-			effective: result.effective,
-			elapsedMs: Math.round(result.elapsedMs * 10) / 10,
-			atMs: deps.clock.wallMs(),
-			effectiveByMs: result.effective ? null : last + GRACE_MS,
-			pendingInstances: result.pending.length,
-		};
+		const { effective, elapsedMs, effectiveByMs, pending } = await waitEverywhere(deps, seq, DEADLINE_MS);
+		return { effective, elapsedMs, atMs: deps.clock.wallMs(), effectiveByMs, pendingInstances: pending.length };
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}

@@ -1,11 +1,9 @@
 import { systemClock } from "../base/clock.ts";
-import { pendingInstances, waitApplied } from "../cluster/fence.ts";
+import { waitEverywhere } from "../cluster/wait-everywhere.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandInput, OptionSpec, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
 
-/** An instance closes its gate before its lease ends by its own clock; this covers a clock that runs slower. */
-const GRACE_MS = 1_000;
 /** The longest lease that can be configured is ten minutes; by then every instance has applied it or is fenced off. */
 const DEADLINE_MS = 660_000;
 
@@ -18,7 +16,7 @@ export const FENCE_OPTIONS = {
  * Waits until every live instance acts by control entry `seq`, or its lease is over. `effective: false` after the
  * deadline is exit code 1; with `--no-wait` it is not an error.
  */
-export async function waitEverywhere(
+export async function inForceOutput(
 	deps: { statements: Statements },
 	subject: { readonly id: string; readonly state?: string },
 	seq: number,
@@ -27,24 +25,20 @@ export async function waitEverywhere(
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
-	const pending = pendingInstances(deps.statements);
-	const result = await waitApplied({ pending, clock: systemClock }, seq, { deadlineMs, graceMs: GRACE_MS });
-	const elapsedMs = Math.round(result.elapsedMs * 10) / 10;
-	const base = { ...subject, effective: result.effective, elapsed_ms: elapsedMs };
-	if (result.effective) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };
-	const waiting = result.pending.map(({ id, epoch, leaseUntilMs }) => ({
+	const everywhere = await waitEverywhere({ ...deps, clock: systemClock }, seq, deadlineMs);
+	const { effective, elapsedMs, effectiveByMs, pending } = everywhere;
+	const base = { ...subject, effective, elapsed_ms: elapsedMs };
+	if (effectiveByMs === null) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };
+	const waiting = pending.map(({ id, epoch, leaseUntilMs }) => ({
 		id,
 		epoch,
 		lease_until: new Date(leaseUntilMs).toISOString(),
 	}));
-	const effectiveBy = new Date(
-		Math.max(...result.pending.map(({ leaseUntilMs }) => leaseUntilMs)) + GRACE_MS,
-	).toISOString();
 	const lines = waiting.map(
 		({ id, epoch, lease_until }) => `  ${id} epoch ${epoch}, its lease ends ${lease_until} unless it renews it`,
 	);
 	return {
-		json: { ...base, effective_by: effectiveBy, pending: waiting },
+		json: { ...base, effective_by: new Date(effectiveByMs).toISOString(), pending: waiting },
 		text: [`${subject.id}: not in force everywhere yet; these instances have not applied it:`, ...lines].join("\n"),
 		exitCode: noWait ? 0 : 1,
 	};

@@ -6,7 +6,9 @@ COPY package.json bun.lock bunfig.toml tsconfig.json ./
 RUN bun install --frozen-lockfile
 COPY src ./src
 # NODE_ENV is read when the binary is built, too: it decides which React and which checks go in.
-RUN bun run build && mkdir -p /rootfs/data
+# `--build-arg COMMIT=$(git rev-parse --short=12 HEAD)`: the history is not in the build's context.
+ARG COMMIT=
+RUN COMMIT="$COMMIT" bun run build && mkdir -p /rootfs/data
 
 # glibc, CA certificates, time zones and a user 65532; neither a shell nor a package manager.
 FROM gcr.io/distroless/cc-debian12:nonroot

@@ -1,8 +1,8 @@
 /** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
 import { relative } from "node:path";
-import packageJson from "../package.json" with { type: "json" };
 import type { LogLevel } from "./base/log.ts";
 import { createLog } from "./base/log.ts";
+import { COMMIT, VERSION } from "./base/version.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { explain } from "./cli/explain.ts";
 import { runCommand } from "./cli/run-command.ts";
@@ -41,7 +41,7 @@ async function runServe(): Promise<number> {
 function runOther(): Promise<number> {
 	const deps = {
 		commands: COMMANDS,
-		version: packageJson.version,
+		version: { version: VERSION, commit: COMMIT },
 		env: processEnvironment(),
 		loadConfig,
 		log: logOf("warn"),

@@ -8,7 +8,7 @@ import { EXIT_USAGE, explain } from "./explain.ts";
 
 export interface RunDeps {
 	readonly commands: readonly Command[];
-	readonly version: string;
+	readonly version: { readonly version: string; readonly commit: string | null };
 	readonly env: Environment;
 	loadConfig(): Config;
 	readonly log: Log;
@@ -33,12 +33,12 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 }
 
 async function dispatch(deps: RunDeps, argv: readonly string[]): Promise<Output> {
-	const asked = readCommandLine(deps.commands, deps.version, argv);
+	const asked = readCommandLine(deps.commands, deps.version.version, argv);
 	switch (asked.kind) {
 		case "help":
 			return { json: { help: asked.text }, text: asked.text };
 		case "version":
-			return { json: { version: deps.version }, text: deps.version };
+			return { json: deps.version, text: deps.version.version };
 		case "command":
 			return asked.command.run(contextOf(deps), asked.input);
 	}

@@ -70,6 +70,7 @@ ${models.length === 0 ? '<p class="dim">No model is deployed.</p>' : `<ul class=
 		.map(([kind, text]) => `<li><span class="swatch ${kind}"></span>${text}</li>`)
 		.join("")}</ul>
 <p class="dim">A column is a day in UTC. Once a minute it is noted what a request would have met: operational; degraded, if some of the servers or models took none; or down, if all did. Uptime is the share of the noted minutes that were not down. A minute that nobody noted counts for neither side.</p>
+<p class="dim">Version ${Bun.escapeHTML(answer.version)}.</p>
 </main>
 </body>
 </html>

@@ -1,6 +1,7 @@
 import { newRequestId } from "../admission/admission.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelKind } from "../catalog/model.ts";
 import type { Statements } from "../db/statements.ts";
@@ -72,6 +73,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 	return {
 		object: "status",
 		status: up.length === all.length && up.length > 0 ? "operational" : up.length > 0 ? "degraded" : "unavailable",
+		version: VERSION,
 		checked_at: new Date(nowMs).toISOString(),
 		services: {
 			chat: of(up.some((model) => model.modes.has("chat"))),

@@ -1,5 +1,6 @@
 /** GET /status with its history: what instances saw minute by minute, as JSON and as a page. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import packageJson from "../../package.json" with { type: "json" };
 import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { dayOf } from "../../src/status/status-history.ts";
@@ -178,7 +179,8 @@ test("minutes of two instances count once, and a model that is down for some of 
 
 test("the JSON has what it had, 90 days of what is deployed, and is as described", async () => {
 	const answer = await status(other);
-	expect(Object.keys(answer)).toEqual(["object", "status", "checked_at", "services", "models", "history"]);
+	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
+	expect(answer.version).toBe(packageJson.version);
 	const { history } = answer;
 	expect([history.from, history.to]).toEqual(["2026-08-23", "2026-11-20"]);
 	expect(modelOf(answer, "org/chat").days.map((day: Any) => day.date)).toEqual([
@@ -201,6 +203,7 @@ test("the page says every day in words, and a model's name is only a name", asyn
 	expect(html).toContain("<span>2026-11-18: no data</span>");
 	expect(html).not.toContain("2026-08-22");
 	expect(html).toContain("62.50 % uptime");
+	expect(html).toContain(`Version ${packageJson.version}.`);
 	expect(html).toContain("Sly &lt;/span&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#x27;co&#x27;");
 	expect(html).not.toContain("<script");
 	expect(html).not.toContain(" style=");
@@ -254,6 +257,7 @@ describe("the age of the history", () => {
 	const answer = (asOf: string | null): Any => ({
 		object: "status",
 		status: "operational",
+		version: "0.0.0",
 		checked_at: "2026-11-20T12:00:00.000Z",
 		services: {},
 		models: [],

@@ -209,6 +209,7 @@ const History = exact({
 const Status = exact({
 	object: Type.Literal("status"),
 	status: oneOf("operational", "degraded", "unavailable"),
+	version: Type.String(),
 	checked_at: Type.String({ format: "date-time" }),
 	services: exact(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Connected]))),
 	models: Type.Array(exact({ id: Type.String(), name: Type.String(), kind: Type.String(), status: Connected })),

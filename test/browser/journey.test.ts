@@ -10,6 +10,7 @@ import type { UpstreamServer } from "../support/upstream-server.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import type { Tab } from "./chromium.ts";
 import { hasChromium, launch, openTab } from "./chromium.ts";
+import { readQrCode } from "./qr-reader.ts";
 import { picture } from "./stage.ts";
 
 const MODEL = "llama-3.3-70b-instruct";
@@ -181,8 +182,11 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		const panel = page.locator(".panel", { hasText: "Second factor" });
 		await panel.getByLabel("Your password", { exact: true }).fill(PASSWORD);
 		await panel.getByRole("button", { name: "Set up" }).click();
-		await panel.getByRole("img", { name: "The secret as a QR code" }).waitFor();
+		const code = panel.getByRole("img", { name: "The secret as a QR code" });
+		await code.waitFor();
 		const totpSecret = (await panel.locator(".id code").textContent()) ?? "";
+		const read = new URL((await readQrCode(code)) ?? "none:");
+		expect([read.protocol, read.searchParams.get("secret")]).toEqual(["otpauth:", totpSecret]);
 		await picture(page, "journey-10-second-factor");
 		await panel.getByLabel("A code from the app").fill(totpCode(totpSecret));
 		await panel.getByRole("button", { name: "Switch on" }).click();

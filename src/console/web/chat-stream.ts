@@ -1,3 +1,4 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { JsonUsd } from "../../money/json-usd.ts";
 import { nanoUsdOfJson } from "../../money/json-usd.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -19,8 +20,8 @@ export interface ChatEnd {
 	readonly error: string | undefined;
 }
 
-/** A line of the stream longer than this is no chat. */
-const LINE_CHARS_MAX = 4_000_000;
+/** An event longer than this is no chat: the answer counts as cut off. */
+const EVENT_CHARS_MAX = 4_000_000;
 
 /** Throws ApiError for a refusal; an abort by `signal` ends quietly. */
 export async function streamChat(
@@ -97,17 +98,14 @@ async function send(address: string, body: Record<string, unknown>, signal: Abor
 
 /** The data of each event; comments are left out. */
 async function* events(response: Response): AsyncGenerator<string> {
-	const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+	const reader = response.body
+		?.pipeThrough(new TextDecoderStream())
+		.pipeThrough(new EventSourceParserStream({ maxBufferSize: EVENT_CHARS_MAX }))
+		.getReader();
 	if (!reader) return;
-	let rest = "";
 	for (;;) {
 		const { done, value } = await reader.read();
 		if (done) return;
-		rest += value;
-		if (rest.length > LINE_CHARS_MAX)
-			throw new ApiError("The answer cannot be read.", { status: 200, code: "unreadable" });
-		const lines = rest.split(/\r?\n/);
-		rest = lines.pop() ?? "";
-		for (const line of lines) if (line.startsWith("data:")) yield line.slice(5).trim();
+		yield value.data;
 	}
 }

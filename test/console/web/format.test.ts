@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { formatAgo, formatDuration } from "../../../src/console/web/format.ts";
-import { qrModules } from "../../../src/console/web/qr.ts";
 import { filterOf } from "../../../src/console/web/range.ts";
 import { matchPath, safeNext } from "../../../src/console/web/router.tsx";
 import { chatSnippets } from "../../../src/console/web/snippets.ts";
@@ -62,13 +61,4 @@ test("snippets survive quotes in what was typed", () => {
 	expect(curl?.code).toContain(`it'\\''s \\"quoted\\"\\nand more`);
 	expect(python?.code).toContain("stop=None,");
 	expect(python?.code).toContain("logprobs=True,");
-});
-
-test("QR codes are those that a reader has read (zbar); a text that is too long gives none", () => {
-	const digest = (text: string) => {
-		const rows = qrModules(text)?.map((row) => row.map(Number).join("")) ?? [];
-		return new Bun.CryptoHasher("sha256").update(rows.join("\n")).digest("hex").slice(0, 16);
-	};
-	expect([digest("HELLO"), digest("y".repeat(500))]).toEqual(["d51e6b3d78d8b096", "e81d24d83e6dbb22"]);
-	expect(qrModules("z".repeat(2_000))).toBeUndefined();
 });

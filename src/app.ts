@@ -19,9 +19,10 @@ import { createDatabase } from "./db/database.ts";
 import { EMBEDDED_STOP_MS_MAX, startEmbeddedPostgres } from "./db/embedded.ts";
 import { migrate } from "./db/migrate.ts";
 import { createStatements } from "./db/statements.ts";
-import { createAuthenticate, createKeyOf } from "./gateway/authenticate.ts";
-import { createChatAs } from "./gateway/chat/chat-as.ts";
-import { createOpenStreams } from "./gateway/open-streams.ts";
+import { INFERENCE } from "./gateway/inference.ts";
+import { createAuthenticate } from "./gateway/serve/authenticate.ts";
+import { createOpenStreams } from "./gateway/serve/open-streams.ts";
+import { createServeAs } from "./gateway/serve/serve-as.ts";
 import { createDigest } from "./keys/digest.ts";
 import { createFailedAttempts } from "./keys/failed-attempts.ts";
 import { keyLoader } from "./keys/key-loader.ts";
@@ -192,7 +193,6 @@ async function build(
 	]);
 	const gateway = {
 		authenticate,
-		keyOf: createKeyOf({ keyring, digest }, { serviceName: config.serviceName }),
 		refusals,
 		catalog,
 		admission,
@@ -203,6 +203,7 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
+	const serveAs = createServeAs({ ...gateway, keyring });
 	const admitting = () => instanceLease.gate.isOpen();
 	const status = createStatus({ statements: db.statements, clock, log, catalog, upstreams, admitting });
 	cleanup.add(() => status.stop());
@@ -215,7 +216,7 @@ async function build(
 		upstreams,
 		digest,
 		consoleSecret: secrets.consoleSecret,
-		chatAs: createChatAs({ ...gateway, keyring }),
+		chatAs: (keyDigest, connection) => serveAs(INFERENCE["/v1/chat/completions"], keyDigest, connection),
 		books: reconciler,
 		listeningAt: () => addressOf(config.host, server.port),
 	});

@@ -4,15 +4,15 @@ import type { Config } from "./config.ts";
 import type { Console } from "./console/console.ts";
 import type { Pages } from "./console/pages.ts";
 import { createClientAddress } from "./gateway/client-address.ts";
-import type { Connection } from "./gateway/exchange.ts";
-import { IDLE_TIMEOUT_S } from "./gateway/exchange.ts";
-import type { GatewayDeps } from "./gateway/routes.ts";
+import type { Connection } from "./gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "./gateway/connection.ts";
+import type { EndpointDeps } from "./gateway/endpoints.ts";
 import { createGateway, escapedError, notFound } from "./gateway/routes.ts";
 import type { HealthReport } from "./ops/health.ts";
 import { healthResponse } from "./ops/health.ts";
 import type { Metrics } from "./ops/metrics.ts";
 
-export interface ServerDeps extends Omit<GatewayDeps, "connectionOf"> {
+export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
 	health(): HealthReport;
 	metrics: Metrics;
 	console: Pick<Console, "handle">;

@@ -21,9 +21,9 @@ export interface AdmissionRequest {
 	readonly model: Model;
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
-	/** Upper bounds. */
-	readonly most: Quantities;
-	/** Choices that share the prompt; `most.completion` counts all of them. */
+	/** The most that it can use. */
+	readonly upperBound: Quantities;
+	/** Choices that share the prompt; `upperBound.completion` counts all of them. */
 	readonly choices: number;
 }
 
@@ -109,7 +109,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 
 	return {
 		admit(request) {
-			const amount = boundOf(request.model.rateCard, request.most);
+			const amount = boundOf(request.model.rateCard, request.upperBound);
 			if (amount === undefined) {
 				throw new Fault(
 					"invalid_request",
@@ -131,10 +131,10 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 
 /** 402 with what there is, what is held, what it takes, and what would fit. */
 function creditFault(request: AdmissionRequest, required: NanoUsd, shortage: Shortage, ledger: Ledger): CreditFault {
-	const { most, choices, model, key } = request;
+	const { upperBound, choices, model, key } = request;
 	const { budget, availableNanoUsd } = shortage;
-	const prompt = boundLines(model.rateCard, { ...most, completion: 0 });
-	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), most.completion);
+	const prompt = boundLines(model.rateCard, { ...upperBound, completion: 0 });
+	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), upperBound.completion);
 	const perChoice = Math.floor(tokens / choices);
 	return new CreditFault(budget === key.id ? "key_cap_exceeded" : "insufficient_quota", {
 		availableNanoUsd,

@@ -5,7 +5,8 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import type { Connection } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
@@ -15,7 +16,7 @@ import type { Mailer } from "./mailer.ts";
 import type { Visits } from "./visit.ts";
 
 /** A chat as by the public interface, in the name of a key whose digest is given instead of its secret. */
-export type ChatAs = (keyDigest: string, connection: Connection) => Promise<Response>;
+export type ChatAs = (keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
 
 /** What every part of the console works with. */
 export interface ConsoleParts {

@@ -7,7 +7,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
-import type { Connection } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { waitEverywhere } from "../cluster/wait-everywhere.ts";
 import type { Statements } from "../db/statements.ts";
-import type { Connection } from "../gateway/exchange.ts";
-import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 
 /** What a page says of a change: since when no instance acts by anything older. */
 export interface Fence {

@@ -1,5 +1,5 @@
 import { Elysia, t } from "elysia";
-import { STREAM_TIMEOUT_S } from "../gateway/exchange.ts";
+import { STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { LiveTopic } from "./live-feed.ts";
 import { operatorSummary } from "./operator-summary.ts";

@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
-import type { Connection } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 
 /**
@@ -10,7 +11,7 @@ import type { ConsoleParts } from "./console-deps.ts";
 export async function playgroundChat(parts: ConsoleParts, connection: Connection): Promise<Response> {
 	const { accountId } = parts.visits.account(connection.request);
 	const keyId = new URL(connection.request.url).searchParams.get("key") ?? "";
-	const [key] = await parts.statements<{ digest: string }>`
+	const [key] = await parts.statements<{ digest: KeyDigest }>`
 		select digest from api_key where id = ${keyId} and account_id = ${accountId}`;
 	if (key === undefined) throw new Fault("not_found", "There is no such key.", { param: "key" });
 	return parts.chatAs(key.digest, connection);

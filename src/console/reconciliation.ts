@@ -3,8 +3,8 @@ import { withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
-import type { Connection } from "../gateway/exchange.ts";
-import { IDLE_TIMEOUT_S } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { Check } from "../ledger/reconcile.ts";
 import type { BooksHistory, BooksRun, Reconciler } from "../ledger/reconciler.ts";
 

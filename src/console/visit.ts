@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
-import type { Connection } from "../gateway/exchange.ts";
+import type { Connection } from "../gateway/connection.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 /** One request to the console: who asks, established before anything of its body was read. */

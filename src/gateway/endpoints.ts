@@ -4,22 +4,17 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
-import type { ChatDeps } from "./chat/chat.ts";
-import { chat } from "./chat/chat.ts";
-import { completions } from "./completions/completions.ts";
-import { embeddings } from "./embeddings/embeddings.ts";
-import type { Connection } from "./exchange.ts";
+import type { Connection } from "./connection.ts";
 import { idempotent } from "./idempotency/idempotency.ts";
 import { createIdempotencyStore } from "./idempotency/idempotency-store.ts";
-import { images } from "./images/images.ts";
+import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { openapiDocument } from "./openapi/openapi.ts";
-import { rerank } from "./rerank/rerank.ts";
-import { transcriptions } from "./transcriptions/transcriptions.ts";
+import type { ServeDeps } from "./serve/context.ts";
 
-export interface EndpointDeps extends ChatDeps {
+export interface EndpointDeps extends ServeDeps {
 	readonly statements: Statements;
 	readonly status: Pick<Status, "respond">;
 	connectionOf(request: Request): Connection;
@@ -32,24 +27,15 @@ export interface RouteKinds {
 	wrongMethod(allowed: string): Response;
 }
 
-const INFERENCE = {
-	"/v1/chat/completions": chat,
-	"/v1/completions": completions,
-	"/v1/embeddings": embeddings,
-	"/v1/audio/transcriptions": transcriptions,
-	"/v1/images/generations": images,
-	"/v1/rerank": rerank,
-};
-
 /** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
 export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
 	const bare = { parse: "none" } as const;
 	const answers = createIdempotencyStore({ clock: deps.clock });
 
-	for (const [path, handler] of Object.entries(INFERENCE)) {
-		const serve = idempotent(deps, answers, handler);
-		app.post(path, ({ request }) => serve(deps.connectionOf(request)), bare);
+	for (const [path, endpoint] of Object.entries(INFERENCE)) {
+		const answer = idempotent(deps, answers, endpoint);
+		app.post(path, ({ request }) => answer(deps.connectionOf(request)), bare);
 		app.all(path, () => wrongMethod("POST"), bare);
 	}
 

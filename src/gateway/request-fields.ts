@@ -4,10 +4,16 @@ import { Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
-import { paramOf } from "./chat/chat-request.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+/** The model's name, before anything else is known. Fault invalid_request. */
+export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
+	if (typeof body.model !== "string" || body.model === "")
+		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
+	return body.model;
+}
 
 /** Fault invalid_request, naming the first field that is wrong. */
 export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown): asserts body is Static<T> {
@@ -21,6 +27,32 @@ export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown
 	);
 }
 
+/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
+function paramOf(pointer: string): string | null {
+	const parts = pointer
+		.split("/")
+		.slice(1)
+		.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+	if (parts.length === 0) return null;
+	return parts
+		.map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`))
+		.join("")
+		.slice(0, 128);
+}
+
+/** Fault invalid_request for options of a stream where there is none. */
+export function assertStreamOptions(body: { stream?: boolean | null; stream_options?: object | null }): void {
+	if (!body.stream_options || body.stream === true) return;
+	throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
+		param: "stream_options",
+	});
+}
+
+/** Whether the deployment can be told how much to generate. */
+export function limitsOutput(model: Model): boolean {
+	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
+}
+
 /** The optional fields of a request, as far as its deployment honours them. */
 export interface HonouredFields {
 	readonly fields: Readonly<Record<string, unknown>>;
@@ -28,15 +60,18 @@ export interface HonouredFields {
 	readonly ignored: readonly string[];
 }
 
+export const NO_FIELDS: readonly string[] = [];
+
 /**
- * `own` are the fields that the endpoint reads itself; those of them in `unheard` count as not honoured all the same.
+ * `own` are the fields that the endpoint reads itself; those of them in `unsupported` count as not honoured all the
+ * same.
  * Fault unsupported_parameter where the deployment refuses what it does not honour.
  */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,
 	model: Model,
 	own: ReadonlySet<string>,
-	unheard: readonly string[] = [],
+	unsupported: readonly string[] = NO_FIELDS,
 ): HonouredFields {
 	const fields: Record<string, unknown> = {};
 	const ignored: string[] = [];
@@ -44,7 +79,7 @@ export function honouredFields(
 		const value = body[name];
 		if (value === null || value === undefined) continue;
 		if (own.has(name)) {
-			if (unheard.includes(name)) ignored.push(name);
+			if (unsupported.includes(name)) ignored.push(name);
 		} else if (model.parameters.has(name)) fields[name] = value;
 		else ignored.push(name);
 	}

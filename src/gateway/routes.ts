@@ -5,14 +5,8 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { EndpointDeps } from "./endpoints.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
-import type { Connection } from "./exchange.ts";
 import { jsonHeaders } from "./headers.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
-
-export interface GatewayDeps extends EndpointDeps {
-	/** The server's knowledge of a connection. */
-	connectionOf(request: Request): Connection;
-}
 
 /** What people who come from another interface look for, and what to use here instead. */
 const INSTEAD: readonly [RegExp, string][] = [
@@ -31,7 +25,7 @@ const INSTEAD: readonly [RegExp, string][] = [
 ];
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
-export function createGateway(deps: GatewayDeps) {
+export function createGateway(deps: EndpointDeps) {
 	/** An endpoint that costs nothing, needs a key, and works without credit. */
 	const free = (answer: (request: Request, key: KeyEntry) => unknown) => async (request: Request) => {
 		const { requestId } = newRequestId();

@@ -1,7 +1,7 @@
 import type { Fault } from "../base/fault.ts";
 import type { ChatChunk } from "../upstream/chat/chat-answer.ts";
+import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
-import type { UsageRecord } from "./usage-record.ts";
 
 /** Writes one chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`, nothing else. */
 export interface ChatEvents<Chunk = ChatChunk> {

@@ -1,3 +1,4 @@
+import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
@@ -12,9 +13,19 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 		throw new Fault("top_up_required", "Using the API takes at least one confirmed top-up of USD 100 or more.");
 }
 
+/** A key that is known and may not be used. It knows which, so that its owner can be told. */
+export class KeyFault extends Fault {
+	readonly key: KeyEntry;
+
+	constructor(key: KeyEntry, code: FaultCode, message: string) {
+		super(code, message);
+		this.key = key;
+	}
+}
+
 /**
  * Throws unless this key is in force and its account not suspended: all that a look-up needs, which costs nothing.
- * Faults: api_key_revoked, api_key_expired, account_suspended; service_unavailable if the keyring let go of the key.
+ * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended; service_unavailable if the keyring let go of the key.
  */
 export function checkKey(entry: KeyEntry, nowMs: number): void {
 	if (!entry.current) {
@@ -24,13 +35,18 @@ export function checkKey(entry: KeyEntry, nowMs: number): void {
 		});
 	}
 	if (entry.state === "revoked")
-		throw new Fault("api_key_revoked", "This API key was revoked. Use another key of your account.");
+		throw new KeyFault(entry, "api_key_revoked", "This API key was revoked. Use another key of your account.");
 	if (entry.expiresAtMs !== null && nowMs >= entry.expiresAtMs) {
-		throw new Fault(
+		throw new KeyFault(
+			entry,
 			"api_key_expired",
 			`This API key expired at ${new Date(entry.expiresAtMs).toISOString()}. Use another key of your account.`,
 		);
 	}
 	if (entry.account.state === "suspended")
-		throw new Fault("account_suspended", "This account is suspended. Please contact the operator of the service.");
+		throw new KeyFault(
+			entry,
+			"account_suspended",
+			"This account is suspended. Please contact the operator of the service.",
+		);
 }

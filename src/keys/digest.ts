@@ -1,7 +1,10 @@
 import type { Secret } from "./secret.ts";
 
-/** Turns a secret into what is stored and looked up: hex of HMAC-SHA-256 under the pepper. */
-export type Digest = (secret: Secret) => string;
+/** What is stored of a secret and looked up: 64 hex digits. No secret can stand where one is meant, nor any other text. */
+export type KeyDigest = string & { readonly brand: "key digest" };
+
+/** Turns a secret into its digest: HMAC-SHA-256 under the pepper. */
+export type Digest = (secret: Secret) => KeyDigest;
 
 /**
  * The pepper lies outside the database, so a leaked table alone gives no way to test guesses.
@@ -10,5 +13,5 @@ export type Digest = (secret: Secret) => string;
  */
 export function createDigest(pepper: string): Digest {
 	const keyed = new Bun.CryptoHasher("sha256", pepper);
-	return (secret) => keyed.copy().update(secret).digest("hex");
+	return (secret) => keyed.copy().update(secret).digest("hex") as KeyDigest;
 }

@@ -1,4 +1,5 @@
 import type { Statements } from "../db/statements.ts";
+import type { KeyDigest } from "./digest.ts";
 import type { AccountFields, KeyFields } from "./key-entry.ts";
 import type { LoadedKey } from "./keyring.ts";
 
@@ -12,7 +13,7 @@ interface Row {
  * Reads a key for the keyring. One statement, so one snapshot: a change and its number in the control log are
  * committed together, so the row reflects exactly the entries up to `seq`.
  */
-export function keyLoader(statements: Statements): (digest: string) => Promise<LoadedKey> {
+export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
 		const [row] = await statements<Row>`
 			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account

@@ -2,6 +2,7 @@ import { AssertionError, assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
+import type { KeyDigest } from "./digest.ts";
 import type { AccountEntry, AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
 import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
 
@@ -21,9 +22,9 @@ export interface LoadedKey {
  */
 export interface Keyring {
 	/** The key, "unknown" if it is known that there is none, undefined if it must be loaded. */
-	peek(digest: string): KeyEntry | "unknown" | undefined;
+	peek(digest: KeyDigest): KeyEntry | "unknown" | undefined;
 	/** Reads the key from Postgres, once however many ask. Fault service_unavailable if Postgres cannot be asked. */
-	load(digest: string): Promise<KeyEntry | null>;
+	load(digest: KeyDigest): Promise<KeyEntry | null>;
 	/** Takes in one control entry; all kinds may be passed, in order. */
 	apply(entry: ControlEntry): void;
 	/** Forgets everything: after this instance was fenced off it does not know what it missed. */
@@ -41,7 +42,7 @@ export interface KeyringOptions {
 }
 
 interface Slot {
-	readonly digest: string;
+	readonly digest: KeyDigest;
 	readonly entry: KeyEntry;
 	/** The newest control entry that the key's own fields reflect. */
 	seq: number;
@@ -62,7 +63,7 @@ const READS_MAX = 5;
 const SECOND_CHANCES_MAX = 32;
 
 export function createKeyring(
-	deps: { load(digest: string): Promise<LoadedKey>; log: Log },
+	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
 	options: KeyringOptions = {},
 ): Keyring {
 	const keysMax = options.keysMax ?? 200_000;
@@ -70,17 +71,17 @@ export function createKeyring(
 	const loadsMax = options.loadsMax ?? 1_000;
 	assert(keysMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
 
-	const byDigest = new Map<string, Slot>();
+	const byDigest = new Map<KeyDigest, Slot>();
 	const byId = new Map<string, Slot>();
 	const accounts = new Map<string, AccountSlot>();
-	const unknown = new Set<string>();
-	const loading = new Map<string, Promise<KeyEntry | null>>();
+	const unknown = new Set<KeyDigest>();
+	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
 	/** The newest entry about keys or accounts that was applied; others do not make a loaded row outdated. */
 	let appliedSeq = 0;
 	/** Counts `clear`, so that a load that began before it does not bring its row in. */
 	let generation = 0;
 
-	async function read(digest: string): Promise<KeyEntry | null> {
+	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
 		for (let reads = 0; reads < READS_MAX; reads++) {
 			const startedIn = generation;
 			const loaded = await ask(digest);
@@ -89,7 +90,7 @@ export function createKeyring(
 		throw unavailable("the keys changed faster than they could be read");
 	}
 
-	async function ask(digest: string): Promise<LoadedKey> {
+	async function ask(digest: KeyDigest): Promise<LoadedKey> {
 		try {
 			return await deps.load(digest);
 		} catch (error) {
@@ -99,7 +100,7 @@ export function createKeyring(
 		}
 	}
 
-	function take(digest: string, loaded: LoadedKey): KeyEntry | null {
+	function take(digest: KeyDigest, loaded: LoadedKey): KeyEntry | null {
 		if (loaded.key === null) {
 			rememberUnknown(digest);
 			return null;
@@ -127,7 +128,7 @@ export function createKeyring(
 		return slot.entry;
 	}
 
-	function rememberUnknown(digest: string): void {
+	function rememberUnknown(digest: KeyDigest): void {
 		if (unknown.size >= unknownMax) {
 			for (const oldest of unknown) {
 				unknown.delete(oldest);
@@ -180,7 +181,7 @@ export function createKeyring(
 		slot.seq = entry.seq;
 	}
 
-	function peek(digest: string): KeyEntry | "unknown" | undefined {
+	function peek(digest: KeyDigest): KeyEntry | "unknown" | undefined {
 		const slot = byDigest.get(digest);
 		if (slot === undefined) return unknown.has(digest) ? "unknown" : undefined;
 		slot.used = true;

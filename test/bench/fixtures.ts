@@ -1,5 +1,6 @@
 /** What the benches of single steps work on: the same bytes in every run, made from one seed. */
 import type { Model } from "../../src/catalog/model.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import type { Secret } from "../../src/keys/secret.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
@@ -13,7 +14,7 @@ export const STREAM_TOKENS = 100;
 export interface Fixtures {
 	readonly model: Model;
 	readonly secrets: readonly Secret[];
-	readonly digests: readonly string[];
+	readonly digests: readonly KeyDigest[];
 	/** Bodies of chat requests as text. */
 	readonly bodies: { readonly small: string; readonly kb100: string; readonly mb1: string };
 	/** A whole answer of a model server, about 600 bytes. */

@@ -5,7 +5,7 @@ import { measureChat, promptTokensMax } from "../../src/admission/prompt-bound.t
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { billOf } from "../../src/gateway/bill.ts";
+import { billOf } from "../../src/gateway/bill/bill.ts";
 import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
@@ -115,7 +115,7 @@ function requestSteps(): Step[] {
 				name: `request: upper bound of the cost, ${label}`,
 				per: 1,
 				run() {
-					const measured = measureChat(ask.messages, ask.rendered);
+					const measured = measureChat(ask.messages, []);
 					return boundOf(model.rateCard, {
 						...NO_QUANTITIES,
 						requests: 1,

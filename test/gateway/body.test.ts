@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
-import { readJsonObject } from "../../src/gateway/body.ts";
+import { readJson } from "../../src/gateway/body/json-body.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const URL = "http://test.example/";
@@ -27,20 +28,20 @@ describe("a body", () => {
 				feed = controller;
 			},
 		});
-		const reading = codeOf(readJsonObject(post(body), 1_000, clock));
+		const reading = codeOf(readJson(post(body), 1_000, clock));
 		for (let second = 0; second < 60; second++) {
 			feed?.enqueue(new TextEncoder().encode(" "));
 			await Promise.resolve();
 			clock.advance(1_000);
 		}
 		expect(await reading).toBe("request_timeout");
-		expect(await readJsonObject(post('{"a":1}'), 1_000, clock)).toEqual({ a: 1 });
+		expect((await readJson(post('{"a":1}'), 1_000, clock)).value).toEqual({ a: 1 });
 		expect(clock.pending()).toBe(0);
 	});
 
 	test("that breaks off is not a fault of ours", async () => {
 		const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error("gone")) });
-		expect(await codeOf(readJsonObject(post(body), 1_000))).toBe("request_timeout");
+		expect(await codeOf(readJson(post(body), 1_000, systemClock))).toBe("request_timeout");
 	});
 
 	test("without a length is refused as soon as it passes the limit, not read to its end", async () => {
@@ -51,31 +52,33 @@ describe("a body", () => {
 				controller.enqueue(new Uint8Array(1_000));
 			},
 		});
-		expect(await codeOf(readJsonObject(post(body), 10_000))).toBe("payload_too_large");
+		expect(await codeOf(readJson(post(body), 10_000, systemClock))).toBe("payload_too_large");
 		expect(pulled).toBeLessThan(20);
 	});
 
 	test("is refused by its declared length before a byte of it is read", async () => {
-		expect(await codeOf(readJsonObject(post("{}", { "content-length": "1001" }), 1_000))).toBe("payload_too_large");
+		expect(await codeOf(readJson(post("{}", { "content-length": "1001" }), 1_000, systemClock))).toBe(
+			"payload_too_large",
+		);
 	});
 
 	test("must be a JSON object", async () => {
 		for (const text of ["", " ", "{", '{"a":}', "null", "1", '"x"', "[]", "[{}]", "undefined", "{}{}", "\u0000"])
-			expect(await codeOf(readJsonObject(post(text), 1_000))).toBe("invalid_request");
+			expect(await codeOf(readJson(post(text), 1_000, systemClock))).toBe("invalid_request");
 	});
 
 	test("may be 128 levels deep and not more, in arrays and in objects", async () => {
 		const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
-		expect(await codeOf(readJsonObject(post(nested(128)), 1e6))).toBe("none");
-		expect(await codeOf(readJsonObject(post(nested(129)), 1e6))).toBe("invalid_request");
-		expect(await codeOf(readJsonObject(post(nested(100_000)), 1e6))).toBe("invalid_request");
+		expect(await codeOf(readJson(post(nested(128)), 1e6, systemClock))).toBe("none");
+		expect(await codeOf(readJson(post(nested(129)), 1e6, systemClock))).toBe("invalid_request");
+		expect(await codeOf(readJson(post(nested(100_000)), 1e6, systemClock))).toBe("invalid_request");
 		const objects = `${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`;
-		expect(await codeOf(readJsonObject(post(objects), 1e6))).toBe("invalid_request");
+		expect(await codeOf(readJson(post(objects), 1e6, systemClock))).toBe("invalid_request");
 	});
 
 	test("is JSON by its type, in any of the forms that are, and taken for JSON without one", async () => {
 		for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"])
-			expect(await codeOf(readJsonObject(post("{}", { "content-type": type }), 1_000))).toBe("none");
+			expect(await codeOf(readJson(post("{}", { "content-type": type }), 1_000, systemClock))).toBe("none");
 		for (const type of [
 			"text/plain",
 			"application/x-www-form-urlencoded",
@@ -84,6 +87,8 @@ describe("a body", () => {
 			"json",
 			"x/application/json",
 		])
-			expect(await codeOf(readJsonObject(post("{}", { "content-type": type }), 1_000))).toBe("unsupported_media_type");
+			expect(await codeOf(readJson(post("{}", { "content-type": type }), 1_000, systemClock))).toBe(
+				"unsupported_media_type",
+			);
 	});
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Model } from "../../src/catalog/model.ts";
-import { ignoredHeader, readChatRequest } from "../../src/gateway/chat/chat-request.ts";
+import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
+import { ignoredHeader } from "../../src/gateway/headers.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 
 const HELLO = { role: "user", content: "hello" };
@@ -37,7 +38,7 @@ describe("optional fields", () => {
 			"anything",
 		];
 		const ask = read(Object.fromEntries(names.map((name) => [name, null])));
-		expect(Object.keys(ask.fields)).toEqual(["messages"]);
+		expect(Object.keys(ask.fields)).toEqual([]);
 		expect(ask.ignored).toEqual([]);
 		expect(ask).toMatchObject({
 			stream: false,
@@ -49,7 +50,7 @@ describe("optional fields", () => {
 
 	test("reach the upstream only if the deployment lists them; the others are named", () => {
 		const ask = read({ temperature: 1, top_p: 0.5, user: "u", made_up: { deep: [1] } });
-		expect(ask.fields).toEqual({ messages: [HELLO], temperature: 1 });
+		expect(ask.fields).toEqual({ temperature: 1 });
 		expect(ask.ignored).toEqual(["top_p", "user", "made_up"]);
 	});
 
@@ -67,7 +68,7 @@ describe("optional fields", () => {
 	test("of the name of an object's prototype do nothing", () => {
 		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
 		const ask = read(body);
-		expect(Object.keys(ask.fields)).toEqual(["messages"]);
+		expect(Object.keys(ask.fields)).toEqual([]);
 		expect(({} as Record<string, unknown>).temperature).toBeUndefined();
 	});
 });

@@ -2,11 +2,14 @@ import { expect, test } from "bun:test";
 import type { Admission, Admitted } from "../../src/admission/admission.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import type { ChatRequest } from "../../src/gateway/chat/chat-request.ts";
-import type { Exchange, ExchangeDeps } from "../../src/gateway/exchange.ts";
-import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../src/gateway/exchange.ts";
-import { createOpenStreams } from "../../src/gateway/open-streams.ts";
-import { streamChat } from "../../src/gateway/relay.ts";
+import { chat } from "../../src/gateway/chat/chat.ts";
+import type { ChatInput } from "../../src/gateway/chat/chat-request.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../src/gateway/connection.ts";
+import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
+import { createContext } from "../../src/gateway/serve/context.ts";
+import type { StreamedAnswer } from "../../src/gateway/serve/endpoint.ts";
+import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
+import { streamAnswer } from "../../src/gateway/serve/stream-answer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
@@ -35,7 +38,7 @@ function setUp(holdStatusMs: number) {
 	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };
 	const admitted = {
 		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
-		request: { most: { completion: 10 } },
+		request: { upperBound: { completion: 10 } },
 	} as unknown as Admitted;
 	const deps = {
 		admission: { settle: (_: Admitted, outcome) => void outcomes.push(outcome.ending) } as Pick<
@@ -47,31 +50,28 @@ function setUp(holdStatusMs: number) {
 		clock,
 		log: silentLog,
 		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs }),
-	} as unknown as ExchangeDeps;
-	const ask = {
+	} as unknown as ServeDeps;
+	const input: ChatInput = {
 		fields: {},
 		outputTokensMax: 10,
 		choices: 1,
 		messages: [],
+		rawMessages: undefined,
+		stream: true,
 		ignored: [],
 		includeUsage: false,
-	} as unknown as ChatRequest;
-	const exchange: Exchange = {
-		connection: {
-			request: new Request("http://test.example/"),
-			address: "",
-			setIdleTimeout: (seconds) => void timeouts.push(seconds),
-		},
-		requestId: "req_1",
-		answerId: "chatcmpl-1",
-		startedMs: clock.monotonicMs(),
-		createdS: 0,
-		model: modelOver([]),
-		ask,
 		measure: { textBytes: 0, messages: 0, images: 0, hasTools: false },
-		admitted,
 	};
-	return { clock, timeouts, outcomes, next, answer: streamChat(deps, exchange), openStreams: deps.openStreams };
+	const connection = {
+		request: new Request("http://test.example/"),
+		address: "",
+		setIdleTimeout: (seconds: number) => void timeouts.push(seconds),
+	};
+	const context = createContext("chat", connection, clock);
+	const exchange: Exchange<ChatInput> = { context, model: modelOver([]), input, admitted, createdS: 0 };
+	const streamed = chat.streamed as StreamedAnswer<ChatInput, ChatChunk>;
+	const answer = streamAnswer(deps, streamed, exchange);
+	return { clock, timeouts, outcomes, next, answer, openStreams: deps.openStreams };
 }
 
 const CHUNK: readonly ChatChunk[] = [

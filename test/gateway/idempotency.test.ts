@@ -1,10 +1,13 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { ChatDeps } from "../../src/gateway/chat/chat.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { idempotent } from "../../src/gateway/idempotency/idempotency.ts";
 import { createIdempotencyStore } from "../../src/gateway/idempotency/idempotency-store.ts";
+import type { ServeDeps } from "../../src/gateway/serve/context.ts";
+import type { ServedEndpoint } from "../../src/gateway/serve/served-endpoint.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
+import type { Refusal } from "../../src/ops/refusals.ts";
 import { startService, type TestService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
@@ -156,11 +159,18 @@ describe("the key of a repeatable request", () => {
 			},
 			clock: createManualClock(),
 			limits: () => ({ bodyBytesMax: 1_000 }),
-		} as unknown as ChatDeps;
-		const serve = idempotent(deps, createIdempotencyStore({ clock: deps.clock }), async (given, connection) => {
-			asked.push((await given.authenticate(connection)).id);
-			return Response.json({ done: true });
-		});
+			log: silentLog,
+			stats: { refuse() {} },
+			refusals: { record: ({ code }: Refusal) => void asked.push(code) },
+		} as unknown as ServeDeps;
+		const endpoint: ServedEndpoint = {
+			name: "chat",
+			async answer(_, connection, authenticate = deps.authenticate) {
+				asked.push((await authenticate(connection)).id);
+				return Response.json({ done: true });
+			},
+		};
+		const serve = idempotent(deps, createIdempotencyStore({ clock: deps.clock }), endpoint);
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
 				whileRead();
@@ -185,10 +195,12 @@ describe("the key of a repeatable request", () => {
 
 	test("replays nothing if it is revoked while the body of the repeat is read", async () => {
 		const entry = entryOf() as { state: string } & KeyEntry;
-		const { send } = wrapped(entry);
+		const { send, asked } = wrapped(entry);
 		await (await send()).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
 		expect((await send(() => void Object.assign(entry, { state: "revoked" }))).status).toBe(401);
+		// Its owner hears of it, like of any other refusal.
+		expect(asked.at(-1)).toBe("api_key_revoked");
 	});
 });
 

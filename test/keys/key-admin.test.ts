@@ -9,6 +9,7 @@ import {
 	suspendAccount,
 	unsuspendAccount,
 } from "../../src/keys/account-admin.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import type { KeyMakerDeps } from "../../src/keys/key-admin.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
@@ -176,7 +177,7 @@ describe("keys", () => {
 	});
 
 	test("an unknown digest is loaded as none, with the moment at which that was so", async () => {
-		const loaded = await keyLoader(database.statements)("nothing");
+		const loaded = await keyLoader(database.statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
 		const [clock] = await database.sql`select seq from control_clock`;
 		expect(loaded.seq).toBe(Number(clock?.seq));

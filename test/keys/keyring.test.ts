@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring, KeyringOptions, LoadedKey } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
@@ -46,8 +47,10 @@ function accountChange(seq: number, changes: Partial<AccountFields>, subject = "
 	return { seq, kind: "account", subject, payload: { ...good, ...changes } };
 }
 
+const digestOf = (text: string) => text as KeyDigest;
+
 async function loadOne(ring: Keyring, digest: string): Promise<KeyEntry> {
-	const entry = await ring.load(digest);
+	const entry = await ring.load(digestOf(digest));
 	if (entry === null) throw new Error(`${digest} is unknown`);
 	return entry;
 }
@@ -58,14 +61,14 @@ const settle = () => Bun.sleep(0);
 describe("keyring", () => {
 	test("asks once however many wait for the same key, and then never again", async () => {
 		const { ring, asked } = scripted();
-		expect(ring.peek("d")).toBeUndefined();
-		const waiting = [ring.load("d"), ring.load("d"), ring.load("d")];
+		expect(ring.peek(digestOf("d"))).toBeUndefined();
+		const waiting = [ring.load(digestOf("d")), ring.load(digestOf("d")), ring.load(digestOf("d"))];
 		expect(ring.size().loading).toBe(1);
 		asked[0]?.answer(loaded(5, "key_1", { models: ["m"], capNanoUsd: 7 }));
 		const entries = await Promise.all(waiting);
 		expect(new Set(entries).size).toBe(1);
-		expect(ring.peek("d")).toBe(entries[0] as KeyEntry);
-		expect(await ring.load("d")).toBe(entries[0] as KeyEntry);
+		expect(ring.peek(digestOf("d"))).toBe(entries[0] as KeyEntry);
+		expect(await ring.load(digestOf("d"))).toBe(entries[0] as KeyEntry);
 		expect(asked.length).toBe(1);
 		expect(entries[0]).toMatchObject({
 			id: "key_1",
@@ -78,18 +81,18 @@ describe("keyring", () => {
 
 	test("a row read before a revocation that was applied meanwhile is read again", async () => {
 		const { ring, asked } = scripted();
-		const waiting = ring.load("d");
+		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(6, "key_1", { state: "revoked" }));
 		asked[0]?.answer(loaded(5, "key_1"));
 		await settle();
-		expect(ring.peek("d")).toBeUndefined();
+		expect(ring.peek(digestOf("d"))).toBeUndefined();
 		asked[1]?.answer(loaded(6, "key_1", { state: "revoked" }));
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
 	test("a row read before its account was suspended is read again", async () => {
 		const { ring, asked } = scripted();
-		const waiting = ring.load("d");
+		const waiting = ring.load(digestOf("d"));
 		ring.apply(accountChange(6, { state: "suspended" }));
 		asked[0]?.answer(loaded(5, "key_1"));
 		await settle();
@@ -99,7 +102,7 @@ describe("keyring", () => {
 
 	test("a row newer than what was applied keeps what it knows when older entries arrive", async () => {
 		const { ring, asked } = scripted();
-		const waiting = ring.load("d");
+		const waiting = ring.load(digestOf("d"));
 		asked[0]?.answer(loaded(9, "key_1", { state: "revoked", name: "new" }, { state: "suspended" }));
 		const entry = await waiting;
 		ring.apply(keyChange(7, "key_1", { name: "old" }));
@@ -120,10 +123,10 @@ describe("keyring", () => {
 
 	test("all keys of an account share its state, also one that is loaded later by an older row", async () => {
 		const { ring, asked } = scripted();
-		const first = ring.load("d1");
+		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(9, "key_1", {}, { state: "suspended" }));
 		const entry1 = await first;
-		const second = ring.load("d2");
+		const second = ring.load(digestOf("d2"));
 		asked[1]?.answer(loaded(4, "key_2", {}, { state: "active" }));
 		const entry2 = await second;
 		expect(entry2?.account).toBe(entry1?.account as KeyEntry["account"]);
@@ -132,20 +135,20 @@ describe("keyring", () => {
 
 	test("an unknown digest is remembered until a key is made", async () => {
 		const { ring, asked } = scripted();
-		const first = ring.load("d");
+		const first = ring.load(digestOf("d"));
 		asked[0]?.answer({ seq: 3, key: null, account: null });
 		expect(await first).toBeNull();
-		expect(ring.peek("d")).toBe("unknown");
+		expect(ring.peek(digestOf("d"))).toBe("unknown");
 		ring.apply(keyChange(4, "key_1", {}));
-		expect(ring.peek("d")).toBeUndefined();
-		const second = ring.load("d");
+		expect(ring.peek(digestOf("d"))).toBeUndefined();
+		const second = ring.load(digestOf("d"));
 		asked[1]?.answer(loaded(4, "key_1"));
 		expect((await second)?.id).toBe("key_1");
 	});
 
 	test("a key made while its digest is looked up is not remembered as unknown", async () => {
 		const { ring, asked } = scripted();
-		const waiting = ring.load("d");
+		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(4, "key_1", {}));
 		asked[0]?.answer({ seq: 3, key: null, account: null });
 		await settle();
@@ -155,7 +158,7 @@ describe("keyring", () => {
 
 	test("entries about credit, recalls and the catalogue do not make a row outdated", async () => {
 		const { ring, asked } = scripted();
-		const waiting = ring.load("d");
+		const waiting = ring.load(digestOf("d"));
 		for (const kind of ["budget", "recall", "catalog"] as const)
 			ring.apply({ seq: 50, kind, subject: "acc_1", payload: {} });
 		asked[0]?.answer(loaded(5, "key_1"));
@@ -170,33 +173,33 @@ describe("keyring", () => {
 		};
 		const ring = createKeyring({ load, log: silentLog });
 		ring.apply(accountChange(9, {}));
-		expect(await ring.load("d").catch((error) => error.code)).toBe("service_unavailable");
+		expect(await ring.load(digestOf("d")).catch((error) => error.code)).toBe("service_unavailable");
 		expect(reads).toBe(5);
 		expect(ring.size().loading).toBe(0);
 	});
 
 	test("a database that cannot be asked is 503 with retry-after, never an unknown key, and is asked again", async () => {
 		const { ring, asked } = scripted();
-		const first = ring.load("d");
+		const first = ring.load(digestOf("d"));
 		asked[0]?.fail(new Error("connection refused"));
 		const fault = await first.catch((error) => error);
 		expect(fault).toBeInstanceOf(Fault);
 		expect([fault.code, fault.retryAfterS]).toEqual(["service_unavailable", 1]);
-		expect(ring.peek("d")).toBeUndefined();
-		const second = ring.load("d");
+		expect(ring.peek(digestOf("d"))).toBeUndefined();
+		const second = ring.load(digestOf("d"));
 		asked[1]?.answer(loaded(1, "key_1"));
 		expect((await second)?.id).toBe("key_1");
 	});
 
 	test("after clear nothing is known, held keys admit nothing, and a load begun before is read again", async () => {
 		const { ring, asked } = scripted();
-		const first = ring.load("d1");
+		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(1, "key_1"));
 		const held = await first;
-		const waiting = ring.load("d2");
+		const waiting = ring.load(digestOf("d2"));
 		ring.clear();
 		expect(held?.current).toBe(false);
-		expect(ring.peek("d1")).toBeUndefined();
+		expect(ring.peek(digestOf("d1"))).toBeUndefined();
 		asked[1]?.answer(loaded(1, "key_2"));
 		await settle();
 		expect(ring.size().keys).toBe(0);
@@ -212,28 +215,28 @@ describe("keyring", () => {
 		const statements = await loadOne(ring, "d0");
 		const entries: KeyEntry[] = [];
 		for (let i = 1; i < 20; i++) {
-			ring.peek("d0");
+			ring.peek(digestOf("d0"));
 			entries.push(await loadOne(ring, `d${i}`));
 		}
 		expect(ring.size()).toMatchObject({ keys: 4, accounts: 4 });
 		expect(statements.current).toBe(true);
-		expect(ring.peek("d0")).toBe(statements);
+		expect(ring.peek(digestOf("d0"))).toBe(statements);
 		expect(entries.filter((entry) => entry.current).length).toBe(3);
 		expect(entries.filter((entry) => !entry.current).length).toBe(16);
 	});
 
 	test("remembers a bounded number of unknown digests", async () => {
 		const ring = answering(new Map(), { unknownMax: 10 });
-		for (let i = 0; i < 50; i++) await ring.load(`d${i}`);
+		for (let i = 0; i < 50; i++) await ring.load(digestOf(`d${i}`));
 		expect(ring.size().unknown).toBe(10);
-		expect(ring.peek("d49")).toBe("unknown");
-		expect(ring.peek("d0")).toBeUndefined();
+		expect(ring.peek(digestOf("d49"))).toBe("unknown");
+		expect(ring.peek(digestOf("d0"))).toBeUndefined();
 	});
 
 	test("loads a bounded number at once", async () => {
 		const { ring, asked } = scripted({ loadsMax: 2 });
-		const waiting = [ring.load("d1"), ring.load("d2")];
-		expect(await ring.load("d3").catch((error) => error.code)).toBe("service_unavailable");
+		const waiting = [ring.load(digestOf("d1")), ring.load(digestOf("d2"))];
+		expect(await ring.load(digestOf("d3")).catch((error) => error.code)).toBe("service_unavailable");
 		asked[0]?.answer(loaded(1, "key_1"));
 		asked[1]?.answer(loaded(1, "key_2"));
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
@@ -254,7 +257,7 @@ describe("keyring", () => {
 					});
 				const ring = createKeyring({ load, log: silentLog });
 				for (const name of steps) {
-					if (name === "load") void ring.load("d").catch(() => {});
+					if (name === "load") void ring.load(digestOf("d")).catch(() => {});
 					else if (name === "change") newest += 1;
 					else if (name === "answer") pending.shift()?.();
 					else if (applied < newest) {
@@ -262,7 +265,7 @@ describe("keyring", () => {
 						ring.apply(keyChange(applied, "key_1", { name: String(applied) }));
 					}
 					await settle();
-					const entry = ring.peek("d");
+					const entry = ring.peek(digestOf("d"));
 					if (entry !== undefined && entry !== "unknown") expect(Number(entry.name)).toBeGreaterThanOrEqual(applied);
 				}
 			}),

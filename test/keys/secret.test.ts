@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { newSecret, parseSecret, shownParts } from "../../src/keys/secret.ts";
 
@@ -84,7 +85,7 @@ describe("secret", () => {
 describe("digest", () => {
 	test("is HMAC-SHA-256 of the secret under the pepper", () => {
 		const secret = newSecret("service");
-		const expected = new Bun.CryptoHasher("sha256", "pepper").update(secret).digest("hex");
+		const expected = new Bun.CryptoHasher("sha256", "pepper").update(secret).digest("hex") as KeyDigest;
 		const digest = createDigest("pepper");
 		expect(digest(secret)).toBe(expected);
 		expect(digest(secret)).toBe(expected);

@@ -1,5 +1,6 @@
 import { sleep } from "../../src/base/clock.ts";
 import { checkAccess } from "../../src/keys/access.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
 import type { Hold, Ledger, Outcome } from "../../src/ledger/ledger.ts";
@@ -54,8 +55,10 @@ function isFault(error: unknown): error is { code: string } {
 }
 
 async function admit(world: World, process: SimProcess, record: RequestRecord): Promise<Hold | undefined> {
-	const known = process.keyring.peek(record.key);
-	const entry = known === undefined || known === "unknown" ? await process.keyring.load(record.key) : known;
+	// Here a key is its own digest.
+	const digest = record.key as KeyDigest;
+	const known = process.keyring.peek(digest);
+	const entry = known === undefined || known === "unknown" ? await process.keyring.load(digest) : known;
 	if (!entry) throw new Broken(`key ${record.key} exists and was not found`);
 	let outcome = attempt(world, process, record, entry);
 	for (let draw = 0; draw < DRAWS_MAX; draw++) {

@@ -1,14 +1,21 @@
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { Static } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import { measureChat } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
+import {
+	assertBody,
+	assertStreamOptions,
+	honouredFields,
+	limitsOutput,
+	NO_FIELDS,
+	optional,
+} from "../request-fields.ts";
 import { rebuildPart } from "./content-part.ts";
 import { rawMemberOf } from "./raw-member.ts";
-
-/** Absent and null are the same everywhere in this interface. */
-const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const ContentPart = Type.Object({ type: Type.String() }, { additionalProperties: true });
 
@@ -74,10 +81,10 @@ export const ChatRequestBody = Type.Object(
 );
 export type ChatRequestBody = Static<typeof ChatRequestBody>;
 
-const checkBody = TypeCompiler.Compile(ChatRequestBody);
+const check = TypeCompiler.Compile(ChatRequestBody);
 
 /** What a chat request asks for, checked and cut to what its deployment honours. */
-export interface ChatRequest {
+export interface ChatInput {
 	readonly messages: readonly unknown[];
 	/** The messages as the client wrote them, where they may go on like that. */
 	readonly rawMessages: string | undefined;
@@ -86,74 +93,43 @@ export interface ChatRequest {
 	readonly choices: number;
 	/** The most tokens that one choice may generate: the client's word or the model's, whichever is less. */
 	readonly outputTokensMax: number;
-	/** What goes upstream beside model, output limit, choices and stream. */
+	/** What goes upstream beside messages, model, output limit, choices and stream. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	/** What the template renders into the prompt beside the messages: tool schemas and such. */
-	readonly rendered: readonly unknown[];
+	/** Of the messages and of what the template renders into the prompt beside them: tool schemas and such. */
+	readonly measure: PromptMeasure;
 	/** Optional fields that the deployment does not honour. */
 	readonly ignored: readonly string[];
 }
 
 const RENDERED = ["tools", "functions", "response_format", "tool_choice", "documents", "chat_template_kwargs"];
 
-/** The model's name, before anything else is known. */
-export function modelOf(body: Readonly<Record<string, unknown>>): string {
-	if (typeof body.model !== "string" || body.model === "")
-		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
-	return body.model;
-}
-
 /** `text` is what `body` was read from, if it is at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, text = ""): ChatRequest {
-	if (!checkBody.Check(body)) throw fieldFault(body);
-	if (body.stream_options && body.stream !== true) {
-		throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
-			param: "stream_options",
-		});
-	}
+export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, text = ""): ChatInput {
+	assertBody(check, body);
+	assertStreamOptions(body);
 	checkMessages(body.messages, model);
-	const limits = model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
-	const asked = limits
-		? (body.max_completion_tokens ?? body.max_tokens ?? model.maxOutputTokens)
-		: model.maxOutputTokens;
-	const { fields, ignored } = honoured(body, model, limits);
+	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
 		messages: body.messages,
 		rawMessages: text.length >= RAW_CHARS_MIN && text.includes(ESCAPE) ? rawMessagesOf(body.messages, text) : undefined,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
-		outputTokensMax: Math.min(asked, model.maxOutputTokens),
+		outputTokensMax: Math.min(outputTokens ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
-		rendered: RENDERED.filter((name) => name in fields).map((name) => fields[name]),
+		measure: measureChat(
+			body.messages,
+			RENDERED.filter((name) => name in fields).map((name) => fields[name]),
+		),
 		ignored,
 	};
 }
 
-function honoured(
-	body: Readonly<Record<string, unknown>>,
-	model: Model,
-	limits: boolean,
-): { fields: Record<string, unknown>; ignored: string[] } {
-	const fields: Record<string, unknown> = { messages: body.messages };
-	const ignored: string[] = [];
-	for (const name in body) {
-		const value = body[name];
-		if (value === null || value === undefined) continue;
-		if (OWN_FIELDS.chat.has(name)) {
-			const unheard =
-				(name === "n" && value !== 1 && !model.parameters.has("n")) || (name.startsWith("max_") && !limits);
-			if (unheard) ignored.push(name);
-		} else if (model.parameters.has(name)) fields[name] = value;
-		else ignored.push(name);
-	}
-	if (ignored.length > 0 && model.unsupportedParameters === "reject") {
-		const name = ignored[0] as string;
-		throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
-			param: name.slice(0, 64),
-		});
-	}
-	return { fields, ignored };
+/** Of the fields that are read here, those that the deployment cannot be told. */
+function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
+	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : ["n"];
+	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 
 /** From here on it takes less to find the messages in the body than to write them anew. */
@@ -192,38 +168,4 @@ function checkMessages(messages: ChatRequestBody["messages"], model: Model): voi
 				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
 		}
 	}
-}
-
-/** Names the first field that is wrong, in OpenAI's notation. */
-function fieldFault(body: unknown): Fault {
-	const error = checkBody.Errors(body).First();
-	const param = error ? paramOf(error.path) : null;
-	return new Fault(
-		"invalid_request",
-		param ? `\`${param}\` is missing or has a value that is not allowed.` : "The request is malformed.",
-		{ param },
-	);
-}
-
-/** `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
-export function paramOf(pointer: string): string | null {
-	const parts = pointer
-		.split("/")
-		.slice(1)
-		.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-	if (parts.length === 0) return null;
-	return parts
-		.map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`))
-		.join("")
-		.slice(0, 128);
-}
-
-const HEADER_NAMES_MAX = 20;
-
-/** The value of `x-ignored-parameters`: names that are safe in a header, at most 20, then a count; undefined if none. */
-export function ignoredHeader(ignored: readonly string[]): string | undefined {
-	if (ignored.length === 0) return undefined;
-	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
-	const more = ignored.length - shown.length;
-	return [...shown, ...(more > 0 ? [`+${more}`] : [])].join(", ");
 }

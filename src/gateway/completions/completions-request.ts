@@ -7,7 +7,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionShape } from "../../upstream/completions/completion-answer.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
-import { assertBody, honouredFields, optional } from "../request-fields.ts";
+import { assertBody, assertStreamOptions, honouredFields, limitsOutput, optional } from "../request-fields.ts";
 
 /** Prompts of one request. */
 export const PROMPTS_MAX = 128;
@@ -55,11 +55,13 @@ const check = TypeCompiler.Compile(CompletionRequestBody);
 type CompletionPrompt = string | readonly number[];
 
 /** What a completion asks for, checked and cut to what its deployment honours. */
-export interface CompletionRequest {
+export interface CompletionInput {
 	readonly prompt: CompletionPrompt | readonly CompletionPrompt[];
 	/** What goes upstream beside prompt, model, output limit, choices and stream. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly shape: CompletionShape;
+	/** Of all prompts. */
+	readonly choices: number;
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
 	/** The most tokens that one choice may generate. */
@@ -69,53 +71,46 @@ export interface CompletionRequest {
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model): CompletionRequest {
+export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model): CompletionInput {
 	assertBody(check, body);
-	if (body.stream_options && body.stream !== true) {
-		throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
-			param: "stream_options",
-		});
-	}
+	assertStreamOptions(body);
 	const prompts = promptsOf(body.prompt);
 	checkForms(prompts, model);
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
 	if (prompts.length * n > CHOICES_MAX) {
 		throw new Fault("invalid_request", `The prompts times \`n\` must not pass ${CHOICES_MAX}.`, { param: "n" });
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unheardOf(body, model, n));
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupportedOf(body, model, n));
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		prompt: prompts.length === 1 ? (prompts[0] as CompletionPrompt) : prompts,
 		fields,
 		shape: { prompts: prompts.length, n },
+		choices: prompts.length * n,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
-		outputTokensMax: Math.min(outputTokensAsked(body, model), model.maxOutputTokens),
+		outputTokensMax: Math.min(outputTokensOf(body, model), model.maxOutputTokens),
 		measure: measureOf(prompts, suffix),
 		ignored,
 	};
 }
 
-function limitsOutput(model: Model): boolean {
-	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
-}
-
-function outputTokensAsked(body: Body, model: Model): number {
-	const asked = body.max_tokens ?? body.max_completion_tokens;
-	if (asked === undefined || asked === null) return OUTPUT_TOKENS_DEFAULT;
-	return limitsOutput(model) ? asked : model.maxOutputTokens;
+function outputTokensOf(body: Body, model: Model): number {
+	const tokens = body.max_tokens ?? body.max_completion_tokens;
+	if (tokens === undefined || tokens === null) return OUTPUT_TOKENS_DEFAULT;
+	return limitsOutput(model) ? tokens : model.maxOutputTokens;
 }
 
 /**
  * `best_of` would generate more than it returns, and no usage record tells how much: it could not be billed, so it is
  * never passed on.
  */
-function unheardOf(body: Body, model: Model, n: number): string[] {
-	const unheard: string[] = [];
-	if (typeof body.n === "number" && body.n !== n) unheard.push("n");
-	if (typeof body.best_of === "number" && body.best_of > n) unheard.push("best_of");
-	if (!limitsOutput(model)) unheard.push("max_tokens", "max_completion_tokens");
-	return unheard;
+function unsupportedOf(body: Body, model: Model, n: number): string[] {
+	const unsupported: string[] = [];
+	if (typeof body.n === "number" && body.n !== n) unsupported.push("n");
+	if (typeof body.best_of === "number" && body.best_of > n) unsupported.push("best_of");
+	if (!limitsOutput(model)) unsupported.push("max_tokens", "max_completion_tokens");
+	return unsupported;
 }
 
 function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {

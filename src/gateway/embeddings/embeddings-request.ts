@@ -32,7 +32,7 @@ export const EmbeddingRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(EmbeddingRequestBody);
 
-export interface EmbeddingsAsked {
+export interface EmbeddingsInput {
 	readonly inputs: readonly EmbeddingInput[];
 	readonly base64: boolean;
 	readonly fields: Readonly<Record<string, unknown>>;
@@ -43,7 +43,7 @@ export interface EmbeddingsAsked {
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model): EmbeddingsAsked {
+export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model): EmbeddingsInput {
 	assertBody(check, body);
 	const { input } = body;
 	const inputs = (

@@ -1,60 +1,49 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
+import type { EmbeddingReply } from "../../upstream/embeddings.ts";
 import { embeddingCall } from "../../upstream/embeddings.ts";
-import { answering } from "../answering.ts";
-import { readJsonObject } from "../body.ts";
-import type { ChatDeps } from "../chat/chat.ts";
-import { modelOf } from "../chat/chat-request.ts";
-import type { Connection } from "../exchange.ts";
-import { answerHeaders } from "../headers.ts";
-import { meteredCall } from "../metered-call.ts";
-import { assertKind, modelOfKind } from "../model-for.ts";
-import { unitBill } from "../unit-bill.ts";
+import { unitBill } from "../bill/unit-bill.ts";
+import type { JsonBody } from "../body/json-body.ts";
+import { readJson } from "../body/json-body.ts";
+import type { InferenceEndpoint } from "../serve/endpoint.ts";
+import type { EmbeddingsInput } from "./embeddings-request.ts";
 import { readEmbeddingRequest } from "./embeddings-request.ts";
 
-/** POST /v1/embeddings: authenticate → read → admit → send → settle. */
-export function embeddings(deps: ChatDeps, connection: Connection): Promise<Response> {
-	return answering(deps, connection, { endpoint: "embeddings", promptField: "input" }, async (begun) => {
-		const { uuid, requestId, endpoint, startedMs, key } = begun;
-		assertKind(deps.catalog.current(), "embedding");
-		const body = await readJsonObject(connection.request, deps.limits().bodyBytesMax);
-		begun.asked = modelOf(body);
-		const model = modelOfKind(deps.catalog.current(), begun.asked, "embedding");
-		const ask = readEmbeddingRequest(body, model);
-		const most = { ...NO_QUANTITIES, requests: 1, prompt: ask.tokensMax };
-		const decision = deps.admission.admit({ id: uuid, key, model, endpoint, streamed: false, most, choices: 1 });
-		const admitted = decision instanceof Promise ? await decision : decision;
-		begun.admitted = true;
-		const { reply, bill } = await meteredCall(
-			deps,
-			{ connection, startedMs, model, admitted },
-			(signal) => deps.upstreams.call(model, embeddingCall({ ...ask, signal, requestId })),
-			({ promptTokens }) =>
-				unitBill(
-					model,
-					{ ...NO_QUANTITIES, requests: 1, prompt: promptTokens ?? ask.tokensEstimate },
-					promptTokens !== undefined,
-				),
-		);
-		const tokens = bill.usage.promptTokens;
-		const answer = {
-			object: "list",
-			data: reply.vectors.map((vector, index) => ({
-				object: "embedding",
-				index,
-				embedding: ask.base64 ? base64Of(vector) : vector,
-			})),
-			model: model.id,
-			usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(bill.cost) },
-		};
-		return new Response(JSON.stringify(answer), {
-			headers: answerHeaders({ requestId, ask }, "application/json"),
-		});
-	});
-}
+/** POST /v1/embeddings. */
+export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingReply, never> = {
+	name: "embeddings",
+	kind: "embedding",
+	promptField: "input",
+	readBody: readJson,
+	read: ({ value }, model) => readEmbeddingRequest(value, model),
+	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, prompt: input.tokensMax }),
+	whole: {
+		send: (upstreams, { model, input, context }, signal) =>
+			upstreams.call(model, embeddingCall({ ...input, signal, requestId: context.requestId })),
+		bill: ({ model, input }, { promptTokens }) =>
+			unitBill(
+				model,
+				{ ...NO_QUANTITIES, requests: 1, prompt: promptTokens ?? input.tokensEstimate },
+				promptTokens !== undefined,
+			),
+		write({ model, input }, reply, { usage, cost }) {
+			const tokens = usage.promptTokens;
+			return JSON.stringify({
+				object: "list",
+				data: reply.vectors.map((vector, index) => ({
+					object: "embedding",
+					index,
+					embedding: input.base64 ? base64Of(vector) : vector,
+				})),
+				model: model.id,
+				usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(cost) },
+			});
+		},
+	},
+};
 
 /** Little-endian float32, whatever the upstream sent. */
-export function base64Of(vector: readonly number[]): string {
+function base64Of(vector: readonly number[]): string {
 	const bytes = Buffer.allocUnsafe(vector.length * 4);
 	for (let at = 0; at < vector.length; at += 1) bytes.writeFloatLE(vector[at] as number, at * 4);
 	return bytes.toString("base64");

@@ -1,14 +1,13 @@
-import { newRequestId } from "../../admission/admission.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkKey } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
-import { readBytes } from "../bytes-body.ts";
-import type { ChatDeps } from "../chat/chat.ts";
-import { errorResponse, faultOf } from "../error-body.ts";
-import type { Connection } from "../exchange.ts";
+import { readBytes } from "../body/bytes-body.ts";
+import type { Connection } from "../connection.ts";
+import type { ServeDeps } from "../serve/context.ts";
+import { createContext } from "../serve/context.ts";
+import { refuse } from "../serve/refuse.ts";
+import type { ServedEndpoint } from "../serve/served-endpoint.ts";
 import type { Claim, IdempotencyStore, StoredAnswer } from "./idempotency-store.ts";
-
-type Handler = (deps: ChatDeps, connection: Connection) => Promise<Response>;
 
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 /** Printable ASCII. */
@@ -21,21 +20,22 @@ const END = "data: [DONE]\n\n";
  * replays the first answer at no charge. Only whole answers with status 200 are kept: what failed, or broke off because
  * the client left, cost what was delivered and runs anew. A request without the header pays one look at its headers.
  */
-export function idempotent(deps: ChatDeps, store: IdempotencyStore, handler: Handler) {
+export function idempotent(deps: ServeDeps, store: IdempotencyStore, endpoint: ServedEndpoint) {
 	return (connection: Connection): Promise<Response> => {
 		const header = connection.request.headers.get(IDEMPOTENCY_HEADER);
-		return header === null ? handler(deps, connection) : once(deps, store, handler, connection, header);
+		return header === null ? endpoint.answer(deps, connection) : once(deps, store, endpoint, connection, header);
 	};
 }
 
 async function once(
-	deps: ChatDeps,
+	deps: ServeDeps,
 	store: IdempotencyStore,
-	handler: Handler,
+	endpoint: ServedEndpoint,
 	connection: Connection,
 	header: string,
 ): Promise<Response> {
 	const { request } = connection;
+	const context = createContext(endpoint.name, connection, deps.clock);
 	let claim: Claim;
 	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
@@ -44,6 +44,7 @@ async function once(
 			throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 		const known = deps.authenticate(connection);
 		key = known instanceof Promise ? await known : known;
+		context.key = key;
 		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		claim = store.claim(key.accountId, `${key.id} ${header}`, fingerprintOf(request, body));
@@ -60,14 +61,14 @@ async function once(
 			});
 		}
 	} catch (error) {
-		return errorResponse(faultOf(error), newRequestId().requestId);
+		return refuse(deps, context, { error, admitted: false });
 	}
 	// A client that leaves before its stream is first read leaves no other trace.
 	const release = claim.release;
 	request.signal.addEventListener("abort", () => release(), { once: true });
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
-		const response = await handler({ ...deps, authenticate: () => key }, { ...connection, request: copy });
+		const response = await endpoint.answer(deps, { ...connection, request: copy }, () => key);
 		return await recorded(response, claim);
 	} catch (error) {
 		claim.release();

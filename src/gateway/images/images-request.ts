@@ -28,7 +28,7 @@ export const ImageRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(ImageRequestBody);
 
-export interface ImagesAsked {
+export interface ImagesInput {
 	readonly prompt: string;
 	readonly n: number;
 	readonly fields: Readonly<Record<string, unknown>>;
@@ -39,7 +39,7 @@ export interface ImagesAsked {
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model): ImagesAsked {
+export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model): ImagesInput {
 	assertBody(check, body);
 	if (body.stream === true) {
 		throw new Fault("unsupported_parameter", "Images are not streamed: leave `stream` out or set it to false.", {
@@ -47,12 +47,12 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		});
 	}
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
-	const unheard = [...(typeof body.n === "number" && body.n !== n ? ["n"] : []), "partial_images"];
+	const unsupported = [...(typeof body.n === "number" && body.n !== n ? ["n"] : []), "partial_images"];
 	const measure = { textBytes: Buffer.byteLength(body.prompt), messages: 1, images: 0, hasTools: false };
 	return {
 		prompt: body.prompt,
 		n,
-		...honouredFields(body, model, OWN_FIELDS.image, unheard),
+		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
 		tokensMax: promptTokensMax(measure, model),
 		tokensEstimate: promptTokensEstimate(measure, model),
 	};

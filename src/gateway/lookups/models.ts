@@ -2,7 +2,7 @@ import { Fault } from "../../base/fault.ts";
 import { findModel } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, Model } from "../../catalog/model.ts";
 import { formatRatePerUnit } from "../../money/nano-usd.ts";
-import { modelNotFound } from "../model-for.ts";
+import { modelNotFound } from "../serve/model-for.ts";
 
 /** A catalogue entry as GET /v1/models gives it: OpenAI's four fields, then what aggregators add. */
 export interface ModelEntry {

@@ -28,7 +28,7 @@ export const RerankRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(RerankRequestBody);
 
-export interface RerankAsked {
+export interface RerankInput {
 	readonly query: string;
 	readonly documents: readonly string[];
 	readonly topN: number;
@@ -42,7 +42,7 @@ export interface RerankAsked {
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankAsked {
+export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankInput {
 	assertBody(check, body);
 	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
 	const queryBytes = Buffer.byteLength(body.query);

@@ -4,8 +4,8 @@ import { outputTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
-import type { Bill } from "../bill.ts";
-import { unitBill } from "../unit-bill.ts";
+import type { Bill } from "../bill/bill.ts";
+import { unitBill } from "../bill/unit-bill.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 import { audioTokensLikely } from "./transcriptions-request.ts";
 
@@ -20,10 +20,10 @@ export function billOfAudio(
 	duration: AudioDuration,
 	usage: TranscriptionUsage,
 	outputBytes: number,
-	most: Quantities,
+	upperBound: Quantities,
 ): Bill {
 	const seconds = usage.seconds ?? duration.secondsLikely;
-	return billOfParts(model, usage, seconds, outputBytes, most, usage.seconds !== undefined);
+	return billOfParts(model, usage, seconds, outputBytes, upperBound, usage.seconds !== undefined);
 }
 
 /** Speech is some fifteen bytes of text a second; a little less errs on the side of the customer no more than needed. */
@@ -35,10 +35,10 @@ export function billOfPartialAudio(
 	duration: AudioDuration,
 	tokens: TranscriptionUsage["tokens"],
 	outputBytes: number,
-	most: Quantities,
+	upperBound: Quantities,
 ): Bill {
 	const seconds = Math.min(duration.secondsLikely, Math.ceil(outputBytes / TEXT_BYTES_PER_SECOND));
-	return billOfParts(model, { seconds: undefined, tokens }, seconds, outputBytes, most, false);
+	return billOfParts(model, { seconds: undefined, tokens }, seconds, outputBytes, upperBound, false);
 }
 
 function billOfParts(
@@ -46,15 +46,15 @@ function billOfParts(
 	{ tokens }: TranscriptionUsage,
 	seconds: number,
 	outputBytes: number,
-	most: Quantities,
+	upperBound: Quantities,
 	secondsCounted: boolean,
 ): Bill {
 	const { input, cachedInput, output, audioSecond } = model.rateCard;
 	// Where tokens cost nothing nobody has to count them.
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
 	const likely = {
-		prompt: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), most.prompt),
-		completion: tokensAreFree ? 0 : Math.min(outputTokensEstimate(outputBytes), most.completion),
+		prompt: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.prompt),
+		completion: tokensAreFree ? 0 : Math.min(outputTokensEstimate(outputBytes), upperBound.completion),
 	};
 	const used = {
 		...NO_QUANTITIES,

@@ -30,13 +30,19 @@ export const TranscriptionRequestForm = Type.Object(
 
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
 
-export interface TranscriptionAsked {
+/** What a form asks for, checked and cut to what its deployment honours. */
+export interface TranscriptionRequest {
 	readonly file: File;
 	readonly fileName: string;
 	readonly format: TranscriptionFormat;
 	readonly stream: boolean;
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
 	readonly ignored: readonly string[];
+}
+
+/** A request together with the length of its recording. */
+export interface TranscriptionInput extends TranscriptionRequest {
+	readonly duration: AudioDuration;
 }
 
 const FIELDS_MAX = 64;
@@ -61,9 +67,9 @@ export function formFields(form: FormData): Record<string, string | string[]> {
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readTranscriptionRequest(
 	form: FormData,
-	body: Record<string, unknown>,
+	body: Readonly<Record<string, unknown>>,
 	model: Model,
-): TranscriptionAsked {
+): TranscriptionRequest {
 	assertBody(check, body);
 	const file = form.get("file");
 	if (!(file instanceof Blob) || file.size === 0)

@@ -1,6 +1,6 @@
-import type { Clock } from "../base/clock.ts";
-import { systemClock, withDeadline } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import type { Clock } from "../../base/clock.ts";
+import { withDeadline } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -13,20 +13,11 @@ export interface JsonBody {
 	readonly value: Record<string, unknown>;
 }
 
-/** As `readJson`, for those who need no text. */
-export async function readJsonObject(
-	request: Request,
-	bytesMax: number,
-	clock: Clock = systemClock,
-): Promise<Record<string, unknown>> {
-	return (await readJson(request, bytesMax, clock)).value;
-}
-
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, nested too deeply).
  */
-export async function readJson(request: Request, bytesMax: number, clock: Clock = systemClock): Promise<JsonBody> {
+export async function readJson(request: Request, bytesMax: number, clock: Clock): Promise<JsonBody> {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(

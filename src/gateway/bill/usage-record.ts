@@ -1,7 +1,7 @@
-import type { JsonUsd } from "../money/json-usd.ts";
-import { jsonUsd } from "../money/json-usd.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import type { TokenUsage } from "../upstream/usage.ts";
+import type { JsonUsd } from "../../money/json-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import type { TokenUsage } from "../../upstream/usage.ts";
 
 /** The authoritative usage record of an answer, in OpenAI's shape with the charge beside it. */
 export interface UsageRecord {

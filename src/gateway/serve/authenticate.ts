@@ -1,21 +1,18 @@
-import type { Clock } from "../base/clock.ts";
-import { checkKey } from "../keys/access.ts";
-import { bearerSecret, invalidApiKey } from "../keys/bearer.ts";
-import type { Digest } from "../keys/digest.ts";
-import type { FailedAttempts } from "../keys/failed-attempts.ts";
-import type { KeyEntry } from "../keys/key-entry.ts";
-import type { Keyring } from "../keys/keyring.ts";
-import type { Connection } from "./exchange.ts";
+import type { Clock } from "../../base/clock.ts";
+import { checkKey } from "../../keys/access.ts";
+import { bearerSecret, invalidApiKey } from "../../keys/bearer.ts";
+import type { Digest, KeyDigest } from "../../keys/digest.ts";
+import type { FailedAttempts } from "../../keys/failed-attempts.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { Keyring } from "../../keys/keyring.ts";
+import type { Connection } from "../connection.ts";
 
 /** Who asks. A promise only for a key that this instance has not seen yet. */
 export type Authenticate = (connection: Connection) => KeyEntry | Promise<KeyEntry>;
 
-/** Whose key a request carries, whatever may be done with it; undefined if this instance knows of none. Counts nothing. */
-export type KeyOf = (connection: Connection) => KeyEntry | undefined;
-
 /**
  * Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. A key
- * that is not in force is turned away before its body is read; what admits the request looks again.
+ * that is not in force is turned away before its body is read, by a KeyFault; what admits the request looks again.
  */
 export function createAuthenticate(
 	deps: { keyring: Keyring; digest: Digest; failedAttempts: FailedAttempts; clock: Clock },
@@ -34,7 +31,7 @@ export function createAuthenticate(
 
 	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.
 	return (connection) => {
-		let found: string;
+		let found: KeyDigest;
 		try {
 			found = digest(bearerSecret(connection.request.headers, options.serviceName));
 		} catch (error) {
@@ -45,21 +42,5 @@ export function createAuthenticate(
 		return entry === undefined
 			? keyring.load(found).then((loaded) => known(loaded, connection))
 			: known(entry, connection);
-	};
-}
-
-export function createKeyOf(
-	deps: { keyring: Pick<Keyring, "peek">; digest: Digest },
-	options: { serviceName: string },
-): KeyOf {
-	return ({ request }) => {
-		let digest: string;
-		try {
-			digest = deps.digest(bearerSecret(request.headers, options.serviceName));
-		} catch {
-			return undefined;
-		}
-		const entry = deps.keyring.peek(digest);
-		return entry === "unknown" ? undefined : entry;
 	};
 }

@@ -1,6 +1,6 @@
-import type { Quantities } from "../admission/price.ts";
-import { priceWithin } from "../admission/price.ts";
-import type { Model } from "../catalog/model.ts";
+import type { Quantities } from "../../admission/price.ts";
+import { priceWithin } from "../../admission/price.ts";
+import type { Model } from "../../catalog/model.ts";
 import type { Bill } from "./bill.ts";
 import { NO_USAGE } from "./bill.ts";
 

@@ -1,13 +1,13 @@
-import { NO_QUANTITIES, priceWithin } from "../admission/price.ts";
-import type { PromptMeasure } from "../admission/prompt-bound.ts";
-import { outputTokensEstimate, promptTokensEstimate } from "../admission/prompt-bound.ts";
-import type { Model } from "../catalog/model.ts";
-import type { Basis, Ending } from "../ledger/event.ts";
-import type { Outcome } from "../ledger/ledger.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { ZERO_USD } from "../money/nano-usd.ts";
-import type { TokenUsage } from "../upstream/usage.ts";
-import { CLIENT_LEFT_STATUS } from "./error-body.ts";
+import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
+import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import { outputTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { Basis, Ending } from "../../ledger/event.ts";
+import type { Outcome } from "../../ledger/ledger.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { ZERO_USD } from "../../money/nano-usd.ts";
+import type { TokenUsage } from "../../upstream/usage.ts";
+import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 
 /** What a chat used, by whose count, and what it costs. */
 export interface Bill {

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
 
 /** As long as a form may take. */
 const READ_DEADLINE_MS = 10 * 60_000;

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
 import { bodyTooLarge, readBytes } from "./bytes-body.ts";
 
 /** A file takes its time on a slow line, but not for ever. */

@@ -1,0 +1,16 @@
+/** What the server knows of the client's connection beside the request. */
+export interface Connection {
+	readonly request: Request;
+	/** The client's address, as far as it can be trusted. */
+	readonly address: string;
+	/**
+	 * Seconds without traffic after which the connection is cut, from now on; 0 for never. It sticks to the connection,
+	 * so whoever raises it sets it back.
+	 */
+	setIdleTimeout(seconds: number): void;
+}
+
+/** What the server sets by itself between requests. */
+export const IDLE_TIMEOUT_S = 10;
+/** While a stream is open: comments keep an idle one alive, and a reader that takes nothing is thrown out. */
+export const STREAM_TIMEOUT_S = 60;

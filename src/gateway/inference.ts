@@ -1,0 +1,17 @@
+import { chat } from "./chat/chat.ts";
+import { completions } from "./completions/completions.ts";
+import { embeddings } from "./embeddings/embeddings.ts";
+import { images } from "./images/images.ts";
+import { rerank } from "./rerank/rerank.ts";
+import { served } from "./serve/served-endpoint.ts";
+import { transcriptions } from "./transcriptions/transcriptions.ts";
+
+/** The endpoints that take POSTs for money, by path. */
+export const INFERENCE = {
+	"/v1/chat/completions": served(chat),
+	"/v1/completions": served(completions),
+	"/v1/embeddings": served(embeddings),
+	"/v1/audio/transcriptions": served(transcriptions),
+	"/v1/images/generations": served(images),
+	"/v1/rerank": served(rerank),
+} as const;

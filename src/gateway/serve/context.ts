@@ -1,0 +1,64 @@
+import type { Admission, Admitted } from "../../admission/admission.ts";
+import { newRequestId } from "../../admission/admission.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { Endpoint } from "../../ledger/event.ts";
+import type { Refusals } from "../../ops/refusals.ts";
+import type { Upstreams } from "../../upstream/upstreams.ts";
+import type { Connection } from "../connection.ts";
+import type { Authenticate } from "./authenticate.ts";
+import type { OpenStreams } from "./open-streams.ts";
+
+/** What the road of a request goes through. */
+export interface ServeDeps {
+	readonly authenticate: Authenticate;
+	readonly catalog: Pick<Catalog, "current">;
+	readonly admission: Admission;
+	readonly upstreams: Upstreams;
+	readonly openStreams: OpenStreams;
+	readonly clock: Clock;
+	readonly log: Log;
+	/** Counts what was refused before it was admitted. */
+	readonly stats: { refuse(code: string): void };
+	/** For the owner of the key to read. */
+	readonly refusals: Pick<Refusals, "record">;
+	limits(): ServiceLimits;
+}
+
+/** A request from its first moment on. */
+export interface RequestContext {
+	readonly connection: Connection;
+	readonly endpoint: Endpoint;
+	/** UUID. */
+	readonly uuid: string;
+	readonly requestId: string;
+	/** The 32 digits of the UUID, for the id of the answer. */
+	readonly hex: string;
+	/** Monotonic. */
+	readonly startedMs: number;
+	/** Undefined until it is authenticated. */
+	key: KeyEntry | undefined;
+	/** The model by the name that the request gives it; undefined until it is read. */
+	modelName: string | undefined;
+}
+
+/** An admitted request on its way. It is settled exactly once, whatever happens. */
+export interface Exchange<Input = unknown> {
+	readonly context: RequestContext;
+	readonly model: Model;
+	/** The request, checked and cut to what the deployment honours. */
+	readonly input: Input;
+	readonly admitted: Admitted;
+	/** Unix seconds of the admission. */
+	readonly createdS: number;
+}
+
+export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {
+	const { uuid, requestId, hex } = newRequestId();
+	const startedMs = clock.monotonicMs();
+	return { connection, endpoint, uuid, requestId, hex, startedMs, key: undefined, modelName: undefined };
+}

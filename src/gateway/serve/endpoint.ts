@@ -1,0 +1,89 @@
+import type { Quantities } from "../../admission/price.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Fault } from "../../base/fault.ts";
+import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
+import type { Endpoint } from "../../ledger/event.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
+import type { Upstreams } from "../../upstream/upstreams.ts";
+import type { TokenUsage } from "../../upstream/usage.ts";
+import type { Bill, OutputSize } from "../bill/bill.ts";
+import type { Exchange } from "./context.ts";
+
+/** A body as it was read. */
+export interface RequestBody {
+	/** What it says, by field. */
+	readonly value: Readonly<Record<string, unknown>>;
+}
+
+/** What every endpoint knows of a request that it has read. */
+export interface EndpointInput {
+	/** Fields of the request that the deployment does not honour. */
+	readonly ignored: readonly string[];
+	/** Whether the answer is to be a stream; not if absent. */
+	readonly stream?: boolean;
+	/** Choices that share the prompt; 1 if absent. */
+	readonly choices?: number;
+}
+
+/** A chunk of a stream, with the bytes of generated output in it. */
+export interface OutputChunk {
+	readonly outputBytes: number;
+}
+
+/** What is particular to one endpoint: data and small functions without state, which `serve` puts in their order. */
+export interface InferenceEndpoint<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk> {
+	/** As usage records and refusals name it. */
+	readonly name: Endpoint;
+	/** The deployments that it takes. */
+	readonly kind: ModelKind;
+	/** Which of a chat deployment's endpoints it is. */
+	readonly mode?: ChatMode;
+	/** The field that a prompt which is too long is in. */
+	readonly promptField: string;
+	/** Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
+	readBody(request: Request, bytesMax: number, clock: Clock): Promise<Body>;
+	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+	read(body: Body, model: Model): Input | Promise<Input>;
+	/** The most that the request can use, and what the server will be held to. */
+	upperBound(input: Input, model: Model): Quantities;
+	readonly whole: WholeAnswer<Input, Reply>;
+	/** Undefined for endpoints that read no request for a stream. */
+	readonly streamed?: StreamedAnswer<Input, Chunk>;
+}
+
+/** How an answer that leaves in one piece is asked for, billed and written. */
+export interface WholeAnswer<Input, Reply> {
+	/** Rejects with Fault or UpstreamFailure. */
+	send(
+		upstreams: Upstreams,
+		exchange: Exchange<Input>,
+		signal: AbortSignal,
+	): Promise<{ reply: Reply; replica: string | undefined }>;
+	bill(exchange: Exchange<Input>, reply: Reply): Bill;
+	/** The body of the answer. */
+	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): string;
+	/** JSON if absent. */
+	contentType?(input: Input): string;
+}
+
+/** How an answer that leaves in events is asked for, and what relays it. */
+export interface StreamedAnswer<Input, Chunk> {
+	open(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): AnswerStream<Chunk>;
+	/** With the state of one stream. */
+	relay(exchange: Exchange<Input>): Relay<Chunk>;
+}
+
+/** The writing and the billing of one streamed answer. */
+export interface Relay<Chunk> {
+	/** The text of these chunks; empty if nothing of them is to be written yet. */
+	chunks(chunks: readonly Chunk[]): string;
+	/** The last events of a stream that came to its end. */
+	end(bill: Bill): string;
+	/** The last events of one that did not: the error, then what was charged. */
+	fail(fault: Fault, bill: Bill): string;
+	/** The bill for what was delivered so far; `finished` if that is all. */
+	bill(usage: TokenUsage | undefined, output: OutputSize, finished: boolean): Bill;
+	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */
+	costAt(now: Bill, output: number): NanoUsd;
+}

@@ -1,0 +1,39 @@
+import { Fault } from "../../base/fault.ts";
+import { findModel } from "../../catalog/find-model.ts";
+import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
+
+/** Which deployments an endpoint takes. */
+interface Takes {
+	readonly kind: ModelKind;
+	readonly mode?: ChatMode;
+}
+
+/** Fault service_unavailable if there is no deployment of a kind of its own at all, whatever the request says. */
+export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
+	if (kind === "chat") return;
+	for (const model of snapshot.models.values()) if (model.kind === kind) return;
+	throw new Fault("service_unavailable", "No deployment for this operation is available.");
+}
+
+/** The deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
+export function modelFor(snapshot: CatalogSnapshot, name: string, takes: Takes): Model {
+	assertServed(snapshot, takes);
+	const model = findModel(snapshot, name);
+	if (!model) throw modelNotFound(name);
+	if (model.kind === takes.kind && (takes.mode === undefined || model.modes.has(takes.mode))) return model;
+	throw new Fault("unsupported_mode", unsupportedText(model, takes.mode), { param: "model" });
+}
+
+function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {
+	if (mode === undefined) return `The model \`${id}\` does not serve this endpoint.`;
+	const endpoint = mode === "chat" ? "chat completions" : "completions";
+	return `The model \`${id}\` does not serve ${endpoint}: see \`modes\` at GET /v1/models.`;
+}
+
+export function modelNotFound(name: string): Fault {
+	return new Fault(
+		"model_not_found",
+		`The model \`${name.slice(0, 128)}\` does not exist or is not connected: see GET /v1/models.`,
+		{ param: "model" },
+	);
+}

@@ -1,0 +1,57 @@
+import { CreditFault } from "../../admission/credit-fault.ts";
+import { Fault } from "../../base/fault.ts";
+import { KeyFault } from "../../keys/access.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { Refusal } from "../../ops/refusals.ts";
+import { errorResponse, faultOf, statusOf } from "../error-body.ts";
+import type { RequestContext, ServeDeps } from "./context.ts";
+
+/** Why there is no answer. */
+export interface Refused {
+	/** Whatever was thrown. */
+	readonly error: unknown;
+	/** The field that a prompt which is too long is in. */
+	readonly promptField?: string;
+	/** Then it is settled, and its usage record tells what became of it. */
+	readonly admitted: boolean;
+}
+
+/** The error as an answer: counted, and written down where the owner of the key finds it. */
+export function refuse(
+	deps: Pick<ServeDeps, "stats" | "log" | "refusals" | "clock">,
+	context: RequestContext,
+	{ error, promptField, admitted }: Refused,
+): Response {
+	const fault = withPromptField(faultOf(error), promptField);
+	const { requestId } = context;
+	deps.stats.refuse(fault.code);
+	if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
+	else if (fault.private !== undefined)
+		deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
+	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
+	if (!admitted && key !== undefined) deps.refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
+	return errorResponse(fault, requestId);
+}
+
+/** A server that refuses a prompt as too long does not say where this endpoint has it. */
+function withPromptField(fault: Fault, param: string | undefined): Fault {
+	if (fault.code !== "context_length_exceeded" || param === undefined || fault.param === param) return fault;
+	const { code, message, cause } = fault;
+	return new Fault(code, message, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
+}
+
+function recordOf(context: RequestContext, key: KeyEntry, fault: Fault, atMs: number): Refusal {
+	return {
+		requestId: context.uuid,
+		accountId: key.accountId,
+		keyId: key.id,
+		model: context.modelName ?? null,
+		endpoint: context.endpoint,
+		code: fault.code,
+		status: statusOf(fault),
+		message: fault.message,
+		param: fault.param,
+		shortage: fault instanceof CreditFault ? fault.shortage : null,
+		atMs,
+	};
+}

@@ -1,0 +1,59 @@
+import { assert } from "../../base/assert.ts";
+import type { Connection } from "../connection.ts";
+import { modelNameOf } from "../request-fields.ts";
+import type { Authenticate } from "./authenticate.ts";
+import { createContext, type Exchange, type ServeDeps } from "./context.ts";
+import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import { assertServed, modelFor } from "./model-for.ts";
+import { refuse } from "./refuse.ts";
+import { streamAnswer } from "./stream-answer.ts";
+import { settleFailed, wholeAnswer } from "./whole-answer.ts";
+
+/**
+ * The one road of all endpoints, from the header to the last byte:
+ * authenticate → read → admit (one synchronous block) → send → relay → settle → refuse. Postgres is not asked on the
+ * way. Nothing of it needs a socket: with `authenticate` for a key that is known already and a Request that somebody made,
+ * it serves whoever asks from within. Such a caller reads the answer's body to its end, cancels it or aborts the
+ * Request's signal, so that a stream is settled. Never rejects.
+ */
+export async function serve<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	connection: Connection,
+	authenticate: Authenticate = deps.authenticate,
+): Promise<Response> {
+	const { clock, catalog } = deps;
+	const context = createContext(endpoint.name, connection, clock);
+	let exchange: Exchange<Input> | undefined;
+	try {
+		const known = authenticate(connection);
+		const key = known instanceof Promise ? await known : known;
+		context.key = key;
+
+		assertServed(catalog.current(), endpoint);
+		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, clock);
+		context.modelName = modelNameOf(body.value);
+		const model = modelFor(catalog.current(), context.modelName, endpoint);
+		const read = endpoint.read(body, model);
+		const input = read instanceof Promise ? await read : read;
+
+		const decision = deps.admission.admit({
+			id: context.uuid,
+			key,
+			model,
+			endpoint: endpoint.name,
+			streamed: input.stream === true,
+			upperBound: endpoint.upperBound(input, model),
+			choices: input.choices ?? 1,
+		});
+		const admitted = decision instanceof Promise ? await decision : decision;
+		exchange = { context, model, input, admitted, createdS: Math.floor(clock.wallMs() / 1000) };
+
+		if (input.stream !== true) return await wholeAnswer(deps, endpoint.whole, exchange);
+		assert(endpoint.streamed !== undefined, "an endpoint without streams reads no request for one");
+		return await streamAnswer(deps, endpoint.streamed, exchange);
+	} catch (error) {
+		if (exchange !== undefined) settleFailed(deps, exchange, error);
+		return refuse(deps, context, { error, promptField: endpoint.promptField, admitted: exchange !== undefined });
+	}
+}

@@ -1,0 +1,23 @@
+import type { Endpoint } from "../../ledger/event.ts";
+import type { Connection } from "../connection.ts";
+import type { Authenticate } from "./authenticate.ts";
+import type { ServeDeps } from "./context.ts";
+import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import { serve } from "./serve.ts";
+
+/** An endpoint on its road, for whoever has a request for it. */
+export interface ServedEndpoint {
+	/** As usage records and refusals name it. */
+	readonly name: Endpoint;
+	/** See `serve`. */
+	answer(deps: ServeDeps, connection: Connection, authenticate?: Authenticate): Promise<Response>;
+}
+
+export function served<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+): ServedEndpoint {
+	return {
+		name: endpoint.name,
+		answer: (deps, connection, authenticate) => serve(deps, endpoint, connection, authenticate),
+	};
+}

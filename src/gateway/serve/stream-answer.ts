@@ -1,0 +1,145 @@
+import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import { UpstreamFailure } from "../../upstream/call/failure.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
+import { faultOf, statusOf } from "../error-body.ts";
+import { answerHeaders } from "../headers.ts";
+import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
+import type { Exchange, ServeDeps } from "./context.ts";
+import { countChunks, recordDelivery } from "./delivery.ts";
+import type { EndpointInput, OutputChunk, StreamedAnswer } from "./endpoint.ts";
+import type { Streaming } from "./streaming.ts";
+import { close, createStreaming, enter, fail, isSettled, leave, listen, settle, write } from "./streaming.ts";
+import { endingOf } from "./whole-answer.ts";
+
+type Next<Chunk> = readonly Chunk[] | null;
+
+/**
+ * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still say so; after
+ * that a failure is an event of the stream.
+ */
+export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	streamed: StreamedAnswer<Input, Chunk>,
+	exchange: Exchange<Input>,
+): Promise<Response> {
+	const { connection, requestId } = exchange.context;
+	const streaming = createStreaming(deps, exchange, streamed.relay(exchange));
+	try {
+		listen(streaming);
+		stopIfSettled(streaming);
+		const { holdStatusMs } = streaming.limits;
+		// The deadlines of the upstream end the silence before the first byte, however long they are.
+		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
+		streaming.upstream = streamed.open(deps.upstreams, exchange, streaming.abort.signal);
+		const first = streaming.upstream.next();
+		const arrived = await arrivedWithin(deps.clock, first, holdStatusMs);
+		stopIfSettled(streaming);
+		enter(streaming, "streaming");
+		return new Response(bodyOf(streaming, first, arrived), {
+			status: 200,
+			headers: answerHeaders(requestId, exchange.input.ignored, "text/event-stream; charset=utf-8"),
+		});
+	} catch (error) {
+		const fault = streaming.halted ?? faultOf(error);
+		if (!isSettled(streaming)) settle(streaming, endingOf(error), statusOf(fault));
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		throw fault;
+	}
+}
+
+/** Whoever settled it while the status was held back hears of a stream no more. */
+function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
+	if (isSettled(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
+}
+
+/**
+ * Holds the status back for the first event, so that a failure can still say so; not longer than the limit. Says
+ * whether there is one.
+ */
+function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): Promise<boolean> {
+	return new Promise((resolve, reject) => {
+		const cancel = clock.after(limitMs, () => resolve(false));
+		first.then(
+			() => {
+				cancel();
+				resolve(true);
+			},
+			(error) => {
+				cancel();
+				reject(error);
+			},
+		);
+	});
+}
+
+function bodyOf<Chunk extends OutputChunk>(
+	streaming: Streaming<Chunk>,
+	first: Promise<Next<Chunk>>,
+	arrived: boolean,
+): ReadableStream<string> {
+	let opening: Promise<Next<Chunk>> | undefined = first;
+	return new ReadableStream<string>({
+		start(client) {
+			streaming.client = client;
+			if (arrived) return;
+			// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
+			streaming.exchange.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
+			write(streaming, KEEP_ALIVE_COMMENT);
+		},
+		pull() {
+			const next = opening;
+			opening = undefined;
+			return pump(streaming, next);
+		},
+		cancel: () => leave(streaming),
+	});
+}
+
+/** One read of the upstream becomes one write, unless all of it is held back. Never rejects. */
+async function pump<Chunk extends OutputChunk>(
+	streaming: Streaming<Chunk>,
+	first: Promise<Next<Chunk>> | undefined,
+): Promise<void> {
+	const { upstream, relay, exchange } = streaming;
+	const { hold } = exchange.admitted;
+	assert(upstream !== undefined, "a stream was opened");
+	try {
+		for (let next = await (first ?? upstream.next()); !isSettled(streaming); next = await upstream.next()) {
+			if (next === null) return await finish(streaming);
+			take(streaming, next);
+			const text = relay.chunks(next);
+			const durable = hold.ledger.durable(hold);
+			if (durable) await durable;
+			if (isSettled(streaming)) return;
+			if (text !== "") return write(streaming, text);
+		}
+	} catch (error) {
+		if (!isSettled(streaming)) fail(streaming, endingOf(error), faultOf(error));
+	}
+}
+
+/** Counts what arrived and puts its cost on record, before any of it goes out. */
+function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: readonly Chunk[]): void {
+	const { deps, exchange, relay, delivery, upstream } = streaming;
+	countChunks(delivery, chunks);
+	recordDelivery(exchange, relay, delivery, upstream?.usage());
+	delivery.firstMs ??= deps.clock.monotonicMs() - exchange.context.startedMs;
+}
+
+/** The end that was hoped for: settled, and the settlement durable, before the last bytes go out. */
+async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
+	const { deps, relay, exchange } = streaming;
+	const { hold } = exchange.admitted;
+	const bill = settle(streaming, "finished", 200);
+	try {
+		const text = relay.end(bill);
+		const recorded = hold.ledger.settledDurable(hold);
+		if (recorded) await recorded;
+		close(streaming, text);
+	} catch (error) {
+		// Nobody else ends it any more.
+		deps.log.error("a settled stream could not be ended", { request: exchange.context.requestId, error });
+		close(streaming, relay.fail(faultOf(error), bill));
+	}
+}

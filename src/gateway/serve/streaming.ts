@@ -1,0 +1,178 @@
+import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { Ending } from "../../ledger/event.ts";
+import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
+import type { Bill } from "../bill/bill.ts";
+import { FREE_BILL, outcomeOf } from "../bill/bill.ts";
+import { IDLE_TIMEOUT_S } from "../connection.ts";
+import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
+import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
+import type { Exchange, ServeDeps } from "./context.ts";
+import type { Delivery } from "./delivery.ts";
+import { createDelivery } from "./delivery.ts";
+import type { Relay } from "./endpoint.ts";
+
+/**
+ * Where a streamed answer is. Ways lead on and none leads back, so it is settled once, by whichever end comes first:
+ * finished; upstream failed, died or silent; client left; shutdown.
+ */
+type StreamState =
+	/** The status is held back, so that a failure can still say so. */
+	| "opening"
+	/** The status is out: a failure is an event of the stream. */
+	| "streaming"
+	/** The bill is made; whatever arrives now changes nothing. */
+	| "settled";
+
+const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
+	opening: ["streaming", "settled"],
+	streaming: ["settled"],
+	settled: [],
+};
+
+/** One streamed answer on its way. */
+export interface Streaming<Chunk> {
+	readonly deps: ServeDeps;
+	readonly limits: ServiceLimits;
+	readonly exchange: Exchange;
+	readonly relay: Relay<Chunk>;
+	readonly delivery: Delivery;
+	/** Ends the upstream's call, also before there is one. */
+	readonly abort: AbortController;
+	state: StreamState;
+	/** Undefined before the upstream is asked. */
+	upstream: AnswerStream<Chunk> | undefined;
+	/** Undefined while the status is held back. */
+	client: ReadableStreamDefaultController<string> | undefined;
+	lastWriteMs: number;
+	/** Why the service ended it, if it did. */
+	halted: Fault | undefined;
+	/** Lets go of what could end it from outside. */
+	unlisten: (() => void) | undefined;
+}
+
+export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, relay: Relay<Chunk>): Streaming<Chunk> {
+	return {
+		deps,
+		limits: deps.limits(),
+		exchange,
+		relay,
+		delivery: createDelivery(),
+		abort: new AbortController(),
+		state: "opening",
+		upstream: undefined,
+		client: undefined,
+		lastWriteMs: exchange.context.startedMs,
+		halted: undefined,
+		unlisten: undefined,
+	};
+}
+
+/** Takes the next state. Asserts that there is a way. */
+export function enter<Chunk>(streaming: Streaming<Chunk>, state: StreamState): void {
+	assert(NEXT[streaming.state].includes(state), "a stream is opened once and settled once");
+	streaming.state = state;
+}
+
+export function isSettled<Chunk>(streaming: Streaming<Chunk>): boolean {
+	return streaming.state === "settled";
+}
+
+/** From now on the client's leaving and the end of the process reach it, until it is settled. */
+export function listen<Chunk>(streaming: Streaming<Chunk>): void {
+	const { openStreams } = streaming.deps;
+	const { signal } = streaming.exchange.context.connection.request;
+	const left = () => leave(streaming);
+	const open = {
+		keepAlive: (nowMs: number) => keepAlive(streaming, nowMs),
+		shutDown: () => shutDown(streaming),
+	};
+	streaming.unlisten = () => {
+		openStreams.delete(open);
+		signal.removeEventListener("abort", left);
+	};
+	openStreams.add(open);
+	if (signal.aborted) leave(streaming);
+	else signal.addEventListener("abort", left, { once: true });
+}
+
+/** Makes the bill and ends the hold by it. */
+export function settle<Chunk>(streaming: Streaming<Chunk>, ending: Ending, status: number): Bill {
+	enter(streaming, "settled");
+	const { deps, exchange, delivery, upstream } = streaming;
+	streaming.unlisten?.();
+	const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : billOf(streaming, ending);
+	const totalMs = deps.clock.monotonicMs() - exchange.context.startedMs;
+	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
+	deps.admission.settle(exchange.admitted, outcomeOf(bill, facts));
+	return bill;
+}
+
+/** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */
+function billOf<Chunk>({ deps, exchange, relay, delivery, upstream }: Streaming<Chunk>, ending: Ending): Bill {
+	try {
+		return relay.bill(upstream?.usage(), delivery, ending === "finished");
+	} catch (error) {
+		deps.log.error("a bill could not be made", { request: exchange.context.requestId, error });
+		return { ...FREE_BILL, cost: exchange.admitted.hold.bound, basis: "estimated" };
+	}
+}
+
+/** Signal and `cancel` arrive in any combination. */
+export function leave<Chunk>(streaming: Streaming<Chunk>): void {
+	if (isSettled(streaming)) return;
+	hangUp(streaming);
+	settle(streaming, "client_left", CLIENT_LEFT_STATUS);
+}
+
+function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
+	if (isSettled(streaming)) return;
+	const halted = new Fault("service_unavailable", "The service is restarting.", { retryAfterS: 1 });
+	streaming.halted = halted;
+	hangUp(streaming);
+	if (streaming.state === "streaming") fail(streaming, "shutdown", halted);
+	else settle(streaming, "shutdown", statusOf(halted));
+}
+
+function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
+	abort.abort();
+	upstream?.close();
+}
+
+/** Ends a stream whose status is out. Nothing may throw here: the runtime would cut the connection silently. */
+export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): void {
+	const { deps, exchange, relay } = streaming;
+	deps.log.info("a stream ended early", {
+		request: exchange.context.requestId,
+		model: exchange.model.id,
+		ending,
+		code: fault.code,
+		detail: fault.private,
+	});
+	close(streaming, relay.fail(fault, settle(streaming, ending, statusOf(fault))));
+}
+
+export function write<Chunk>(streaming: Streaming<Chunk>, text: string): void {
+	assert(streaming.client !== undefined, "nothing is written before the status is out");
+	streaming.lastWriteMs = streaming.deps.clock.monotonicMs();
+	streaming.client.enqueue(text);
+}
+
+/** Writes the last text of a stream that is settled. */
+export function close<Chunk>({ client, exchange }: Streaming<Chunk>, text: string): void {
+	exchange.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	try {
+		client?.enqueue(text);
+		client?.close();
+	} catch {
+		// The client left in this very moment; its request is settled.
+	}
+}
+
+function keepAlive<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
+	const { client, lastWriteMs, limits } = streaming;
+	if (client === undefined || isSettled(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
+	// A reader that takes nothing gets no comments either, so that its connection times out.
+	if ((client.desiredSize ?? 0) > 0) write(streaming, KEEP_ALIVE_COMMENT);
+}

@@ -27,10 +27,10 @@ async function runServe(): Promise<number> {
 		return 1;
 	}
 	const deps = {
-		log: logOf(config.logLevel),
+		log: logOf(levelOf(config)),
 		out: (text: string) => process.stdout.write(text),
 		err: (text: string) => process.stderr.write(text),
-		colour: process.stdout.isTTY === true && !processEnvironment().NO_COLOR,
+		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
 	// The first run's demo is one process's affair.
@@ -69,8 +69,20 @@ function programInShell(): string {
 	return `npx --yes bun@${Bun.version} ${relative(process.cwd(), process.argv[1] ?? "")}`;
 }
 
+/** Somebody who tries it at a terminal wants the banner, and only what is wrong besides. */
+function levelOf(config: Config): LogLevel {
+	return config.demo && process.stderr.isTTY === true && !config.env.LOG_LEVEL ? "warn" : config.logLevel;
+}
+
+/** Lines for people at a terminal, JSON for everything else. */
 function logOf(level: LogLevel) {
-	return createLog({ level, write: (line) => process.stderr.write(`${line}\n`) });
+	const write = (line: string) => process.stderr.write(`${line}\n`);
+	if (process.stderr.isTTY !== true) return createLog({ level, write });
+	return createLog({ level, write, terminal: { colour: takesColour(process.stderr) } });
+}
+
+function takesColour(stream: NodeJS.WriteStream): boolean {
+	return stream.isTTY === true && !processEnvironment().NO_COLOR;
 }
 
 /** Ends the process once a slow reader at the other end of a pipe has everything. */

@@ -1,3 +1,5 @@
+import { type LogRecord, terminalLine } from "./terminal-line.ts";
+
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -19,14 +21,26 @@ const SECRET_FIELD =
 /** Text that looks like a key of ours or of an upstream. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
-/** JSON lines, one an event. `write` gets each line without its newline. */
-export function createLog(options: { level: LogLevel; write: (line: string) => void; nowMs?: () => number }): Log {
+export interface LogOptions {
+	readonly level: LogLevel;
+	/** Gets each line without its newline. */
+	readonly write: (line: string) => void;
+	/** Set where people read it: lines for them instead of JSON. */
+	readonly terminal?: { readonly colour: boolean };
+	readonly nowMs?: () => number;
+}
+
+/** JSON lines, one an event. */
+export function createLog(options: LogOptions): Log {
 	const nowMs = options.nowMs ?? Date.now;
 	const make = (bound: LogFields): Log => {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (RANK[level] < RANK[options.level]) return;
 			const record = { time: new Date(nowMs()).toISOString(), level, message, ...bound, ...fields };
-			options.write(lineOf(record));
+			const line = lineOf(record);
+			options.write(
+				options.terminal === undefined ? line : terminalLine(JSON.parse(line) as LogRecord, options.terminal),
+			);
 		};
 		return {
 			debug: at("debug"),

@@ -75,3 +75,54 @@ describe("a log", () => {
 		expect(JSON.parse(lines[0] as string)).toMatchObject({ level: "warn", message: "odd" });
 	});
 });
+
+describe("a log for a terminal", () => {
+	function atTerminal(colour = false) {
+		const lines: string[] = [];
+		const log = createLog({
+			level: "info",
+			write: (line) => void lines.push(line),
+			nowMs: () => 0,
+			terminal: { colour },
+		});
+		return { lines, log };
+	}
+	const time = new Date(0).toTimeString().slice(0, 8);
+
+	test("has a line an event, with its fields by name", () => {
+		const { lines, log } = atTerminal();
+		log.info("listening", {
+			url: "http://127.0.0.1:8080",
+			models: 2,
+			names: ["a b"],
+			text: "two words",
+			none: undefined,
+		});
+		expect(lines).toEqual([
+			`${time} info  listening  url=http://127.0.0.1:8080  models=2  names=["a b"]  text="two words"`,
+		]);
+	});
+
+	test("shows an error as what it says and where it was made, on the same line", () => {
+		const { lines, log } = atTerminal();
+		log.error("failed", { error: new Fault("overloaded", "public\ntext", { private: "hidden" }) });
+		expect(lines).toHaveLength(1);
+		expect(lines[0]).toMatch(/^\S+ error failed {2}error="public\\ntext \(hidden\)" at base\/log\.test\.ts:\d+$/);
+	});
+
+	test("lets nothing through that a terminal would obey, nor a secret", () => {
+		const { lines, log } = atTerminal();
+		const evil = "a\x1b[2Jb\x9bc\nd\u202ee\u2028f\x7f";
+		log.warn(evil, { [evil]: evil, list: [evil], key: `sk_service_${"A".repeat(46)}`, error: new Error(evil) });
+		expect(lines[0]).not.toMatch(/[\p{Cc}\u2028\u202e]/u);
+		expect(lines[0]).not.toContain("A".repeat(20));
+	});
+
+	test("is coloured where it may be, and then only what is wrong", () => {
+		const { lines, log } = atTerminal(true);
+		log.info("fine");
+		log.warn("odd");
+		expect(lines[0]).not.toContain("\x1b");
+		expect(lines[1]).toContain("\x1b[33mwarn \x1b[0m odd");
+	});
+});

@@ -6,8 +6,3 @@ export function assert(condition: unknown, message: string): asserts condition {
 export class AssertionError extends Error {
 	override readonly name = "AssertionError" as const;
 }
-
-/** For the `default` of a switch over a closed union: the compiler proves that nothing arrives here. */
-export function unreachable(value: never): never {
-	throw new AssertionError(`unreachable value ${JSON.stringify(value)}`);
-}

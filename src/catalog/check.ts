@@ -50,7 +50,7 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 	return [`${count}${unit}`, ...models, ...warnings].join("\n");
 }
 
-export function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
+function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
 	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates } = model;
 	const written = {
 		input: formatRatePerMillion(rates.input),

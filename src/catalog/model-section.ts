@@ -23,7 +23,7 @@ const FIELDS = [
 	"upstreams",
 ] as const;
 
-export const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
+const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
 const MODES: readonly ChatMode[] = ["chat", "completions"];
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];

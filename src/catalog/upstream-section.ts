@@ -3,7 +3,7 @@ import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 const FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 
-export const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
+const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
 
 /** What the servers of a dialect can do at all. `openai` stands for anything that speaks the format. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {

@@ -9,6 +9,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { countWithin } from "./rate-counter.ts";
 import * as tables from "./user.sql.ts";
 
@@ -37,8 +38,6 @@ const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const VERIFICATION_S = 24 * 3600;
 const RESET_S = 3600;
-export const PASSWORD_CHARS_MIN = 12;
-export const PASSWORD_CHARS_MAX = 128;
 /** Attempts to sign in to one account within a window, from whatever addresses. */
 const ATTEMPTS_MAX = 20;
 const ATTEMPT_WINDOW_MS = 10 * 60_000;

@@ -37,7 +37,7 @@ export async function balanceOf(statements: Statements, accountId: string): Prom
 	return balanceView(await accountBalance(statements, accountId));
 }
 
-export function balanceView({ balance, held, available, spent }: Balance): BalanceView {
+function balanceView({ balance, held, available, spent }: Balance): BalanceView {
 	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
 }
 

@@ -12,7 +12,7 @@ export const PAGE_QUERY = {
 	limit: t.Optional(t.Numeric({ minimum: 1, maximum: 200, multipleOf: 1 })),
 };
 
-export const LIMIT_DEFAULT = 50;
+const LIMIT_DEFAULT = 50;
 
 /** Nothing but what is named. */
 export const EMPTY_BODY = t.Object({}, { additionalProperties: true });

@@ -50,14 +50,14 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 	].join("\n");
 }
 
-export function curlLine(facts: BannerFacts): string {
+function curlLine(facts: BannerFacts): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
 	// Double quotes, so that the shell puts the variable in.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
-export function sdkSnippet(facts: BannerFacts): string {
+function sdkSnippet(facts: BannerFacts): string {
 	const key = facts.secret === undefined ? `process.env.${KEY_VARIABLE}` : JSON.stringify(facts.secret);
 	return [
 		'import OpenAI from "openai";',

@@ -89,10 +89,7 @@ function recoveredRequest(
 }
 
 /** Brings a replay into Postgres and closes the epoch. Every step may be repeated after a crash. */
-export async function settleReplay(
-	deps: { store: LedgerStore; clock: Clock; log: Log },
-	replay: Replay,
-): Promise<void> {
+async function settleReplay(deps: { store: LedgerStore; clock: Clock; log: Log }, replay: Replay): Promise<void> {
 	const { store, clock, log } = deps;
 	const events = [...replay.settled, ...replay.recovered.map(({ event }) => JSON.stringify(event))];
 	for (let at = 0; at < events.length; at += BATCH_REQUESTS) {

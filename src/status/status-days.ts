@@ -4,7 +4,7 @@ import { MINUTES_PER_DAY } from "./status-store.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
 /** On narrow screens the style leaves out the days before these. */
-export const NARROW_DAYS = 30;
+const NARROW_DAYS = 30;
 const DAY_MS = 86_400_000;
 /** A day with more of its observed minutes down than this share is shown as down. */
 const DOWN_DAY_SHARE = 0.5;

@@ -149,7 +149,7 @@ export function freePort(): number {
 	return port;
 }
 
-export async function untilListening(port: number): Promise<void> {
+async function untilListening(port: number): Promise<void> {
 	const giveUpAt = performance.now() + START_DEADLINE_MS;
 	while (performance.now() < giveUpAt) {
 		const open = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(

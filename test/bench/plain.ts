@@ -5,7 +5,7 @@ import { cpuMicros } from "./process-usage.ts";
 import { chatBody, SMALL_PROMPT_BYTES } from "./prompts.ts";
 import type { World } from "./world.ts";
 
-export const PROMPTS = [
+const PROMPTS = [
 	{ label: "small prompt", bytes: SMALL_PROMPT_BYTES, connections: 32 },
 	{ label: "100 KB prompt", bytes: 100_000, connections: 32 },
 	{ label: "1 MB prompt", bytes: 1_000_000, connections: 8 },

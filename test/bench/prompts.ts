@@ -3,7 +3,7 @@ const WORDS =
 	"river stone market window history garden reason letter morning system weather bridge paper music number forest voice engine";
 
 /** Deterministic prose of at least so many bytes. */
-export function proseOf(bytes: number): string {
+function proseOf(bytes: number): string {
 	const words = WORDS.split(" ");
 	let seed = 12_345;
 	let text = "";

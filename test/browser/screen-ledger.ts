@@ -12,7 +12,7 @@ const WAIT_MS = 20_000;
 const NANO_DIGITS = 9;
 
 /** The ledger as it stands on the page, newest first. */
-export async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
+async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 	const table = page.getByRole("table", { name: "Ledger" });
 	const rows = await table.locator("tbody tr:not(.skeleton-row)").evaluateAll((found) =>
 		found.map((row) => {

@@ -133,7 +133,7 @@ export function megabytes(bytes: number): string {
 }
 
 /** Waits until nothing runs any more, and reads; after the deadline it reads what still does. */
-export async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
+async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
 	const giveUpAt = performance.now() + QUIET_DEADLINE_MS;
 	for (;;) {
 		const reading = await read(parts);

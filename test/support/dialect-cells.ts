@@ -13,7 +13,7 @@ import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./u
  * six dialects act at once, each with a customer of its own; then each is checked by itself.
  */
 
-export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
+const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 /** One choice whatever is asked. */
 export const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 /** Servers that count on every event; what the others delivered of a broken answer is estimated. */
@@ -24,7 +24,7 @@ const FOREIGN =
 const CREDIT = 100e9;
 const BREAK_OFF_MS = 1_000;
 
-export const QUESTION = "one two three";
+const QUESTION = "one two three";
 /** Tokens of the question by the upstream's count, and by the estimate: 17 bytes with the role, 4 a message. */
 export const PROMPT = 6;
 export const PROMPT_ESTIMATE = 9;

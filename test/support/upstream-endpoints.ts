@@ -86,7 +86,7 @@ async function bodyOf(request: Request): Promise<Pick<SeenCall, "body" | "file">
 	return { body, file: (form.get("file") as File | null) ?? undefined };
 }
 
-export function answerOf(dialect: DialectName, { path, body }: SeenCall): Response {
+function answerOf(dialect: DialectName, { path, body }: SeenCall): Response {
 	if (path.endsWith("/completions")) return completionAnswer(dialect, body);
 	if (path.endsWith("/embeddings")) return embeddingAnswer(dialect, body);
 	if (path.endsWith("/rerank")) return rerankAnswer(dialect, body);
@@ -178,7 +178,7 @@ function completionAnswer(dialect: DialectName, body: Json): Response {
 }
 
 /** Events in one body. */
-export function sse(payloads: readonly string[]): Response {
+function sse(payloads: readonly string[]): Response {
 	return new Response(payloads.map((payload) => `data: ${payload}\n\n`).join(""), {
 		headers: { "content-type": "text/event-stream" },
 	});

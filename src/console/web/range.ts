@@ -32,7 +32,7 @@ export interface Stretch {
 	readonly bucket: "hour" | "day";
 }
 
-export function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Stretch {
+function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Stretch {
 	const from = numberOf(query.get("from"));
 	const to = numberOf(query.get("to"));
 	if (from !== null && to !== null && from < to) return withBucket(from, to);

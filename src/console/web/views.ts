@@ -16,8 +16,6 @@ export type OutboxMail = Item<Answer<typeof api.outbox>>;
 export type Me = Answer<typeof api.me>;
 export type AccountView = Me["accounts"][number];
 export type SessionView = Item<Answer<typeof api.sessions>>;
-export type MemberView = Item<Answer<typeof api.members>>;
-export type InvitationView = Answer<typeof api.members>["invitations"][number];
 
 export type Overview = Answer<typeof api.overview>;
 /** What the live feed sends of it. */

@@ -7,7 +7,7 @@ import { UpstreamFailure } from "./failure.ts";
 import { connectionCode } from "./upstream-error.ts";
 
 /** Calls to replicas that one request may cost, the first one included. */
-export const ATTEMPTS_MAX = 3;
+const ATTEMPTS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
 

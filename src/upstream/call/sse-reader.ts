@@ -16,7 +16,7 @@ export interface SseReader {
 }
 
 /** The longest line and the longest event. Beyond it the stream is given up. */
-export const EVENT_BYTES_MAX = 1024 * 1024;
+const EVENT_BYTES_MAX = 1024 * 1024;
 
 const LF = 0x0a;
 const CR = 0x0d;

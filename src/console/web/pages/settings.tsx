@@ -1,5 +1,6 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { PASSWORD_CHARS_MIN } from "../../password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { Page, Panel } from "../parts/page.tsx";
@@ -11,7 +12,6 @@ import { useSession } from "../session.tsx";
 import type { SessionView } from "../views.ts";
 import { MembersPanel } from "./settings-members.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
-import { PASSWORD_CHARS_MIN } from "./sign-up.tsx";
 
 export default function SettingsPage() {
 	const { me } = useSession();

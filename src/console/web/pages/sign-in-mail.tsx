@@ -1,5 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { PASSWORD_CHARS_MIN } from "../../password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
@@ -11,7 +12,6 @@ import { PageWaiting } from "../parts/waiting.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { PASSWORD_CHARS_MIN } from "./sign-up.tsx";
 
 /** Where the links of mails lead: an address verified, a password to be set anew, an invitation. */
 

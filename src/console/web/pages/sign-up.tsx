@@ -1,5 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../password-length.ts";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
@@ -9,9 +10,6 @@ import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { Providers } from "./sign-in.tsx";
-
-export const PASSWORD_CHARS_MIN = 12;
-const PASSWORD_CHARS_MAX = 128;
 
 export function SignUpPage() {
 	const { config, me } = useSession();

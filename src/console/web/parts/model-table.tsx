@@ -53,7 +53,7 @@ function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
 }
 
 /** Rates that are not for text tokens. */
-export function otherRates({ rates }: ModelView): string {
+function otherRates({ rates }: ModelView): string {
 	const others = [
 		{ rate: rates.request, what: "a request" },
 		{ rate: rates.image, what: "an image" },

@@ -56,7 +56,7 @@ function modelIdOf(url: string): string {
 	return path.slice("/v1/models/".length);
 }
 
-export function wrongMethod(allowed: string): Response {
+function wrongMethod(allowed: string): Response {
 	const response = errorResponse(
 		new Fault("method_not_allowed", `Use ${allowed} for this endpoint.`),
 		newRequestId().requestId,

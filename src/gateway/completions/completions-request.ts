@@ -10,7 +10,7 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { assertBody, assertStreamOptions, honouredFields, limitsOutput, optional } from "../request-fields.ts";
 
 /** Prompts of one request. */
-export const PROMPTS_MAX = 128;
+const PROMPTS_MAX = 128;
 const CHOICES_MAX = 1_024;
 /** What this endpoint has always generated where nothing was said. */
 const OUTPUT_TOKENS_DEFAULT = 16;

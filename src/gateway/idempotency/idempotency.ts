@@ -9,7 +9,7 @@ import { refuse } from "../serve/refuse.ts";
 import type { ServedEndpoint } from "../serve/served-endpoint.ts";
 import type { Claim, IdempotencyStore, StoredAnswer } from "./idempotency-store.ts";
 
-export const IDEMPOTENCY_HEADER = "idempotency-key";
+const IDEMPOTENCY_HEADER = "idempotency-key";
 /** Printable ASCII. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;

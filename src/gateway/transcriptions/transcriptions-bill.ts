@@ -10,7 +10,7 @@ import type { AudioDuration } from "./audio-duration.ts";
 import { audioTokensLikely } from "./transcriptions-request.ts";
 
 /** Whether a deployment is sold by the second or by the token. */
-export function pricedBySecond(model: Model): boolean {
+function pricedBySecond(model: Model): boolean {
 	return model.rateCard.audioSecond > 0;
 }
 

@@ -12,6 +12,8 @@ import {
 	environmentProblems,
 	importCycles,
 	importsOf,
+	LAYERS,
+	layerProblems,
 	lengthProblems,
 	markdownTable,
 	missingPaths,
@@ -39,7 +41,8 @@ const made = (path: string, text: string): SourceFile => ({ path, text });
 
 describe("the source keeps its rules", () => {
 	test("imports go down", () => expect(orderProblems(source)).toEqual([]));
-	test("no circle of imports", () => expect(importCycles(source)).toEqual([]));
+	test("no folder is missing, and each stands as low as it can", () => expect(layerProblems(source)).toEqual([]));
+	test("no circle of imports, of types neither", () => expect(importCycles(source)).toEqual([]));
 	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
 	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
@@ -112,37 +115,64 @@ describe("each rule finds what it forbids", () => {
 			'import g from "package";',
 			'// import h from "./h.ts";',
 		].join("\n");
-		expect(importsOf(made("src/db/x.ts", text))).toEqual([
-			{ target: "src/db/a.ts", typeOnly: false },
-			{ target: "src/base/b.ts", typeOnly: true },
-			{ target: "src/keys/c.ts", typeOnly: false },
-			{ target: "src/db/d.ts", typeOnly: false },
-			{ target: "src/db/e.ts", typeOnly: false },
-			{ target: "src/db/f.ts", typeOnly: false },
+		expect(importsOf(made("src/db/x.ts", text)).sort()).toEqual([
+			"src/base/b.ts",
+			"src/db/a.ts",
+			"src/db/d.ts",
+			"src/db/e.ts",
+			"src/db/f.ts",
+			"src/keys/c.ts",
 		]);
 	});
 
-	test("an import that goes up, sideways, or out of base", () => {
+	test("an import that goes up or sideways, of a type too", () => {
 		const problems = (path: string, text: string) => orderProblems([made(path, text)]);
 		expect(problems("src/keys/a.ts", 'import { x } from "../gateway/b.ts";')).toHaveLength(1);
+		expect(problems("src/keys/a.ts", 'import type { X } from "../gateway/b.ts";')).toHaveLength(1);
+		expect(problems("src/keys/a.ts", 'import { x } from "../ledger/b.ts";')).toHaveLength(1);
 		expect(problems("src/gateway/a.ts", 'import { x } from "../billing/../console/b.ts";')).toHaveLength(1);
 		expect(problems("src/app.ts", 'const x = await import("./cli/b.ts");')).toHaveLength(1);
 		expect(problems("src/base/a.ts", 'import type { X } from "../money/b.ts";')).toHaveLength(1);
 		expect(problems("src/elsewhere/a.ts", "")).toHaveLength(1);
 		expect(problems("src/keys/a.ts", 'import { x } from "../elsewhere/b.ts";')).toHaveLength(1);
-		expect(problems("src/keys/a.ts", 'import type { X } from "../gateway/b.ts";')).toEqual([]);
 		expect(problems("src/gateway/a.ts", 'import { x } from "../keys/b.ts";')).toEqual([]);
+		expect(problems("src/keys/a.ts", 'import { x } from "./b.ts";')).toEqual([]);
 	});
 
-	test("a circle of values, and none of types", () => {
-		const circle = (word: string) => [
+	test("two lines of the layers that are exchanged, or a folder that is moved a line up or down, whichever it is", () => {
+		const problems = (layers: typeof LAYERS) => [...orderProblems(source, layers), ...layerProblems(source, layers)];
+		for (const [rank, line] of LAYERS.entries()) {
+			const next = LAYERS[rank + 1];
+			if (next === undefined) continue;
+			expect(orderProblems(source, LAYERS.with(rank, next).with(rank + 1, line))).not.toEqual([]);
+			for (const folder of line) {
+				const rest = line.filter((name) => name !== folder);
+				expect(problems(LAYERS.with(rank, rest).with(rank + 1, [...next, folder]))).not.toEqual([]);
+			}
+			for (const folder of next) {
+				const rest = next.filter((name) => name !== folder);
+				expect(problems(LAYERS.with(rank, [...line, folder]).with(rank + 1, rest))).not.toEqual([]);
+			}
+		}
+	});
+
+	test("a folder that is not there, or could stand lower", () => {
+		const two = [made("src/keys/a.ts", 'import { x } from "../base/b.ts";'), made("src/base/b.ts", "")];
+		expect(layerProblems(two, [["keys"], ["base"]])).toEqual([]);
+		expect(layerProblems(two, [["keys"], ["batch"], ["base"]])).toHaveLength(2);
+	});
+
+	test("a circle, of types too", () => {
+		const circle = (text: string) => [
 			made("src/keys/a.ts", 'import { b } from "./b.ts";'),
 			made("src/keys/b.ts", 'import { c } from "./c.ts";'),
-			made("src/keys/c.ts", `import ${word}{ A } from "./a.ts";`),
+			made("src/keys/c.ts", text),
 			made("src/keys/d.ts", 'import { a } from "./a.ts";'),
 		];
-		expect(importCycles(circle(""))).toEqual([["src/keys/a.ts", "src/keys/b.ts", "src/keys/c.ts"]]);
-		expect(importCycles(circle("type "))).toEqual([]);
+		const found = [["src/keys/a.ts", "src/keys/b.ts", "src/keys/c.ts"]];
+		expect(importCycles(circle('import { a } from "./a.ts";'))).toEqual(found);
+		expect(importCycles(circle('import type { A } from "./a.ts";'))).toEqual(found);
+		expect(importCycles(circle(""))).toEqual([]);
 	});
 
 	test("the environment and the terminal", () => {

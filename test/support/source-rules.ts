@@ -7,28 +7,23 @@ export interface SourceFile {
 	readonly text: string;
 }
 
-/** Highest first. A folder may import values from folders below it; those of one line not from each other. */
-const LAYERS: readonly (readonly string[])[] = [
+/**
+ * Highest first. A folder imports from folders below it alone, types too, and from at least one of the next line: so each
+ * stands as low as it can, and no two lines can be exchanged.
+ */
+export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
 	["cli"],
+	["demo"],
 	["app"],
 	["server"],
-	["secrets"],
-	["config"],
-	["console", "batch", "demo"],
+	["console"],
 	["gateway"],
-	["status"],
-	["billing"],
-	["admission"],
-	["ledger"],
-	["keys"],
-	["limits"],
-	["upstream"],
-	["catalog"],
-	["cluster"],
-	["ops"],
-	["db"],
-	["money"],
+	["secrets", "status"],
+	["config", "admission", "billing"],
+	["keys", "ledger", "upstream"],
+	["cluster", "ops", "catalog"],
+	["db", "money", "limits"],
 	["base"],
 ];
 
@@ -36,54 +31,61 @@ const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts"];
 
-interface Import {
-	/** Path from the repository's root. */
-	readonly target: string;
-	readonly typeOnly: boolean;
-}
-
-/** Relative imports and re-exports of a file, `import()` too. */
-export function importsOf({ path, text }: SourceFile): Import[] {
+/** Relative imports and re-exports of a file, of values and of types, `import()` too: paths from the repository's root. */
+export function importsOf({ path, text }: SourceFile): string[] {
 	const code = withoutComments(text);
-	const found: Import[] = [];
-	const add = (specifier: string, typeOnly: boolean) => {
-		if (specifier.startsWith(".")) found.push({ target: normalize(join(dirname(path), specifier)), typeOnly });
-	};
-	for (const match of code.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[\w*{][^;"]*?from\s*)"([^"]+)"/gm)) {
-		add(match[2] as string, match[1] !== undefined);
+	const found: string[] = [];
+	const patterns = [
+		/^\s*(?:import|export)\s+(?:type\s+)?(?:[\w*{][^;"]*?from\s*)"([^"]+)"/gm,
+		/^\s*import\s*"([^"]+)"/gm,
+		/\bimport\(\s*"([^"]+)"/g,
+	];
+	for (const pattern of patterns) {
+		for (const [, specifier = ""] of code.matchAll(pattern)) {
+			if (specifier.startsWith(".")) found.push(normalize(join(dirname(path), specifier)));
+		}
 	}
-	for (const match of code.matchAll(/^\s*import\s*"([^"]+)"/gm)) add(match[1] as string, false);
-	for (const match of code.matchAll(/\bimport\(\s*"([^"]+)"/g)) add(match[1] as string, false);
 	return found;
 }
 
-/** Imports that go up, or sideways between folders of one layer. Types may be imported from anywhere, except by `base`. */
-export function orderProblems(files: readonly SourceFile[]): string[] {
+/** Imports that go up, or sideways between folders of one line; files and imports that are in no layer. */
+export function orderProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	return files.flatMap((file) => {
-		const from = layerOf(file.path);
-		if (from === undefined) return [`${file.path} is in no layer`];
+		const rank = rankOf(file.path, layers);
+		if (rank < 0) return [`${file.path} is in no layer`];
 		return importsOf(file)
-			.filter(({ target }) => target.startsWith("src/"))
-			.flatMap(({ target, typeOnly }) => {
-				const to = layerOf(target);
-				if (to === undefined) return [`${file.path} imports ${target}, which is in no layer`];
-				if (to.name === from.name || to.rank > from.rank || (typeOnly && from.name !== "base")) return [];
-				return [`${file.path} imports ${target}`];
+			.filter((target) => target.startsWith("src/") && folderOf(target) !== folderOf(file.path))
+			.flatMap((target) => {
+				const below = rankOf(target, layers);
+				if (below < 0) return [`${file.path} imports ${target}, which is in no layer`];
+				return below > rank ? [] : [`${file.path} imports ${target}`];
 			});
 	});
 }
 
-/** Circles of value imports, each as the list of its files. */
-export function importCycles(files: readonly SourceFile[]): string[][] {
-	const known = new Set(files.map(({ path }) => path));
-	const edges = new Map(
-		files.map((file) => [
-			file.path,
-			importsOf(file)
-				.filter(({ target, typeOnly }) => !typeOnly && known.has(target))
-				.map(({ target }) => target),
-		]),
+/** Folders that could stand lower, or are not there. */
+export function layerProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
+	const needs = new Map<string, Set<string>>();
+	for (const file of files) {
+		const folder = folderOf(file.path);
+		const of = needs.get(folder) ?? new Set();
+		needs.set(folder, of);
+		for (const target of importsOf(file)) of.add(folderOf(target));
+	}
+	return layers.flatMap((line, rank) =>
+		line.flatMap((folder) => {
+			const of = needs.get(folder);
+			if (of === undefined) return [`there is no folder ${folder}`];
+			const next = layers[rank + 1];
+			if (next === undefined || next.some((name) => of.has(name))) return [];
+			return [`${folder} needs nothing of the line below it (${next.join(", ")}) and belongs further down`];
+		}),
 	);
+}
+
+/** Circles of files, of types too, each as the list of its files. */
+export function importCycles(files: readonly SourceFile[]): string[][] {
+	const edges = new Map(files.map((file) => [file.path, importsOf(file)]));
 	const cycles: string[][] = [];
 	const done = new Set<string>();
 	const walk = (path: string, trail: string[]) => {
@@ -172,10 +174,13 @@ export function codeBlocks(text: string, language: string): string[] {
 	);
 }
 
-function layerOf(path: string): { name: string; rank: number } | undefined {
-	const name = /^src\/([^/.]+)/.exec(path)?.[1] ?? "";
-	const rank = LAYERS.findIndex((names) => names.includes(name));
-	return rank < 0 ? undefined : { name, rank };
+/** The folder below `src`, or the name of a file that stands there by itself. */
+function folderOf(path: string): string {
+	return /^src\/([^/.]+)/.exec(path)?.[1] ?? "";
+}
+
+function rankOf(path: string, layers: readonly (readonly string[])[]): number {
+	return layers.findIndex((names) => names.includes(folderOf(path)));
 }
 
 function matches(files: readonly SourceFile[], pattern: RegExp, except: readonly string[]): string[] {

@@ -8,7 +8,7 @@ import type { UnaryCall } from "./call/unary.ts";
 import { isError } from "./call/upstream-error.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { readUsage, type TokenUsage } from "./usage.ts";
+import { type ReportedUsage, readUsage } from "./usage.ts";
 import { asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export interface TranscriptionRequest {
@@ -24,7 +24,7 @@ export interface TranscriptionRequest {
 /** What the upstream says that it used; what it does not say is undefined. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
-	readonly tokens: TokenUsage | undefined;
+	readonly tokens: ReportedUsage | undefined;
 }
 
 export interface TranscriptionReply extends TranscriptionUsage {
@@ -160,7 +160,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 	let finished = false;
 	let ended = false;
 	let text = "";
-	let usage: TokenUsage | undefined;
+	let usage: ReportedUsage | undefined;
 
 	function accept(payload: string): TranscriptionChunk | undefined {
 		if (ended || payload === "") return undefined;

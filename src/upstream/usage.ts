@@ -1,12 +1,28 @@
 /** Token counts out of upstream records that may be partial, repeated, per choice or wrong. */
-import { asCount, asObject } from "./wire-value.ts";
+import { asCount, asObject, type JsonObject } from "./wire-value.ts";
 
-/** Token counts as the upstream reported them. `promptTokens` includes cached, `completionTokens` includes reasoning. */
+/** Token counts. `promptTokens` includes cached, `completionTokens` includes reasoning. */
 export interface TokenUsage {
 	readonly promptTokens: number;
 	readonly completionTokens: number;
 	readonly cachedTokens: number;
 	readonly reasoningTokens: number;
+}
+
+/** Token counts as an upstream reported them; a half that it did not tell is undefined. */
+export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
+	readonly promptTokens: number | undefined;
+	readonly completionTokens: number | undefined;
+}
+
+/** A record from before the end says nothing of what was generated after it. */
+export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
+	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
+}
+
+/** What several records add up to, a half unknown to one of them included. */
+export function sumOf(one: number | undefined, other: number | undefined): number | undefined {
+	return one === undefined || other === undefined ? undefined : one + other;
 }
 
 /**
@@ -21,25 +37,37 @@ export type UsageStyle = "last" | "per_choice" | "sum";
 const TOKENS_MAX = 2 ** 31 - 1;
 
 /**
- * Undefined unless both counts are whole and there is at least one prompt token: every prompt has one, and several
- * servers send zeros for "not known". Cached tokens never pass the prompt's, reasoning never the completion's.
+ * A record as its server meant it; undefined if neither half says anything. Servers send zeros for a prompt that they
+ * did not count. What the total has beyond both halves was generated all the same (reasoning that some count beside the
+ * completion), unless it is what was cached, which some count beside the prompt. Cached tokens never pass the prompt's,
+ * reasoning never the completion's.
  */
-export function readUsage(value: unknown): TokenUsage | undefined {
+export function readUsage(value: unknown): ReportedUsage | undefined {
 	const record = asObject(value);
 	if (record === undefined) return undefined;
-	const promptTokens = asCount(record.prompt_tokens, TOKENS_MAX);
-	const completionTokens = asCount(record.completion_tokens, TOKENS_MAX);
-	if (promptTokens === undefined || promptTokens === 0 || completionTokens === undefined) return undefined;
+	const total = asCount(record.total_tokens, TOKENS_MAX) ?? 0;
 	const cached = asCount(asObject(record.prompt_tokens_details)?.cached_tokens, TOKENS_MAX) ?? 0;
-	const reasoning =
-		asCount(asObject(record.completion_tokens_details)?.reasoning_tokens, TOKENS_MAX) ??
-		// SGLang has it at the top.
-		asCount(record.reasoning_tokens, TOKENS_MAX) ??
-		0;
+	const reasoning = reasoningOf(record);
+	let prompt = asCount(record.prompt_tokens, TOKENS_MAX) || undefined;
+	let completion = asCount(record.completion_tokens, TOKENS_MAX);
+	// More reasoning than completion cannot be a part of it.
+	if (completion !== undefined && reasoning > completion) completion = Math.min(completion + reasoning, TOKENS_MAX);
+	if (prompt !== undefined) {
+		const beyond = total - prompt - (completion ?? 0);
+		if (beyond > 0 && beyond === cached) prompt = total - (completion ?? 0);
+		else if (beyond > 0) completion = total - prompt;
+	} else if (completion !== undefined && total > completion) prompt = total - completion;
+	if (prompt === undefined && (completion === undefined || completion === 0)) return undefined;
 	return {
-		promptTokens,
-		completionTokens,
-		cachedTokens: Math.min(cached, promptTokens),
-		reasoningTokens: Math.min(reasoning, completionTokens),
+		promptTokens: prompt,
+		completionTokens: completion,
+		cachedTokens: Math.min(cached, prompt ?? 0),
+		reasoningTokens: Math.min(reasoning, completion ?? 0),
 	};
+}
+
+function reasoningOf(record: JsonObject): number {
+	const details = asObject(record.completion_tokens_details);
+	// SGLang has it at the top.
+	return asCount(details?.reasoning_tokens, TOKENS_MAX) ?? asCount(record.reasoning_tokens, TOKENS_MAX) ?? 0;
 }

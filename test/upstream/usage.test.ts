@@ -21,24 +21,45 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
 	});
 
-	test("never has more cached than prompt nor more reasoning than completion tokens", () => {
-		const lies = { prompt_tokens_details: { cached_tokens: 99 }, completion_tokens_details: { reasoning_tokens: 99 } };
-		expect(readUsage(record(9, 3, lies))).toEqual(usage(9, 3, 9, 3));
+	test("has all that was generated, where the server counts reasoning beside the completion", () => {
+		const reasoning = { completion_tokens_details: { reasoning_tokens: 340 } };
+		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
+		// The total says it alone, or leaves it out too.
+		expect(readUsage(record(12, 2, { total_tokens: 354 }))).toEqual(usage(12, 342));
+		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 14 }))).toEqual(usage(12, 342, 0, 340));
+		expect(readUsage(record(12, 2, reasoning))).toEqual(usage(12, 342, 0, 340));
+		// Within the completion it is not counted twice.
+		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
+		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 0 }))).toEqual(usage(12, 342, 0, 340));
 	});
 
-	test("that cannot be is none", () => {
-		for (const [prompt, completion] of [
-			[0, 5],
-			["9", 3],
-			[9, "3"],
-			[9, -1],
-			[9, 1.5],
-			[Number.NaN, 1],
-			[9, undefined],
-			[9, 1e15],
-		]) {
-			expect(readUsage(record(prompt, completion))).toBeUndefined();
+	test("has the whole prompt, where the server counts what was cached beside it", () => {
+		const details = { prompt_tokens_details: { cached_tokens: 90 }, total_tokens: 102 };
+		expect(readUsage(record(10, 2, details))).toEqual(usage(100, 2, 90));
+		expect(readUsage(record(100, 2, details))).toEqual(usage(100, 2, 90));
+	});
+
+	test("never has more cached than prompt tokens", () => {
+		expect(readUsage(record(9, 3, { prompt_tokens_details: { cached_tokens: 99 } }))).toEqual(usage(9, 3, 9));
+	});
+
+	test("that says one half only gives that half, and the other where the total tells it", () => {
+		const half = { cachedTokens: 0, reasoningTokens: 0, promptTokens: undefined, completionTokens: undefined };
+		for (const unknown of [0, undefined, null, "9", -1, 1.5, Number.NaN, 1e15]) {
+			expect(readUsage(record(unknown, 5))).toEqual({ ...half, completionTokens: 5 });
+			expect(readUsage(record(unknown, 5, { total_tokens: 14 }))).toEqual(usage(9, 5));
 		}
+		for (const unknown of [undefined, null, "3", -1, 1.5, Number.NaN, 1e15]) {
+			expect(readUsage(record(9, unknown))).toEqual({ ...half, promptTokens: 9 });
+			expect(readUsage(record(9, unknown, { total_tokens: 14 }))).toEqual(usage(9, 5));
+		}
+		expect(readUsage(record(9, 0))).toEqual(usage(9, 0));
+	});
+
+	test("that says nothing is none", () => {
+		expect(readUsage(record(0, 0))).toBeUndefined();
+		expect(readUsage(record(0, 0, { total_tokens: 0 }))).toBeUndefined();
+		expect(readUsage(record("9", "3"))).toBeUndefined();
 		for (const odd of [null, undefined, 7, "x", [], {}]) expect(readUsage(odd)).toBeUndefined();
 	});
 });

@@ -6,7 +6,7 @@ import type { Basis, Ending } from "../../ledger/event.ts";
 import type { Outcome } from "../../ledger/ledger.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import type { TokenUsage } from "../../upstream/usage.ts";
+import type { ReportedUsage, TokenUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 
 /** What a chat used, by whose count, and what it costs. */
@@ -36,22 +36,25 @@ export function sizeOf(reply: { readonly outputBytes: number }): OutputSize {
 }
 
 /**
- * The upstream's own count where there is one; else an estimate by size, marked as such, and never above what was
+ * The upstream's own count of each half where there is one; else an estimate by size, marked as such, and never above what was
  * reserved: `outputTokensMax` is the most that all choices together were allowed.
  */
 export function billOf(
 	model: Model,
 	measure: PromptMeasure,
-	usage: TokenUsage | undefined,
+	reported: ReportedUsage | undefined,
 	output: OutputSize,
 	outputTokensMax: number,
 ): Bill {
-	const counted = usage ?? {
-		...NO_USAGE,
-		promptTokens: promptTokensEstimate(measure, model),
-		completionTokens: Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax),
+	const { promptTokens, completionTokens } = reported ?? {};
+	const usage = {
+		promptTokens: promptTokens ?? promptTokensEstimate(measure, model),
+		completionTokens: completionTokens ?? Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax),
+		cachedTokens: reported?.cachedTokens ?? 0,
+		reasoningTokens: reported?.reasoningTokens ?? 0,
 	};
-	return { usage: counted, cost: costOf(model, counted), basis: usage ? "exact" : "estimated" };
+	const exact = promptTokens !== undefined && completionTokens !== undefined;
+	return { usage, cost: costOf(model, usage), basis: exact ? "exact" : "estimated" };
 }
 
 export function costOf(model: Model, usage: TokenUsage): NanoUsd {

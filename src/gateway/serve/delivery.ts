@@ -1,5 +1,5 @@
 import { minUsd } from "../../money/nano-usd.ts";
-import type { TokenUsage } from "../../upstream/usage.ts";
+import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Exchange } from "./context.ts";
 import type { OutputChunk, Relay } from "./endpoint.ts";
 
@@ -37,11 +37,12 @@ export function recordDelivery(
 	{ admitted: { hold } }: Exchange,
 	relay: Pick<Relay<never>, "bill" | "costAt">,
 	delivery: Delivery,
-	usage: TokenUsage | undefined,
+	usage: ReportedUsage | undefined,
 ): void {
-	const output = usage === undefined ? delivery.bytes : usage.completionTokens;
+	const counted = usage?.completionTokens;
+	const output = counted ?? delivery.bytes;
 	if (output <= delivery.recordAt && usage?.promptTokens === delivery.recordedPrompt) return;
-	delivery.recordAt = output + (usage === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
+	delivery.recordAt = output + (counted === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
 	delivery.recordedPrompt = usage?.promptTokens;
 	const now = relay.bill(usage, delivery, false);
 	const { promptTokens, completionTokens } = now.usage;

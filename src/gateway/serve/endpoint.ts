@@ -6,7 +6,7 @@ import type { Endpoint } from "../../ledger/event.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
-import type { TokenUsage } from "../../upstream/usage.ts";
+import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { Exchange } from "./context.ts";
 
@@ -83,7 +83,7 @@ export interface Relay<Chunk> {
 	/** The last events of one that did not: the error, then what was charged. */
 	fail(fault: Fault, bill: Bill): string;
 	/** The bill for what was delivered so far; `finished` if that is all. */
-	bill(usage: TokenUsage | undefined, output: OutputSize, finished: boolean): Bill;
+	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
 	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */
 	costAt(now: Bill, output: number): NanoUsd;
 }

@@ -64,7 +64,9 @@ function billOfParts(
 		cached: Math.min(tokens?.cachedTokens ?? 0, tokens?.promptTokens ?? 0),
 		completion: tokens?.completionTokens ?? likely.completion,
 	};
-	const counted = (audioSecond === 0 || secondsCounted) && (tokensAreFree || tokens !== undefined);
+	const counted =
+		(audioSecond === 0 || secondsCounted) &&
+		(tokensAreFree || (tokens?.promptTokens !== undefined && tokens.completionTokens !== undefined));
 	return unitBill(model, used, counted);
 }
 

@@ -1,6 +1,6 @@
 /** One streamed answer of one replica, read as its events come. */
 import type { Clock } from "../../base/clock.ts";
-import type { TokenUsage } from "../usage.ts";
+import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 import { ANSWER_BYTES_MAX, readText } from "./post.ts";
@@ -25,7 +25,7 @@ export function openEventStream<Chunk>(
 	const answer = attempt.post({ path: wire.path, body, accept: "text/event-stream" });
 	let source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	/** Usage of an answer that came whole. */
-	let wholeUsage: TokenUsage | undefined;
+	let wholeUsage: ReportedUsage | undefined;
 	let answeredWhole = false;
 	/** The upstream said its last word, or we hung up. */
 	let over = false;

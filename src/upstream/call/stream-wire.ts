@@ -1,5 +1,5 @@
 import type { Dialect } from "../dialects.ts";
-import type { TokenUsage } from "../usage.ts";
+import type { ReportedUsage } from "../usage.ts";
 
 /** Follows one stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
 export interface StreamReader<Chunk> {
@@ -9,7 +9,7 @@ export interface StreamReader<Chunk> {
 	ended(): boolean;
 	/** Whether an end of the connection now is a proper end. */
 	complete(): boolean;
-	usage(): TokenUsage | undefined;
+	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
 }
 
@@ -19,7 +19,7 @@ export interface StreamWire<Chunk> {
 	readonly path: string;
 	reader(dialect: Dialect): StreamReader<Chunk>;
 	/** An answer that came whole instead of as events. */
-	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: TokenUsage | undefined };
+	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: ReportedUsage | undefined };
 }
 
 /**
@@ -33,7 +33,7 @@ export interface AnswerStream<Chunk> {
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
-	usage(): TokenUsage | undefined;
+	usage(): ReportedUsage | undefined;
 	/** True once `usage()` is the upstream's final count. */
 	usageIsFinal(): boolean;
 	/** The replica's alias for logs and metrics (`model#0`), undefined before one was chosen. */

@@ -2,7 +2,7 @@
  * The one shape in which every dialect's chats leave `upstream/`. Ids, `created`, `model` and `object` are not part of
  * it: the gateway stamps its own. Everything here was rebuilt from an allow-list.
  */
-import type { TokenUsage } from "../usage.ts";
+import type { ReportedUsage } from "../usage.ts";
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
 
@@ -17,7 +17,7 @@ export interface ChatChoice {
 export interface ChatReply {
 	readonly choices: readonly ChatChoice[];
 	/** Undefined if the upstream gave none or one that cannot be (zero prompt tokens, strings …). */
-	readonly usage: TokenUsage | undefined;
+	readonly usage: ReportedUsage | undefined;
 	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate where usage is missing. */
 	readonly outputBytes: number;
 }

@@ -3,6 +3,7 @@ import { died, failed } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
 import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
+import { withoutCompletion } from "../usage.ts";
 import { asArray, asCount, asObject } from "../wire-value.ts";
 import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 import { CHOICES_MAX, type ChoiceProgress, newChoiceProgress, rebuildChunkChoice } from "./chat-choice.ts";
@@ -13,6 +14,8 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	const choices: (ChoiceProgress | undefined)[] = [];
 	const tally = createUsageTally(dialect.usageStyle);
 	let ended = false;
+	/** Something was generated after the last record. */
+	let uncounted = false;
 
 	function accept(payload: string): ChatChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
@@ -28,6 +31,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 		const rawChoices = asArray(event.choices) ?? [];
 		const chunk = rawChoices.length === 0 ? undefined : readChoices(rawChoices);
 		if (event.usage !== undefined && event.usage !== null) noteUsage(event.usage, rawChoices);
+		else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
 		return chunk;
 	}
 
@@ -54,6 +58,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	function noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
 		const only = rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, CHOICES_MAX - 1) : undefined;
 		tally.note(record, only, rawChoices.length > 0, allFinished());
+		uncounted = false;
 	}
 
 	function allFinished(): boolean {
@@ -66,7 +71,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 		accept,
 		ended: () => ended,
 		complete: () => ended || (allFinished() && tally.isFinal()),
-		usage: tally.current,
+		usage: () => (uncounted && !tally.isFinal() ? withoutCompletion(tally.current()) : tally.current()),
 		usageIsFinal: tally.isFinal,
 	};
 }

@@ -1,4 +1,4 @@
-import { readUsage, type TokenUsage, type UsageStyle } from "../usage.ts";
+import { type ReportedUsage, readUsage, sumOf, type UsageStyle } from "../usage.ts";
 
 /** Follows the usage records of one streamed chat. */
 export interface UsageTally {
@@ -7,16 +7,16 @@ export interface UsageTally {
 	 * `allFinished`: every choice seen so far has its finish reason, this event's included.
 	 */
 	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, allFinished: boolean): void;
-	current(): TokenUsage | undefined;
+	current(): ReportedUsage | undefined;
 	/** Whether `current` is the upstream's own final count. */
 	isFinal(): boolean;
 }
 
 export function createUsageTally(style: UsageStyle): UsageTally {
-	let whole: TokenUsage | undefined;
+	let whole: ReportedUsage | undefined;
 	let final = false;
 	let summing = false;
-	const ofChoice: (TokenUsage | undefined)[] = [];
+	const ofChoice: (ReportedUsage | undefined)[] = [];
 
 	return {
 		note(record, choiceIndex, hasChoices, allFinished) {
@@ -44,16 +44,16 @@ export function createUsageTally(style: UsageStyle): UsageTally {
 }
 
 /** Usage of several choices of one prompt: the prompt counts once, what was generated adds up. */
-function joined(parts: readonly (TokenUsage | undefined)[]): TokenUsage | undefined {
-	let sum: TokenUsage | undefined;
+function joined(parts: readonly (ReportedUsage | undefined)[]): ReportedUsage | undefined {
+	let sum: ReportedUsage | undefined;
 	for (const part of parts) {
 		if (part === undefined) continue;
 		sum =
 			sum === undefined
 				? part
 				: {
-						promptTokens: Math.max(sum.promptTokens, part.promptTokens),
-						completionTokens: sum.completionTokens + part.completionTokens,
+						promptTokens: Math.max(sum.promptTokens ?? 0, part.promptTokens ?? 0) || undefined,
+						completionTokens: sumOf(sum.completionTokens, part.completionTokens),
 						cachedTokens: Math.max(sum.cachedTokens, part.cachedTokens),
 						reasoningTokens: sum.reasoningTokens + part.reasoningTokens,
 					};

@@ -1,5 +1,5 @@
 /** The one shape in which every dialect's text completions leave `upstream/`, rebuilt from an allow-list. */
-import type { TokenUsage } from "../usage.ts";
+import type { ReportedUsage } from "../usage.ts";
 import type { JsonObject } from "../wire-value.ts";
 
 export type CompletionFinish = "stop" | "length" | "content_filter";
@@ -22,7 +22,7 @@ export interface CompletionChunk {
 
 export interface CompletionReply {
 	readonly choices: readonly CompletionChoice<CompletionFinish>[];
-	readonly usage: TokenUsage | undefined;
+	readonly usage: ReportedUsage | undefined;
 	readonly outputBytes: number;
 }
 

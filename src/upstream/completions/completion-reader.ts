@@ -5,7 +5,7 @@ import type { StreamReader } from "../call/stream-wire.ts";
 import { isError } from "../call/upstream-error.ts";
 import { finishReason } from "../chat/chat-choice.ts";
 import type { Dialect } from "../dialects.ts";
-import { readUsage } from "../usage.ts";
+import { readUsage, withoutCompletion } from "../usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 import type {
 	CompletionChoice,
@@ -23,6 +23,8 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	const finished: (boolean | undefined)[] = [];
 	const tally = createCompletionTally(dialect.usageStyle, shape);
 	let ended = false;
+	/** Something was generated after the last record. */
+	let uncounted = false;
 
 	function accept(payload: string): CompletionChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
@@ -37,7 +39,10 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		const rawChoices = asObjects(event.choices);
 		const chunk = readChoices(rawChoices);
 		const only = rawChoices.length === 1 ? indexOf(rawChoices[0] as JsonObject, choicesMax) : undefined;
-		tally.note(event.usage, only, rawChoices.length > 0, allFinished());
+		if (event.usage !== undefined && event.usage !== null) {
+			tally.note(event.usage, only, rawChoices.length > 0, allFinished());
+			uncounted = false;
+		} else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
 		return chunk;
 	}
 
@@ -68,7 +73,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		accept,
 		ended: () => ended,
 		complete: () => ended || complete(),
-		usage: tally.current,
+		usage: () => (uncounted && !tally.isFinal() ? withoutCompletion(tally.current()) : tally.current()),
 		usageIsFinal: tally.isFinal,
 	};
 }

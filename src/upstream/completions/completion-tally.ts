@@ -1,11 +1,11 @@
-import { readUsage, type TokenUsage, type UsageStyle } from "../usage.ts";
+import { type ReportedUsage, readUsage, sumOf, type UsageStyle } from "../usage.ts";
 import type { CompletionShape } from "./completion-answer.ts";
 
 /** Follows the usage records of one streamed completion, which may have several prompts. */
 export interface CompletionTally {
 	/** As `UsageTally.note`. */
 	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, allFinished: boolean): void;
-	current(): TokenUsage | undefined;
+	current(): ReportedUsage | undefined;
 	isFinal(): boolean;
 }
 
@@ -14,9 +14,9 @@ export interface CompletionTally {
  * for all choices of one prompt, and once for each prompt. A record without choices is the whole.
  */
 export function createCompletionTally(style: UsageStyle, shape: CompletionShape): CompletionTally {
-	let whole: TokenUsage | undefined;
+	let whole: ReportedUsage | undefined;
 	let wholeIsFinal = false;
-	const ofChoice: (TokenUsage | undefined)[] = [];
+	const ofChoice: (ReportedUsage | undefined)[] = [];
 	let allCounted = false;
 
 	return {
@@ -37,18 +37,21 @@ export function createCompletionTally(style: UsageStyle, shape: CompletionShape)
 	};
 }
 
-function joined(ofChoice: readonly (TokenUsage | undefined)[], n: number): TokenUsage | undefined {
-	let sum: TokenUsage | undefined;
+const NOTHING: ReportedUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+
+function joined(ofChoice: readonly (ReportedUsage | undefined)[], n: number): ReportedUsage | undefined {
+	let sum: ReportedUsage | undefined;
 	let prompt = -1;
 	ofChoice.forEach((usage, index) => {
 		if (usage === undefined) return;
 		const first = Math.floor(index / n) !== prompt;
 		prompt = Math.floor(index / n);
+		const before = sum ?? NOTHING;
 		sum = {
-			promptTokens: (sum?.promptTokens ?? 0) + (first ? usage.promptTokens : 0),
-			completionTokens: (sum?.completionTokens ?? 0) + usage.completionTokens,
-			cachedTokens: (sum?.cachedTokens ?? 0) + (first ? usage.cachedTokens : 0),
-			reasoningTokens: (sum?.reasoningTokens ?? 0) + usage.reasoningTokens,
+			promptTokens: sumOf(before.promptTokens, first ? usage.promptTokens : 0),
+			completionTokens: sumOf(before.completionTokens, usage.completionTokens),
+			cachedTokens: before.cachedTokens + (first ? usage.cachedTokens : 0),
+			reasoningTokens: before.reasoningTokens + usage.reasoningTokens,
 		};
 	});
 	return sum;

@@ -1,0 +1,84 @@
+/** What an upstream reports is what is charged, however it reports it: halves beside each other, or one alone. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ask, onlyUsage, priceOf } from "../support/chat.ts";
+import { PROMPT_ESTIMATE } from "../support/dialect-cells.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+let service: TestService;
+let upstream: UpstreamServer;
+
+beforeAll(async () => {
+	upstream = startUpstream({ dialect: "openai" });
+	service = await startService({ models: chatModel({ url: upstream.url }) });
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+type Usage = Record<string, unknown>;
+
+function answerWith(usage: Usage, stream: boolean) {
+	const choice = { index: 0, finish_reason: "stop" };
+	if (!stream) {
+		const message = { role: "assistant", content: "forty-two" };
+		return reply().raw(JSON.stringify({ choices: [{ ...choice, message }], usage }), "application/json");
+	}
+	const events = [
+		{ choices: [{ ...choice, delta: { content: "forty-two" }, finish_reason: null }] },
+		{ choices: [{ ...choice, delta: {} }] },
+		{ choices: [], usage },
+	];
+	return reply().raw(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`);
+}
+
+/** The usage that the client is told, and the row in the books. */
+async function charged(usage: Usage, stream: boolean) {
+	const { accountId, secret } = await service.customer();
+	upstream.next(answerWith(usage, stream));
+	const response = await service.post("/v1/chat/completions", secret, ask("one two three", { stream }));
+	const text = await response.text();
+	expect(response.status).toBe(200);
+	const last = stream ? (text.split("\n\n").at(-3) as string).slice("data: ".length) : text;
+	return { told: (JSON.parse(last) as { usage: Usage }).usage, row: await onlyUsage(service, accountId) };
+}
+
+test.each([true, false])("reasoning that is counted beside the completion is charged (streamed %p)", async (stream) => {
+	const { told, row } = await charged(
+		{
+			prompt_tokens: 12,
+			completion_tokens: 2,
+			total_tokens: 354,
+			completion_tokens_details: { reasoning_tokens: 340 },
+		},
+		stream,
+	);
+	expect(row).toMatchObject({ prompt_tokens: 12, completion_tokens: 342, reasoning_tokens: 340, basis: "exact" });
+	expect(Number(row.charged_nano_usd)).toBe(priceOf(12, 342));
+	expect(told).toMatchObject({
+		prompt_tokens: 12,
+		completion_tokens: 342,
+		total_tokens: 354,
+		completion_tokens_details: { reasoning_tokens: 340 },
+	});
+});
+
+test.each([true, false])(
+	"a prompt of zero tokens is estimated, the completion beside it counts (streamed %p)",
+	async (stream) => {
+		const { row } = await charged({ prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 }, stream);
+		expect(row).toMatchObject({ prompt_tokens: PROMPT_ESTIMATE, completion_tokens: 40, basis: "estimated" });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT_ESTIMATE, 40));
+	},
+);
+
+test.each([true, false])(
+	"a completion that is not told is estimated, the prompt beside it counts (streamed %p)",
+	async (stream) => {
+		const { row } = await charged({ prompt_tokens: 70, completion_tokens: null }, stream);
+		// Nine bytes.
+		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 3, basis: "estimated" });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 3));
+	},
+);

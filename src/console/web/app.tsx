@@ -13,7 +13,7 @@ import { Door } from "./parts/door.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
 import { PublicShell } from "./public-shell.tsx";
-import { matchPath, navigate, usePlace } from "./router.tsx";
+import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
 
@@ -51,7 +51,7 @@ const ROUTES: readonly Route[] = [
 		page: ({ section = "" }) => <DocsPage section={section} />,
 	},
 	{ pattern: "/models", access: "public", code: ModelsPage, page: () => <ModelsPage /> },
-	{ pattern: "/models/*", access: "public", code: ModelPage, page: ({ rest = "" }) => <ModelPage id={rest} /> },
+	{ pattern: "/models/*", access: "public", code: ModelPage, page: ({ "*": id = "" }) => <ModelPage id={id} /> },
 	{ pattern: "/sign-in", access: "guest", page: () => <SignInPage /> },
 	{ pattern: "/sign-up", access: "guest", page: () => <SignUpPage /> },
 	{ pattern: "/verify", access: "guest", page: () => <VerifyPage /> },
@@ -96,7 +96,9 @@ export function App() {
 				</Door>
 			)}
 		>
-			<CurrentPage />
+			<Routing>
+				<CurrentPage />
+			</Routing>
 		</SessionProvider>
 	);
 }

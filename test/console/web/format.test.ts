@@ -34,13 +34,21 @@ test("after signing in one stays on this site, whatever the address asks for", (
 	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
 });
 
-test("paths: parameters are decoded, the rest of a path keeps its slashes", () => {
-	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toEqual({ rest: "qwen/qwen3-32b" });
-	expect(matchPath("/keys/:id", "/keys/key_1/")).toEqual({ id: "key_1" });
+test("paths: parameters are decoded once, the rest of a path keeps its slashes", () => {
+	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ "*": "qwen/qwen3-32b" });
+	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ "*": "qwen/qwen3" });
+	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ "*": "a%2Fb" });
+	expect(matchPath("/models/*", "/models/100%")).toMatchObject({ "*": "100%" });
+	expect(matchPath("/models/*", "/models/")).toBeUndefined();
+	expect(matchPath("/keys/:id", "/keys/key_1/")).toMatchObject({ id: "key_1" });
 	expect(matchPath("/keys/:id", "/keys")).toBeUndefined();
 	expect(matchPath("/keys", "/keys/key_1")).toBeUndefined();
 	expect(matchPath("/", "/")).toEqual({});
 });
+expect(matchPath("/keys/:id", "/keys/key_1/")).toEqual({ id: "key_1" });
+expect(matchPath("/keys/:id", "/keys")).toBeUndefined();
+expect(matchPath("/keys", "/keys/key_1")).toBeUndefined();
+expect(matchPath("/", "/")).toEqual({});
 
 test("filters of the address: unknown words are left out, whole days are asked for", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);

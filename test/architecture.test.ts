@@ -54,6 +54,13 @@ describe("the source keeps its rules", () => {
 		for (const { name, sql } of migrations) expect(sql).toBe(read(`src/db/migrations/${name}.sql`).text);
 	});
 
+	test("the table of rooms is that of the layers", () => {
+		const rows = markdownTable(read("src/README.md").text, "## Rooms").map(([rooms = ""]) => rooms.split(", "));
+		expect(rows.map((rooms) => rooms.map((room) => room.replace(/\/$|\.ts$/, "")))).toEqual(
+			LAYERS.map((line) => [...line]),
+		);
+	});
+
 	test("the table of the environment is the one that is read", () => {
 		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
 		expect(rows).toEqual(CONFIG_TABLE.map((variable) => [variable.name, variable.default, variable.meaning]));

@@ -1,6 +1,5 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { newUuid } from "../base/id.ts";
 import type { Model } from "../catalog/model.ts";
 import { checkAccess } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
@@ -142,11 +141,4 @@ function creditFault(request: AdmissionRequest, required: NanoUsd, shortage: Sho
 		requiredNanoUsd: required,
 		affordableMaxTokens: perChoice > 0 ? perChoice : null,
 	});
-}
-
-/** A fresh request id in the forms that leave the service. */
-export function newRequestId(): { uuid: string; requestId: string; hex: string } {
-	const uuid = newUuid();
-	const hex = uuid.replaceAll("-", "");
-	return { uuid, requestId: `req_${hex}`, hex };
 }

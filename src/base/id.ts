@@ -13,6 +13,13 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
+/** A fresh request id in the forms that leave the service. */
+export function newRequestId(): { uuid: string; requestId: string; hex: string } {
+	const uuid = newUuid();
+	const hex = uuid.replaceAll("-", "");
+	return { uuid, requestId: `req_${hex}`, hex };
+}
+
 /** 32 hex digits as a UUID with dashes. */
 export function uuidOfHex(hex: string): string {
 	assert(hex.length === 32, "a UUID has 32 hex digits");

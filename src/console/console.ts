@@ -1,6 +1,6 @@
-import { newRequestId } from "../admission/admission.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
+import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
 import type { Catalog } from "../catalog/catalog.ts";

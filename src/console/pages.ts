@@ -1,4 +1,4 @@
-import { newRequestId } from "../admission/admission.ts";
+import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { PAGE_POLICY, secure } from "./security-headers.ts";
 import scheme from "./web/scheme.js" with { type: "text" };

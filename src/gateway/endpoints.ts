@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
-import { newRequestId } from "../admission/admission.ts";
 import { Fault } from "../base/fault.ts";
+import { newRequestId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";

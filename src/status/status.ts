@@ -1,5 +1,5 @@
-import { newRequestId } from "../admission/admission.ts";
 import type { Clock } from "../base/clock.ts";
+import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";

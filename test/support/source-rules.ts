@@ -18,12 +18,11 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["app"],
 	["server"],
 	["console"],
-	["gateway"],
-	["secrets", "status"],
-	["config", "admission", "billing"],
+	["gateway", "secrets"],
+	["admission", "billing", "config", "status"],
 	["keys", "ledger", "upstream"],
-	["cluster", "ops", "catalog"],
-	["db", "money", "limits"],
+	["catalog", "cluster", "ops"],
+	["db", "limits", "money"],
 	["base"],
 ];
 

@@ -1,6 +1,6 @@
 import type { Admission, Admitted } from "../../admission/admission.ts";
-import { newRequestId } from "../../admission/admission.ts";
 import type { Clock } from "../../base/clock.ts";
+import { newRequestId } from "../../base/id.ts";
 import type { Log } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";

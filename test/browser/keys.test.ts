@@ -212,6 +212,35 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await page.getByRole("button", { name: /Edit|Rotate|Revoke/ }).count()).toBe(0);
 	});
 
+	test("a list that was asked for before a key was made does not hide it when it arrives after it", async () => {
+		const other = await openTab(browser, service.url, { person: await signedUp(service) });
+		const late = Promise.withResolvers<void>();
+		const arrived = Promise.withResolvers<void>();
+		let isFirst = true;
+		await other.page.route("**/api/console/keys?*", async (route) => {
+			if (route.request().method() !== "GET" || !isFirst) return route.continue();
+			isFirst = false;
+			const answer = await route.fetch();
+			await late.promise;
+			await route.fulfill({ response: answer });
+			arrived.resolve();
+		});
+		await other.page.goto("/keys?create=1");
+		const form = other.page.getByRole("dialog");
+		await form.getByLabel("Name").fill("made meanwhile");
+		await form.getByRole("button", { name: "Create" }).click();
+		await other.page.getByLabel("I have stored it").check();
+		await other.page.getByRole("button", { name: "Done" }).click();
+		const made = other.page.getByRole("link", { name: "made meanwhile" });
+		await made.waitFor();
+		late.resolve();
+		await arrived.promise;
+		// A turn of the page after the late answer: what it changes is drawn by then.
+		await other.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+		expect(await made.isVisible()).toBe(true);
+		await other.close();
+	});
+
 	test("on all this way the browser found nothing to complain of and no request failed", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);

@@ -1,73 +1,47 @@
-import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { QueryClient, useQuery } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError } from "./http.ts";
 
 /** Reading with a memory: a page seen before shows its last answer at once and asks again behind it. */
 
-/** The oldest answers are forgotten beyond this many. */
-const CACHED_MAX = 200;
-
-interface Entry {
-	data: unknown;
-	error: ApiError | undefined;
-	loading: boolean;
-}
-
-const EMPTY: Entry = Object.freeze({ data: undefined, error: undefined, loading: true });
+/** An answer that no page shows is forgotten after this time, and the oldest of them beyond this many. */
+const UNSEEN_MS = 5 * 60_000;
+export const CACHED_MAX = 200;
 
 /** What one browser tab knows; emptied when the viewer changes. */
-function createResourceStore() {
-	const entries = new Map<string, Entry>();
-	const listeners = new Set<() => void>();
-	const running = new Map<string, symbol>();
-
-	function put(key: string, entry: Entry): void {
-		entries.delete(key);
-		entries.set(key, entry);
-		const oldest = entries.keys().next();
-		if (entries.size > CACHED_MAX && !oldest.done) entries.delete(oldest.value);
-		for (const listener of listeners) listener();
-	}
-
-	return {
-		get: (key: string): Entry => entries.get(key) ?? EMPTY,
-		subscribe(listener: () => void) {
-			listeners.add(listener);
-			return () => void listeners.delete(listener);
+export function createMemory() {
+	const client = new QueryClient({
+		defaultOptions: {
+			queries: {
+				gcTime: UNSEEN_MS,
+				// A page says at once that it cannot be read, and has a button to try again.
+				retry: false,
+				// Without a network the service may still be here: on this machine, or in this house.
+				networkMode: "always",
+				refetchOnWindowFocus: false,
+			},
 		},
-		/** Replaces an answer by a newer one that came another way. */
-		set(key: string, change: (before: unknown) => unknown): void {
-			const before = entries.get(key);
-			if (before?.data !== undefined) put(key, { data: change(before.data), error: undefined, loading: false });
-		},
-		/** Reads it unless somebody is already reading it: two parts of a page want the same. */
-		async need(key: string, fetcher: () => Promise<unknown>): Promise<void> {
-			if (!running.has(key)) await this.load(key, fetcher);
-		},
-		/** Reads it anew: an answer that is under way may be older than what has just been changed. */
-		async load(key: string, fetcher: () => Promise<unknown>): Promise<void> {
-			const mark = Symbol(key);
-			running.set(key, mark);
-			put(key, { data: entries.get(key)?.data, error: undefined, loading: true });
-			try {
-				const data = await fetcher();
-				if (running.get(key) === mark) put(key, { data, error: undefined, loading: false });
-			} catch (error) {
-				if (running.get(key) === mark) {
-					put(key, { data: entries.get(key)?.data, error: asApiError(error), loading: false });
-				}
-			} finally {
-				if (running.get(key) === mark) running.delete(key);
-			}
-		},
-		clear(): void {
-			entries.clear();
-			running.clear();
-			for (const listener of listeners) listener();
-		},
-	};
+	});
+	const cache = client.getQueryCache();
+	cache.subscribe(({ type, query }) => {
+		const surplus = type === "added" ? cache.getAll().length - CACHED_MAX : 0;
+		if (surplus <= 0) return;
+		const unseen = cache.findAll({ type: "inactive" }).filter((other) => other !== query);
+		unseen.sort((a, b) => a.state.dataUpdatedAt - b.state.dataUpdatedAt);
+		for (const oldest of unseen.slice(0, surplus)) cache.remove(oldest);
+	});
+	return client;
 }
 
-export const resources = createResourceStore();
+const memory = createMemory();
+
+export const resources = {
+	/** Replaces an answer, if there is one, by a newer one that came another way. */
+	set(key: string, change: (before: unknown) => unknown): void {
+		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));
+	},
+	clear: () => memory.clear(),
+};
 
 export interface Resource<T> {
 	readonly data: T | undefined;
@@ -79,17 +53,24 @@ export interface Resource<T> {
 
 /** `key` names the answer; null reads nothing. Reads when shown and when the key changes. */
 export function useResource<T>(key: string | null, fetcher: () => Promise<T>): Resource<T> {
-	const latest = useRef(fetcher);
-	latest.current = fetcher;
-	const name = key ?? "";
-	const entry = useSyncExternalStore(resources.subscribe, () => resources.get(name));
+	const { data, error, isFetching, refetch } = useQuery<T, ApiError>(
+		{
+			queryKey: [key],
+			enabled: key !== null,
+			queryFn: () =>
+				fetcher().catch((failure) => {
+					throw asApiError(failure);
+				}),
+		},
+		memory,
+	);
 	const reload = useCallback(async () => {
-		if (name !== "") await resources.load(name, () => latest.current());
-	}, [name]);
-	useEffect(() => {
-		if (name !== "") void resources.need(name, () => latest.current());
-	}, [name]);
-	return { data: entry.data as T | undefined, error: entry.error, loading: entry.loading, reload };
+		if (key === null) return;
+		// An answer that is under way may be older than what has just been changed.
+		await memory.cancelQueries({ queryKey: [key], exact: true });
+		await refetch();
+	}, [key, refetch]);
+	return { data, error: error ?? undefined, loading: isFetching, reload };
 }
 
 export interface Action<A extends unknown[], T> {

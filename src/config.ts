@@ -9,11 +9,16 @@ import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
+import { CONFIG_TABLE } from "./config-table.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
 
+/** What a process does: answer inference, serve people and run the jobs, or look after processes that do either. */
+export type Role = "all" | "gateway" | "console";
+
 export interface Config {
+	readonly role: Role;
 	readonly port: number;
 	readonly host: string;
 	/** Null: embedded Postgres under `dataDir`. */
@@ -28,6 +33,12 @@ export interface Config {
 	readonly workers: number;
 	/** Which of the workers this process is; null for the one that supervises them, or if there is only one process. */
 	readonly workerIndex: number | null;
+	/** Where the processes of one `serve` have their sockets; null in one that nobody supervises. */
+	readonly runDir: string | null;
+	/** Signs what a console asks of a gateway in the name of a key; null: nothing is asked, and nothing is listened to. */
+	readonly internalSecret: string | null;
+	/** Where a console on its own finds a gateway, without a slash at the end. */
+	readonly gatewayUrl: string | null;
 	readonly journal: JournalMode;
 	readonly leaseTtlMs: number;
 	/** Null only outside production: one is made and kept under `dataDir`. */
@@ -76,61 +87,7 @@ export class ConfigError extends Error {
 	}
 }
 
-export interface ConfigVariable {
-	readonly name: string;
-	/** As a person would write it; "" if there is none. */
-	readonly default: string;
-	readonly meaning: string;
-}
-
-const variable = (name: string, default_: string, meaning: string): ConfigVariable => ({
-	name,
-	default: default_,
-	meaning,
-});
-
-/** Every variable that is read here, for `tollgate help` and the README. An empty value counts as not set. */
-export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
-	variable("PORT", "8080", "port to listen on; 0 takes a free one"),
-	variable("HOST", "127.0.0.1", "address to listen on; the image sets 0.0.0.0"),
-	variable("DATABASE_URL", "", "Postgres; without it an embedded one runs under DATA_DIR"),
-	variable("DATA_DIR", "./.data", "journals, embedded Postgres and secrets made on the first run"),
-	variable("CONFIG", "tollgate.yaml if it exists", "the catalogue: models, rates, upstreams, limits"),
-	variable("SERVICE_NAME", "service", "stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9"),
-	variable("INSTANCE_ID", "made once", "this machine's name among the instances; 1 to 63 of A-Z a-z 0-9 . _ -"),
-	variable("WORKERS", "1", "processes that share the port; 1 to 64"),
-	variable("WORKER_INDEX", "", "set by the supervising process for each of its workers"),
-	variable(
-		"JOURNAL",
-		"process",
-		"what an acknowledged charge survives: process (kill -9), host (power loss), remote (loss of the disk)",
-	),
-	variable(
-		"LEASE_TTL_S",
-		"30",
-		"5 to 600; the longest Postgres outage that traffic survives, and the longest a revoke can take when an instance is cut off",
-	),
-	variable("KEY_PEPPER", "made once", "secret of the stored key digests, 32 bytes or more; required in production"),
-	variable("CONSOLE_SECRET", "made once", "secret of the console's sessions, 32 bytes or more; required in production"),
-	variable("NODE_ENV", "", "production makes secrets required and switches the demo off"),
-	variable("LOG_LEVEL", "info", "debug, info, warn or error"),
-	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
-	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
-	variable("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
-	variable("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
-	variable("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
-	variable("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),
-	variable("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"),
-	variable("SMTP_URL", "", "mail server: smtp:// or smtps://"),
-	variable("MAIL_FROM", "", "sender of mails; required with SMTP_URL"),
-	variable("GITHUB_CLIENT_ID", "", "sign-in with GitHub, together with its secret"),
-	variable("GITHUB_CLIENT_SECRET", "", ""),
-	variable("GOOGLE_CLIENT_ID", "", "sign-in with Google, together with its secret"),
-	variable("GOOGLE_CLIENT_SECRET", "", ""),
-	variable("METRICS_TOKEN", "", "bearer token that /metrics asks for; 16 characters or more"),
-	variable("TRUSTED_PROXIES", "", "addresses and networks whose x-forwarded-for is believed, separated by commas"),
-]);
-
+const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 const METRICS_TOKEN_LENGTH_MIN = 16;
@@ -140,13 +97,17 @@ const FETCH_SLOTS_VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
 const FETCH_SLOTS = "65535";
 
 /** Throws ConfigError with all problems together. Messages never repeat the value of a secret. */
-export function loadConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
+export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
+	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
 	const read = createEnvironmentReader(env, (problem) => problems.push(problem));
 	const production = env.NODE_ENV === "production";
 	const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
 	const configPath = findConfigFile(read, cwd, problems);
+	const role = read.choice("ROLE", ROLES);
+	const runDir = read.text("RUN_DIR");
 	const config: Config = {
+		role,
 		port: read.integer("PORT", 8080, 0, 65_535),
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
 		databaseUrl,
@@ -156,12 +117,15 @@ export function loadConfig(env: Environment = process.env, cwd: string = process
 		instanceId: read.pattern("INSTANCE_ID", /^[A-Za-z0-9._-]{1,63}$/, "must be 1 to 63 of A-Z a-z 0-9 . _ -"),
 		workers: read.integer("WORKERS", 1, 1, 64),
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
+		runDir,
+		internalSecret: read.text("INTERNAL_SECRET"),
+		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
-		demo: databaseUrl === null && configPath === null && !read.isSet("DATABASE_URL", "CONFIG") && !production,
+		demo: !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO")),
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
@@ -184,7 +148,7 @@ export function loadConfig(env: Environment = process.env, cwd: string = process
 	problems.push(...findContradictions(config));
 	if (production) problems.push(...findProductionProblems(config));
 	if (problems.length > 0) throw new ConfigError(problems);
-	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config)) });
+	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
 }
 
 /**
@@ -214,6 +178,11 @@ function findContradictions(config: Config): string[] {
 	if (config.metricsToken !== null && config.metricsToken.length < METRICS_TOKEN_LENGTH_MIN) {
 		problems.push(`METRICS_TOKEN must have ${METRICS_TOKEN_LENGTH_MIN} characters or more`);
 	}
+	if (config.internalSecret !== null && Buffer.byteLength(config.internalSecret) < SECRET_BYTES_MIN) {
+		problems.push(`INTERNAL_SECRET must have ${SECRET_BYTES_MIN} bytes or more`);
+	}
+	if (config.gatewayUrl !== null && config.internalSecret === null)
+		problems.push("INTERNAL_SECRET is required with GATEWAY_URL: the same as the gateway's");
 	for (const network of config.trustedProxies) {
 		if (!isNetwork(network)) problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is no address and no network`);
 	}
@@ -222,10 +191,9 @@ function findContradictions(config: Config): string[] {
 
 function findProductionProblems(config: Config): string[] {
 	const problems: string[] = [];
-	const secrets = [
-		["KEY_PEPPER", config.keyPepper],
-		["CONSOLE_SECRET", config.consoleSecret],
-	] as const;
+	const secrets: [string, string | null][] = [["KEY_PEPPER", config.keyPepper]];
+	// A gateway has no sessions.
+	if (config.role !== "gateway") secrets.push(["CONSOLE_SECRET", config.consoleSecret]);
 	for (const [name, secret] of secrets) {
 		if (secret === null) problems.push(`${name} is required in production; \`openssl rand -hex 32\` makes one`);
 		else if (Buffer.byteLength(secret) < SECRET_BYTES_MIN)
@@ -240,26 +208,45 @@ function findProductionProblems(config: Config): string[] {
 	return problems;
 }
 
-function findWarnings(config: Config): string[] {
+/** Those of a supervised process are its parent's, who has said them. */
+function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
-	const { production, databaseUrl } = config;
+	if (config.runDir !== null) return warnings;
+	const { production, databaseUrl, role } = config;
+	if (role === "gateway") {
+		const useless = consoleVariables.filter((name) => given[name]);
+		if (useless.length > 0) warnings.push(`a gateway has no use for ${useless.join(", ")}: leave them to the console`);
+	}
 	if (production && databaseUrl === null) {
 		warnings.push(
 			"DATABASE_URL is not set: all credit is kept in an embedded Postgres under DATA_DIR, on this machine alone",
 		);
 	}
-	if (production && config.configPath === null)
+	if (production && config.configPath === null && role !== "console")
 		warnings.push("there is no catalogue: set CONFIG, or no model is served");
 	if (production && config.stripeApiBase !== null)
 		warnings.push("STRIPE_API_BASE is set: payments do not go to Stripe itself");
 	if (!production && config.env.BUN_CONFIG_VERBOSE_FETCH)
 		warnings.push("BUN_CONFIG_VERBOSE_FETCH prints the keys of upstreams");
-	if (!production && databaseUrl !== null && (config.keyPepper === null || config.consoleSecret === null)) {
+	const secretsMissing = config.keyPepper === null || (config.consoleSecret === null && role !== "gateway");
+	if (!production && databaseUrl !== null && secretsMissing) {
 		warnings.push(
 			"KEY_PEPPER or CONSOLE_SECRET is not set: instances on other machines that share this database need the same ones",
 		);
 	}
 	return warnings;
+}
+
+const consoleVariables = CONFIG_TABLE.filter(({ plane }) => plane === "console").map(({ name }) => name);
+
+/** A secret that is not there cannot be lost: a gateway's configuration has none of the console's. */
+function withoutConsoleVariables(env: Environment): Environment {
+	return Object.fromEntries(Object.entries(env).filter(([name]) => !consoleVariables.includes(name)));
+}
+
+/** Neither a database nor a catalogue was given. */
+function isFirstRun(read: EnvironmentReader, configPath: string | null): boolean {
+	return configPath === null && !read.isSet("DATABASE_URL", "CONFIG");
 }
 
 function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]): string | null {

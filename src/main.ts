@@ -1,44 +1,63 @@
 /** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
 import { relative } from "node:path";
+import type { Environment } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
 import { createLog } from "./base/log.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
-import { COMMANDS } from "./cli/commands.ts";
 import { explain } from "./cli/explain.ts";
-import { runCommand } from "./cli/run-command.ts";
-import { serve } from "./cli/serve.ts";
-import { supervise } from "./cli/supervise.ts";
 import type { Config } from "./config.ts";
 import { fetchSlotsEnvironment, loadConfig, processEnvironment } from "./config.ts";
 
 const IS_COMPILED = import.meta.dir.startsWith("/$bunfs");
 
 const argv = process.argv.slice(2);
-const isServe = argv.length === 0 || (argv.length === 1 && argv[0] === "serve");
-await exitWith(isServe ? await runServe() : await runOther());
+const serving = serveArguments(argv);
+await exitWith(serving === undefined ? await runOther() : await runServe(serving));
 
-async function runServe(): Promise<number> {
-	growFetchSlots();
+/** The environment that `serve [--role ROLE]` asks for; undefined for other commands. */
+function serveArguments(words: readonly string[]): Environment | undefined {
+	const [command = "serve", ...rest] = words;
+	if (command !== "serve") return undefined;
+	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
+	if (rest.length === 0) return processEnvironment();
+	if (role === null || rest.length > 2) return undefined;
+	return { ...processEnvironment(), ROLE: role[1] ?? role[2] ?? "none" };
+}
+
+async function runServe(env: Environment): Promise<number> {
 	let config: Config;
 	try {
-		config = loadConfig();
+		config = loadConfig(env);
 	} catch (error) {
 		process.stderr.write(`error: ${explain(error).message}\n`);
 		return 1;
 	}
+	if (config.role === "gateway") growFetchSlots();
 	const deps = {
-		log: logOf(levelOf(config)),
+		log: logOf(levelOf(config)).with({ process: processName(config) }),
 		out: (text: string) => process.stdout.write(text),
 		err: (text: string) => process.stderr.write(text),
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
-	// The first run's demo is one process's affair.
-	if (config.workers === 1 || config.workerIndex !== null || config.demo) return serve(deps, config);
-	return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env: processEnvironment() });
+	// Each process loads what it does and nothing else: secrets and code that it has not cannot get lost in it.
+	if (config.role === "all") {
+		const { supervise } = await import("./cli/supervise.ts");
+		return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env });
+	}
+	const { serve } = await import("./cli/serve.ts");
+	return serve(deps, config);
 }
 
-function runOther(): Promise<number> {
+/** Who says a line of the log that several processes write. */
+function processName({ role, workerIndex }: Config): string {
+	if (role === "all") return "parent";
+	return workerIndex === null ? role : `${role}-${workerIndex}`;
+}
+
+async function runOther(): Promise<number> {
+	const { COMMANDS } = await import("./cli/commands.ts");
+	const { runCommand } = await import("./cli/run-command.ts");
 	const deps = {
 		commands: COMMANDS,
 		version: { version: VERSION, commit: COMMIT },
@@ -60,7 +79,10 @@ function growFetchSlots(): void {
 
 /** What stands between the executable and our own arguments: from source, the script. */
 function ownArguments(): string[] {
-	return IS_COMPILED ? [] : [...process.execArgv, ...process.argv.slice(1, 2)];
+	if (IS_COMPILED) return [];
+	// A parent that watches its files starts everything anew; children that watched them too would do it twice.
+	const flags = process.execArgv.filter((flag) => flag !== "--watch" && flag !== "--hot");
+	return [...flags, ...process.argv.slice(1, 2)];
 }
 
 /** From source, with the runtime that npx fetches: nothing else may be installed on this machine. */

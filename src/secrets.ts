@@ -11,6 +11,7 @@ import { ConfigError } from "./config.ts";
 
 export interface Secrets {
 	readonly keyPepper: string;
+	/** Empty for a gateway, which has no sessions. */
 	readonly consoleSecret: string;
 	readonly instanceId: string;
 	/** Variables whose values were made just now, for a line on the terminal. */
@@ -54,6 +55,7 @@ export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSe
 	const path = join(config.dataDir, "secrets.json");
 	const made: Secrets["made"][number][] = [];
 	let { keyPepper, consoleSecret, instanceId } = config;
+	if (config.role === "gateway") consoleSecret = "";
 	if (keyPepper === null || consoleSecret === null) {
 		assert(!config.production, "in production the configuration is refused without its secrets");
 		const kept = keepOnce(deps, path, () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { checkCatalog } from "../src/catalog/check.ts";
 import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
-import { CONFIG_TABLE } from "../src/config.ts";
+import { CONFIG_TABLE } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
 import {
 	codeBlocks,

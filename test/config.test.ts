@@ -11,7 +11,8 @@ import fs, {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CONFIG_TABLE, ConfigError, fetchSlotsEnvironment, loadConfig } from "../src/config.ts";
+import { ConfigError, fetchSlotsEnvironment, loadConfig } from "../src/config.ts";
+import { CONFIG_TABLE } from "../src/config-table.ts";
 import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
 
 let cwd: string;
@@ -38,6 +39,7 @@ describe("loadConfig", () => {
 		const { env, ...config } = loadConfig({}, cwd);
 		expect(env).toEqual({});
 		expect(config).toEqual({
+			role: "all",
 			port: 8080,
 			host: "127.0.0.1",
 			databaseUrl: null,
@@ -47,6 +49,9 @@ describe("loadConfig", () => {
 			instanceId: null,
 			workers: 1,
 			workerIndex: null,
+			runDir: null,
+			internalSecret: null,
+			gatewayUrl: null,
 			journal: "process",
 			leaseTtlMs: 30_000,
 			keyPepper: null,

@@ -1,6 +1,6 @@
 import { CommanderError, InvalidArgumentError, Option, Command as Program } from "commander";
 import { assert } from "../base/assert.ts";
-import { CONFIG_TABLE } from "../config.ts";
+import { CONFIG_TABLE } from "../config-table.ts";
 import type { Command, CommandInput, OptionSpec } from "./command.ts";
 import { UsageError } from "./command.ts";
 
@@ -39,9 +39,10 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 		.addHelpText("after", afterHelp);
 	addCommand(program, "serve")
 		.summary("run the service (default)")
-		.usage("")
+		.usage("[--role <ROLE>]")
+		.option("--role <ROLE>", "all, gateway or console: what this process does; all (default) starts the others")
 		.action(() => {
-			throw new UsageError("`serve` takes no options: it is configured by the environment");
+			throw new UsageError("`serve` takes --role alone: it is configured by the environment");
 		});
 	for (const command of commands) {
 		const leaf = addLeaf(program, command.name, command.summary);

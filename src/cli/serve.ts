@@ -2,6 +2,7 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
+import type { ReadyMessage } from "./post.ts";
 
 export interface ServeDeps {
 	readonly log: Log;
@@ -14,7 +15,19 @@ export interface ServeDeps {
 	readonly program: string;
 }
 
-/** What the supervisor says to a worker whose successor is ready. */
+/** A plane that serves, as the process around it sees it. */
+interface Served {
+	/** Undefined behind a gateway's door. */
+	readonly url: string | undefined;
+	/** For the parent: what the demo serves. */
+	readonly demo?: unknown;
+	reload(): Promise<void>;
+	/** Makes clients go elsewhere. True if they need time for it. */
+	sendAway(): boolean;
+	stop(): Promise<void>;
+}
+
+/** What the supervisor says to a process whose successor is ready. */
 export const RETIRE = "retire";
 /** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
@@ -23,25 +36,25 @@ const QUIET_TURN_MS = 0.2;
 const QUIET_TURN_WAIT_MS_MAX = 500;
 
 /**
- * Runs the service until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second one ends the
- * process at once. SIGHUP reads the catalogue's file again.
+ * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second
+ * one ends the process at once. SIGHUP reads the catalogue's file again.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
 	const end = Promise.withResolvers<number>();
 	let stopping = false;
-	let stopApp: (() => Promise<void>) | undefined;
+	let served: Served | undefined;
 
 	function stop(exitCode: number): void {
 		if (stopping) return;
 		stopping = true;
 		// Before the start is over there is nothing to stop yet: the start's own end looks at `stopping`.
-		if (stopApp !== undefined) void finish(stopApp, exitCode);
+		if (served !== undefined) void finish(served, exitCode);
 	}
 
-	async function finish(run: () => Promise<void>, exitCode: number): Promise<void> {
+	async function finish(plane: Served, exitCode: number): Promise<void> {
 		try {
-			await run();
+			await plane.stop();
 			end.resolve(exitCode);
 		} catch (error) {
 			log.error("the service did not stop cleanly", { error });
@@ -61,36 +74,39 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	try {
-		// Loaded here so that the other commands start without all of it.
-		const { createApp } = await import("../app.ts");
-		const app = await createApp(config, { log, onDiskFailed: () => process.exit(1) });
-		stopApp = () => app.stop();
-		if (config.demo) {
-			const { commandFor, startDemo } = await import("../demo/demo.ts");
-			const command = commandFor(config, deps.program);
-			const demo = await startDemo(app, { log, out: deps.out, colour: deps.colour }, { command });
-			stopApp = () => app.stop().finally(() => demo.stop());
-		}
+		for (const warning of config.warnings) log.warn(warning);
+		const plane = await startPlane(deps, config);
+		served = plane;
 		process.on("SIGHUP", () => {
-			app.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
+			plane.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
 		});
-		log.info("listening", { url: app.url });
-		// A worker tells its supervisor, and does not outlive it.
-		process.send?.("ready");
+		if (plane.url === undefined) log.info("the console is ready");
+		else log.info("listening", { url: plane.url });
+		// A child tells its supervisor, and does not outlive it.
+		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => stop(0));
 		process.on("message", (message) => {
 			if (message !== RETIRE) return;
-			log.info("sending clients to the other workers");
-			app.sendAway();
+			log.info("leaving to a successor");
+			if (!plane.sendAway()) return stop(0);
 			setTimeout(() => void quietTurn().then(() => stop(0)), SEND_AWAY_MS);
 		});
 	} catch (error) {
 		deps.err(`error: ${explain(error).message}\n`);
-		await stopApp?.().catch((failure) => log.error("the service did not stop cleanly", { error: failure }));
 		return 1;
 	}
-	if (stopping) void finish(stopApp, 0);
+	if (stopping) void finish(served, 0);
 	return end.promise;
+}
+
+/** Each role loads its own plane and nothing of the other's. */
+async function startPlane(deps: ServeDeps, config: Config): Promise<Served> {
+	if (config.role === "console") {
+		const { serveConsole } = await import("../planes/serve-console.ts");
+		return serveConsole(config, deps);
+	}
+	const { serveGateway } = await import("../planes/serve-gateway.ts");
+	return serveGateway(config, deps);
 }
 
 /**

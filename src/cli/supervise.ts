@@ -1,167 +1,176 @@
-import type { Subprocess } from "bun";
-import type { Log } from "../base/log.ts";
+import type { Environment } from "../base/environment-reader.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
+import { migrate } from "../db/migrate.ts";
+import type { DemoDescription } from "../demo/demo-models.ts";
+import { newInternalSecret } from "../planes/internal-secret.ts";
+import { addressOf } from "../planes/listening-address.ts";
+import { makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
+import type { ChildFacts } from "./child-environment.ts";
+import { consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { onEndSignal } from "./end-signals.ts";
+import { explain } from "./explain.ts";
+import type { Post } from "./post.ts";
+import { startPost } from "./post.ts";
+import type { ServeDeps } from "./serve.ts";
 import { RETIRE } from "./serve.ts";
 
-/** One of the processes that share the port. */
-interface Worker {
-	readonly slot: number;
-	readonly process: Subprocess;
-	/** Rejects if it ends before. */
-	readonly ready: Promise<void>;
-	readonly startedAtMs: number;
-	/** To take over from one that still runs: if it ends before it is ready, that one stays. */
-	readonly successor: boolean;
-}
-
 /** How to start this program again as `serve`. */
-export interface WorkerCommand {
+export interface ChildCommand {
 	readonly argv: readonly string[];
-	readonly env: Readonly<Record<string, string | undefined>>;
+	readonly env: Environment;
 }
 
-const RESTART_MS_MIN = 100;
-const RESTART_MS_MAX = 10_000;
-/** A worker that lived this long may be started again at once. */
-const STABLE_MS = 30_000;
 /** Beyond the drain: for the last settlements. */
 const STOP_MARGIN_MS = 10_000;
 
 /**
- * Runs `config.workers` processes on one port, each an instance of its own with a journal of its own, until SIGTERM or
- * SIGINT; gives the exit code. A worker that dies is started again; if the first ones die before any was ready, the
- * exit code is 1, as without workers. SIGHUP goes to all of them; SIGUSR2 replaces them one by one, each new one ready
- * before its forerunner sends its clients away and drains.
+ * Runs the whole service until SIGTERM or SIGINT; gives the exit code. `config.workers` gateways share the port, each an
+ * instance of its own with a journal of its own; the console is a process beside them, to which they pass people on.
+ * Whoever dies is started again, and the others do not notice; if a gateway dies before any was ready, the exit code is
+ * 1. SIGHUP goes to the gateways; SIGUSR2 replaces all one by one, each new one ready before its forerunner leaves.
+ *
+ * This process holds the secrets, the embedded database and the sockets' folder, and does nothing else.
  */
-export async function supervise(
-	deps: { log: Log; err: (text: string) => void },
-	config: Config,
-	command: WorkerCommand,
-): Promise<number> {
+export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
-	const secrets = loadOrCreateSecrets(config);
-	const embedded =
-		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
-	const port = config.port === 0 ? freePort(config.host) : config.port;
-	const workers = new Map<number, Worker>();
-	/** Running beside those: on their way out, or not in office yet. */
-	const beside = new Set<Worker>();
-	const failuresInRow = new Map<number, number>();
+	for (const warning of config.warnings) log.warn(warning);
+	let found: Prepared;
+	try {
+		found = await prepare(deps, config);
+	} catch (error) {
+		deps.err(`error: ${explain(error).message}\n`);
+		return 1;
+	}
+	const { facts } = found;
 	const end = Promise.withResolvers<number>();
 	let everReady = false;
-	let exitCodeAtEnd = 0;
 	let stopping = false;
-	let rolling = false;
 
-	function start(slot: number, successor = false): Worker {
-		const ready = Promise.withResolvers<void>();
-		ready.promise.catch(() => {});
-		const process = Bun.spawn([...command.argv], {
-			env: {
-				...command.env,
-				DATABASE_URL: config.databaseUrl ?? embedded?.url,
-				INSTANCE_ID: `${secrets.instanceId}-w${slot}`,
-				PORT: String(port),
-				WORKER_INDEX: String(slot),
-			},
-			stdio: ["ignore", "inherit", "inherit"],
-			ipc: (message) => {
-				if (message !== "ready") return;
-				everReady = true;
-				ready.resolve();
-			},
-			onExit: (_, exitCode, signal) => {
-				ready.reject(new Error(`worker ${slot} ended before it was ready`));
-				ended(worker, exitCode, signal);
-			},
-		});
-		const worker: Worker = { slot, process, ready: ready.promise, startedAtMs: performance.now(), successor };
-		if (!successor) workers.set(slot, worker);
-		else beside.add(worker);
-		return worker;
+	function post(name: string, env: Record<string, string>, givesUp: () => boolean): Post {
+		const options = { name, argv: command.argv, env, retire: RETIRE, stopMsMax: config.drainMs + STOP_MARGIN_MS };
+		return startPost({ log, givesUp }, options);
 	}
 
-	function ended(worker: Worker, exitCode: number | null, signal: string | number | null): void {
-		beside.delete(worker);
-		const wasCurrent = workers.get(worker.slot) === worker;
-		if (wasCurrent) workers.delete(worker.slot);
-		settleEnd();
-		if (stopping || !wasCurrent) return;
-		if (!everReady) {
-			log.error("a worker ended before any was ready", { worker: worker.slot, exitCode, signal });
-			exitCodeAtEnd = 1;
-			stop();
-			return;
-		}
-		const lived = performance.now() - worker.startedAtMs;
-		const failures = lived > STABLE_MS ? 0 : (failuresInRow.get(worker.slot) ?? 0) + 1;
-		failuresInRow.set(worker.slot, failures);
-		const waitMs = failures === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failures - 1));
-		log.error("a worker died; starting it again", { worker: worker.slot, exitCode, signal, waitMs });
-		setTimeout(() => {
-			if (!stopping && !workers.has(worker.slot)) start(worker.slot);
-		}, waitMs);
+	/** What no gateway can start with is wrong for all of them. */
+	function failsAtStart(): boolean {
+		if (everReady) return false;
+		stop(1);
+		return true;
 	}
 
-	function stop(): void {
+	const people = post("console", consoleEnvironment(command.env, facts), () => false);
+	const gateways = Array.from({ length: config.demo ? 1 : config.workers }, (_, at) =>
+		post(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), failsAtStart),
+	);
+	const posts = [...gateways, people];
+
+	function stop(exitCode: number): void {
+		if (stopping) return;
 		stopping = true;
-		for (const worker of [...workers.values(), ...beside]) worker.process.kill("SIGTERM");
-		setTimeout(() => {
-			for (const worker of [...workers.values(), ...beside]) worker.process.kill("SIGKILL");
-		}, config.drainMs + STOP_MARGIN_MS).unref();
-		settleEnd();
+		Promise.all(posts.map((one) => one.stop())).then(() => end.resolve(exitCode), end.reject);
 	}
 
-	function settleEnd(): void {
-		if (stopping && workers.size === 0 && beside.size === 0) end.resolve(exitCodeAtEnd);
-	}
-
+	let rolling = false;
 	async function roll(): Promise<void> {
 		if (rolling || stopping) return;
 		rolling = true;
 		try {
-			for (let slot = 1; slot <= config.workers && !stopping; slot++) {
-				const successor = start(slot, true);
-				await successor.ready;
-				const old = workers.get(slot);
-				beside.delete(successor);
-				workers.set(slot, successor);
-				if (old === undefined) continue;
-				beside.add(old);
-				old.process.send(RETIRE);
-				await old.process.exited;
-			}
-			log.info("all workers were replaced");
+			for (const one of posts) if (!stopping) await one.replace();
+			log.info("all processes were replaced");
 		} catch (error) {
-			log.error("the replacement of the workers was given up", { error });
+			log.error("the replacement of the processes was given up", { error });
 		} finally {
 			rolling = false;
 		}
 	}
 
-	onEndSignal(stop);
+	onEndSignal(() => stop(0));
 	process.on("SIGHUP", () => {
-		for (const worker of workers.values()) worker.process.kill("SIGHUP");
+		for (const gateway of gateways) gateway.signal("SIGHUP");
 	});
 	process.on("SIGUSR2", () => void roll());
-
-	const first = Array.from({ length: config.workers }, (_, slot) => start(slot + 1).ready);
-	Promise.all(first).then(
-		() => log.info("all workers are ready", { workers: config.workers, port }),
+	for (const gateway of gateways) {
+		gateway.ready.then(
+			() => {
+				everReady = true;
+			},
+			() => {},
+		);
+	}
+	Promise.all(posts.map((one) => one.ready)).then(
+		() => log.info("all processes are ready", { workers: gateways.length, port: facts.port }),
 		() => {},
 	);
+	if (config.demo) void gateways[0]?.ready.then(({ demo }) => greet(deps, config, found, demo)).catch(() => {});
+
 	const exitCode = await end.promise;
-	await embedded?.stop();
+	await found.release();
 	return exitCode;
 }
 
-/** Takes a port that is free now; the workers share it from then on. */
-function freePort(hostname: string): number {
-	const probe = Bun.listen({ hostname, port: 0, socket: { data() {} } });
-	const { port } = probe;
+interface Prepared {
+	readonly facts: ChildFacts;
+	/** The secret of key digests was made just now. */
+	readonly newPepper: boolean;
+	release(): Promise<void>;
+}
+
+/** What has to be there once before the children start. */
+async function prepare({ log }: ServeDeps, config: Config): Promise<Prepared> {
+	const port = claimPort(config.host, config.port);
+	const secrets = loadOrCreateSecrets(config);
+	const embedded =
+		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
+	const release = async () => embedded?.stop();
+	try {
+		const databaseUrl = config.databaseUrl ?? embedded?.url ?? "";
+		await migrate({ log }, databaseUrl);
+		const runDir = makeRunDir(config.dataDir);
+		const internalSecret = newInternalSecret();
+		return {
+			facts: { config, secrets, databaseUrl, internalSecret, runDir, port },
+			newPepper: secrets.made.includes("KEY_PEPPER"),
+			async release() {
+				removeRunDir(runDir);
+				await release();
+			},
+		};
+	} catch (error) {
+		await release();
+		throw error;
+	}
+}
+
+/** The first run's welcome, once its gateway serves. */
+async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
+	try {
+		// Loaded here so that other starts do without it.
+		const { commandFor, greetDemo } = await import("../demo/demo.ts");
+		await greetDemo(
+			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
+			{
+				url: addressOf(config.host, facts.port),
+				keyPepper: facts.secrets.keyPepper,
+				newPepper,
+				serviceName: config.serviceName,
+				command: commandFor(config, deps.program),
+			},
+			demo as DemoDescription,
+		);
+	} catch (error) {
+		deps.err(`error: ${explain(error).message}\n`);
+	}
+}
+
+/**
+ * The gateways share the port, and so would a stranger who asks for it in the same way: it must be nobody's when they
+ * start. 0 takes one that is free now.
+ */
+function claimPort(hostname: string, port: number): number {
+	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
+	const claimed = probe.port;
 	probe.stop(true);
-	return port;
+	return claimed;
 }

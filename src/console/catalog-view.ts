@@ -1,5 +1,6 @@
-import type { Model, RateCard, Rates } from "../catalog/model.ts";
-import type { Upstreams } from "../upstream/upstreams.ts";
+import type { RateCard, Rates } from "../catalog/model.ts";
+import type { DeployedModel } from "../deployments/deployed-model.ts";
+import type { DeploymentsView } from "../deployments/deployments.ts";
 
 export interface ModelView {
 	readonly id: string;
@@ -24,8 +25,8 @@ export interface RateVersion {
 	readonly rates: Rates;
 }
 
-export function modelView(model: Model, upstreams: Pick<Upstreams, "replicas" | "connected">): ModelView {
-	const replicas = upstreams.replicas().filter((replica) => replica.modelId === model.id && !replica.draining);
+export function modelView(model: DeployedModel, deployed: DeploymentsView): ModelView {
+	const replicas = deployed.replicas.filter((replica) => replica.modelId === model.id && !replica.draining);
 	return {
 		id: model.id,
 		name: model.name,
@@ -38,7 +39,7 @@ export function modelView(model: Model, upstreams: Pick<Upstreams, "replicas" | 
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
-		status: upstreams.connected(model.id) ? "connected" : "unavailable",
+		status: deployed.connected(model.id) ? "connected" : "unavailable",
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};
 }

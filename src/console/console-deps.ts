@@ -1,22 +1,17 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import type { Connection } from "../gateway/connection.ts";
-import type { KeyDigest } from "../keys/digest.ts";
+import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
-import type { Upstreams } from "../upstream/upstreams.ts";
 import type { Auth } from "./auth.ts";
+import type { GatewayClient } from "./gateway-client.ts";
 import type { LiveFeed } from "./live-feed.ts";
 import type { Mailer } from "./mailer.ts";
 import type { Visits } from "./visit.ts";
-
-/** A chat as by the public interface, in the name of a key whose digest is given instead of its secret. */
-export type ChatAs = (keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
 
 /** What every part of the console works with. */
 export interface ConsoleParts {
@@ -28,10 +23,10 @@ export interface ConsoleParts {
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly config: Config;
-	readonly catalog: Pick<Catalog, "current">;
-	readonly upstreams: Pick<Upstreams, "replicas" | "connected">;
+	/** What the gateways serve, and how they see their servers. */
+	readonly deployments: Deployments;
+	readonly gateways: GatewayClient;
 	readonly keyMaker: KeyMakerDeps;
-	readonly chatAs: ChatAs;
 	/** Undefined where card payments are not set up. */
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;

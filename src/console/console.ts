@@ -3,18 +3,19 @@ import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
+import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
-import type { Upstreams } from "../upstream/upstreams.ts";
+import type { HealthReport } from "../ops/health.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./auth.ts";
 import { createConsoleApi } from "./console-api.ts";
-import type { ChatAs, ConsoleParts } from "./console-deps.ts";
+import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
+import type { GatewayClient } from "./gateway-client.ts";
 import { startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live-feed.ts";
 import { createMailer } from "./mailer.ts";
@@ -26,22 +27,24 @@ import { createVisits, sessionRequired } from "./visit.ts";
 
 export interface ConsoleDeps {
 	readonly config: Config;
-	readonly db: Database;
+	readonly databaseUrl: string;
+	/** For transactions. */
+	readonly tx: Transactional;
 	readonly clock: Clock;
 	readonly log: Log;
-	readonly catalog: Catalog;
-	readonly upstreams: Upstreams;
 	readonly digest: Digest;
 	readonly consoleSecret: string;
-	readonly chatAs: ChatAs;
+	readonly gateways: GatewayClient;
 	readonly books: Pick<Reconciler, "run">;
-	/** Where this process listens, for links and cookies without PUBLIC_URL; known once it does. */
+	/** Where people reach the service without PUBLIC_URL, for links and cookies; known once somebody listens. */
 	readonly listeningAt: () => string;
 }
 
 /** People's part of the service: everything below `/api/`. */
 export interface Console {
 	handle(connection: Connection): Promise<Response>;
+	/** Whether it can do its work; says what is missing. */
+	health(): Promise<HealthReport>;
 	/** Ends what would otherwise stay open for minutes. */
 	shutDown(): void;
 	stop(): Promise<void>;
@@ -55,15 +58,15 @@ const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
 export function createConsole(deps: ConsoleDeps): Console {
-	const { config, db, clock, log } = deps;
+	const { config, databaseUrl, tx, clock, log } = deps;
 	const statements = createStatements(deps, {
-		url: db.url,
+		url: databaseUrl,
 		applicationName: "tollgate console",
 		connectionsMax: CONNECTIONS_MAX,
 		statementDeadlineMs: STATEMENT_DEADLINE_MS,
 	});
 	const sums = createStatements(deps, {
-		url: db.url,
+		url: databaseUrl,
 		applicationName: "tollgate sums",
 		connectionsMax: 1,
 		statementDeadlineMs: SUMS_DEADLINE_MS,
@@ -74,7 +77,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		config.stripeSecretKey === null
 			? undefined
 			: createCardPayments(
-					{ statements, tx: db.tx, log },
+					{ statements, tx, log },
 					{
 						secretKey: config.stripeSecretKey,
 						webhookSecrets: config.stripeWebhookSecrets,
@@ -85,22 +88,21 @@ export function createConsole(deps: ConsoleDeps): Console {
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
-			{ tx: db.tx, statements, log, mailer },
+			{ tx, statements, log, mailer },
 			{ config, secret: deps.consoleSecret, origin: origin(), origins: originsOf(config, origin()) },
 		);
 		return madeAuth;
 	};
 	const parts: ConsoleParts = {
 		statements,
-		tx: db.tx,
+		tx,
 		books: deps.books,
 		clock,
 		log,
 		config,
-		catalog: deps.catalog,
-		upstreams: deps.upstreams,
+		deployments: createDeployments({ statements, clock }),
+		gateways: deps.gateways,
 		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
-		chatAs: deps.chatAs,
 		cards,
 		mailer,
 		auth,
@@ -119,6 +121,15 @@ export function createConsole(deps: ConsoleDeps): Console {
 				return secure(await route(parts, api, connection, requestId), options);
 			} catch (error) {
 				return secure(consoleErrorResponse(error, requestId, log), options);
+			}
+		},
+		async health() {
+			try {
+				const { gateways } = await parts.deployments.current();
+				const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
+				return { ready: true, reasons: [], warnings };
+			} catch {
+				return { ready: false, reasons: ["the database does not answer"], warnings: [] };
 			}
 		},
 		shutDown: () => parts.live.stop(),

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Statements } from "../db/statements.ts";
+import { forgetOldReports } from "../deployments/deployments.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
@@ -31,7 +32,7 @@ const COLLECT_MS = 5_000;
 const ALERT_MS = 30_000;
 const FORGET_MS = 10 * 60_000;
 
-/** What runs in the background on every instance; each job makes sure by itself that no other instance does it twice. */
+/** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
 export function startJobs(deps: JobDeps): Jobs {
 	const { clock, log, cards } = deps;
 	const cancels = new Set<() => void>();
@@ -56,6 +57,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
 	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
+	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	if (cards !== undefined) every(COLLECT_MS, "refunds", () => cards.collect());
 
 	return {

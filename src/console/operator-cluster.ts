@@ -9,7 +9,7 @@ export interface DeploymentView {
 	readonly name: string;
 	readonly kind: string;
 	readonly status: "connected" | "unavailable";
-	/** As this instance sees them. */
+	/** With the load of all gateways, and the worst that any of them sees. */
 	readonly replicas: ReplicaView[];
 }
 
@@ -31,13 +31,13 @@ export interface InstanceView {
 
 const INSTANCES_SHOWN = 200;
 
-export function listDeployments({ catalog, upstreams }: ConsoleParts): DeploymentView[] {
-	const replicas = upstreams.replicas();
-	return [...catalog.current().models.values()].map((model) => ({
+export async function listDeployments({ deployments }: ConsoleParts): Promise<DeploymentView[]> {
+	const { models, replicas, connected } = await deployments.current();
+	return models.map((model) => ({
 		modelId: model.id,
 		name: model.name,
 		kind: model.kind,
-		status: upstreams.connected(model.id) ? "connected" : "unavailable",
+		status: connected(model.id) ? "connected" : "unavailable",
 		replicas: replicas.filter((replica) => replica.modelId === model.id),
 	}));
 }

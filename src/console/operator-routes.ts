@@ -170,9 +170,9 @@ function serviceRoutes(parts: ConsoleParts) {
 			visits.operator(request);
 			return operatorSummary(parts);
 		})
-		.get("/deployments", ({ request }) => {
+		.get("/deployments", async ({ request }) => {
 			visits.operator(request);
-			return { items: listDeployments(parts) };
+			return { items: await listDeployments(parts) };
 		})
 		.get("/instances", async ({ request }) => {
 			visits.operator(request);

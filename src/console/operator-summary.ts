@@ -48,7 +48,7 @@ interface HeldRow {
 /** What an operator needs today, on one page. */
 export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
 	const { statements } = parts;
-	const [waiting, held, [counts], slow, reconciliation] = await Promise.all([
+	const [waiting, held, [counts], slow, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
 		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
@@ -63,6 +63,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 			from usage_hour where hour >= clock_timestamp() - interval '24 hours' and class = 'ok'
 			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
 		lastReconciliation(statements),
+		parts.deployments.current(),
 	]);
 	return {
 		waitingTopUps: waiting,
@@ -74,9 +75,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 			admittedAtMs: row.at.getTime(),
 			instanceId: row.instance_id,
 		})),
-		replicasNotUp: parts.upstreams
-			.replicas()
-			.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
+		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live: Number(counts?.live), dead: Number(counts?.dead) },
 		reconciliation,
 		slowestModels: slow.map(({ model, requests, mean, first }) => ({

@@ -1,18 +1,48 @@
 import { Fault } from "../base/fault.ts";
+import { passedBody } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 
+const CHAT = "/v1/chat/completions";
+/** What of an answer reaches the page. */
+const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
+
 /**
  * POST /api/console/playground/chat?key=…: a chat in the name of one of the account's own keys, billed to it and bound by
- * its cap, allowlist and limits. The request goes the public interface's whole way; only the secret, which nobody has any
- * more, is replaced by the session: the key's stored digest leads to the same entry of the keyring, revocations included.
+ * its cap, allowlist and limits. A gateway serves it, the public interface's whole way; only the secret, which nobody has
+ * any more, is replaced by a token that names the key's digest for this one path and a minute. This process admits
+ * nothing and holds no credit: it has found out who asks, and passes on what a gateway answers.
  */
 export async function playgroundChat(parts: ConsoleParts, connection: Connection): Promise<Response> {
-	const { accountId } = parts.visits.account(connection.request);
-	const keyId = new URL(connection.request.url).searchParams.get("key") ?? "";
+	const { request } = connection;
+	const { accountId } = parts.visits.account(request);
+	const keyId = new URL(request.url).searchParams.get("key") ?? "";
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
 		select digest from api_key where id = ${keyId} and account_id = ${accountId}`;
 	if (key === undefined) throw new Fault("not_found", "There is no such key.", { param: "key" });
-	return parts.chatAs(key.digest, connection);
+	const leave = new AbortController();
+	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
+	const body = await request.arrayBuffer();
+	// A model may think for long before its first word; the gateway has the deadlines.
+	connection.setIdleTimeout(0);
+	const answer = await parts.gateways.send({
+		keyDigest: key.digest,
+		path: CHAT,
+		contentType: "application/json",
+		accept: request.headers.get("accept") ?? "*/*",
+		body,
+		address: connection.address,
+		signal: leave.signal,
+	});
+	const headers = new Headers();
+	for (const name of HEADERS) {
+		const value = answer.headers.get(name);
+		if (value !== null) headers.set(name, value);
+	}
+	connection.setIdleTimeout(STREAM_TIMEOUT_S);
+	// The gateway hears at once when the page leaves: what it does not stream any more costs nothing.
+	const on = { ended: () => connection.setIdleTimeout(IDLE_TIMEOUT_S), left: () => leave.abort() };
+	return new Response(answer.body && passedBody(answer.body, on), { status: answer.status, headers });
 }

@@ -1,7 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
-import { findModel } from "../catalog/find-model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { ModelView, RateVersion } from "./catalog-view.ts";
 import { modelView, ratesOf } from "./catalog-view.ts";
@@ -10,7 +9,7 @@ import type { SentMail } from "./mailer.ts";
 
 /** What everybody may see, signed in or not. */
 export function publicRoutes(parts: ConsoleParts) {
-	const { config, catalog, upstreams, mailer } = parts;
+	const { config, deployments, mailer } = parts;
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
@@ -27,17 +26,19 @@ export function publicRoutes(parts: ConsoleParts) {
 			/** A cookie of a session came along; whether it is still good, `/me` says. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
-		.get("/models", (): { items: ModelView[] } => ({
-			items: [...catalog.current().models.values()].map((model) => modelView(model, upstreams)),
-		}))
+		.get("/models", async (): Promise<{ items: ModelView[] }> => {
+			const deployed = await deployments.current();
+			return { items: deployed.models.map((model) => modelView(model, deployed)) };
+		})
 		.get(
 			"/model",
 			async ({ query }): Promise<ModelView & { history: RateVersion[] }> => {
-				const model = findModel(catalog.current(), query.id);
+				const deployed = await deployments.current();
+				const model = deployed.find(query.id);
 				if (model === undefined) throw new Fault("model_not_found", "There is no such model.", { param: "id" });
 				const history = await rateCardHistory(parts.tx, model.id);
 				return {
-					...modelView(model, upstreams),
+					...modelView(model, deployed),
 					history: history.map((card) => ({
 						id: card.id,
 						version: card.version,

@@ -1,44 +1,17 @@
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import type { Check } from "../ledger/reconcile.ts";
-import type { BooksHistory, BooksRun, Reconciler } from "../ledger/reconciler.ts";
+import type { BooksRow } from "../ledger/books-history.ts";
+import { booksRunOf } from "../ledger/books-history.ts";
+import type { BooksRun, Reconciler } from "../ledger/reconciler.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest that somebody waits in front of the page; the check itself goes on. */
 const WAIT_S = 60;
 const SILENCE_S = WAIT_S + 10;
-
-interface Row {
-	id: string;
-	at: Date;
-	ok: boolean;
-	by: string;
-	checks: readonly Check[];
-}
-
-/** The checks of the books by all instances, as rows. */
-export function createBooksHistory(statements: Statements): BooksHistory {
-	return {
-		async add({ ok, checks }, by) {
-			const [row] = await statements<Row>`
-				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
-				returning id, at, ok, by, checks`;
-			if (row === undefined) throw new Error("an inserted row is returned");
-			return runOf(row);
-		},
-		async newest(withinMs) {
-			const [row] = await statements<Row>`
-				select id, at, ok, by, checks from reconciliation_run
-				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) order by id desc limit 1`;
-			return row === undefined ? undefined : runOf(row);
-		},
-	};
-}
 
 /** Checks the books because somebody asks. Fault service_unavailable if it takes long: the result comes into the list. */
 export async function checkBooks(
@@ -63,14 +36,15 @@ export async function listReconciliations(
 	statements: Statements,
 ): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
 	const rows =
-		await statements<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
-	return { runs: rows.map(runOf), greenSinceMs: await greenSince(statements) };
+		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
+	return { runs: rows.map(booksRunOf), greenSinceMs: await greenSince(statements) };
 }
 
 export async function lastReconciliation(
 	statements: Statements,
 ): Promise<{ ok: boolean; atMs: number; greenSinceMs: number | null } | null> {
-	const [row] = await statements<Row>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
+	const [row] =
+		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
 	if (row === undefined) return null;
 	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
 }
@@ -81,8 +55,4 @@ async function greenSince(statements: Statements): Promise<number | null> {
 		select min(at) as since from reconciliation_run
 		where ok and id > coalesce((select max(id) from reconciliation_run where not ok), '')`;
 	return row?.since?.getTime() ?? null;
-}
-
-function runOf(row: Row): BooksRun {
-	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
 }

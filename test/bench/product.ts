@@ -179,6 +179,8 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			CONFIG: configPath,
 			PORT: String(port),
 			JOURNAL: "process",
+			// What is measured is the process that answers; several of them need a parent.
+			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
 			WORKERS: String(options.workers ?? 1),
 			// A queue that the last window left behind is settled before the books are read.
 			DRAIN_S: "60",

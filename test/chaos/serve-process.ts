@@ -20,7 +20,7 @@ const LINES_MAX = 5_000;
 const WAIT_MS = 20_000;
 
 /**
- * Starts `serve` and waits for `ready` (default: it listens). Rejects if it ends before. `logPath`: where all that it
+ * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if it ends before. `logPath`: where all that it
  * writes is kept.
  */
 export async function startServe(
@@ -29,7 +29,7 @@ export async function startServe(
 ): Promise<ServeProcess> {
 	const child = Bun.spawn([process.execPath, MAIN, "serve"], {
 		cwd: import.meta.dir,
-		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ...env },
+		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ROLE: "gateway", ...env },
 		stdio: ["ignore", "ignore", "pipe"],
 	});
 	const lines: LogLine[] = [];

@@ -110,7 +110,7 @@ describe("serve", () => {
 	});
 
 	test("has the runtime's fetch slots raised without becoming another process", async () => {
-		const server = await start();
+		const server = await start({ ROLE: "gateway" });
 		const environment = await Bun.file(`/proc/${server.pid}/environ`).text();
 		expect(environment.split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=65535");
 		server.kill("SIGINT");

@@ -51,6 +51,7 @@ afterAll(async () => {
 
 const environment = (name: string, workers: number): Record<string, string> => ({
 	PORT: String(quietPort()),
+	ROLE: "all",
 	WORKERS: String(workers),
 	DATABASE_URL: database.url,
 	DATA_DIR: join(folder, name),
@@ -71,12 +72,12 @@ interface Supervised {
 
 async function startWorkers(name: string, workers: number): Promise<Supervised> {
 	const env = environment(name, workers);
-	const supervisor = await startServe(env, { ready: "all workers are ready" });
+	const supervisor = await startServe(env, { ready: "all processes are ready" });
 	const root = join(folder, name, "journal");
 	return {
 		supervisor,
 		url: supervisor.url,
-		workerPids: () => childrenOf(supervisor.pid),
+		workerPids: () => childrenOf(supervisor.pid).filter(isGateway),
 		journals: () =>
 			existsSync(root)
 				? readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`))
@@ -97,6 +98,14 @@ function childrenOf(parent: number): number[] {
 		})
 		.map(Number);
 }
+
+const isGateway = (pid: number) => {
+	try {
+		return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes("ROLE=gateway");
+	} catch {
+		return false;
+	}
+};
 
 const isRunning = (pid: number) => {
 	try {
@@ -188,7 +197,7 @@ describe("three workers on one port", () => {
 			const from = service.supervisor.lines.length;
 			service.supervisor.kill("SIGUSR2");
 			await service.supervisor.logged(
-				(line) => line.message === "all workers were replaced",
+				(line) => line.message === "all processes were replaced",
 				"the end of the roll",
 				from,
 			);

@@ -6,15 +6,16 @@ import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
-import type { Demo } from "../../src/demo/demo.ts";
-import { commandFor, startDemo } from "../../src/demo/demo.ts";
+import { commandFor, greet } from "../../src/demo/demo.ts";
+import type { DemoModels } from "../../src/demo/demo-models.ts";
+import { connectDemoModels } from "../../src/demo/demo-models.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 let dataDir: string;
 
 interface Run {
 	readonly app: App;
-	readonly demo: Demo;
+	readonly demo: DemoModels;
 	readonly banner: string;
 }
 let first: Run;
@@ -27,8 +28,19 @@ async function start(): Promise<Run> {
 	const out = (text: string) => {
 		banner += text;
 	};
-	const command = commandFor(config, "tollgate");
-	const demo = await startDemo(app, { log: silentLog, out, colour: false }, { ports: [], command });
+	const { secrets, fixedCatalog, db } = app;
+	const demo = await connectDemoModels({ log: silentLog, fixedCatalog }, { ownPort: 0, ports: [] });
+	await greet(
+		{ log: silentLog, out, colour: false, statements: db.statements },
+		{
+			url: app.url,
+			keyPepper: secrets.keyPepper,
+			newPepper: secrets.made.includes("KEY_PEPPER"),
+			serviceName: config.serviceName,
+			command: commandFor(config, "tollgate"),
+		},
+		demo.description,
+	);
 	return { app, demo, banner };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createBooksHistory } from "../../src/console/reconciliation.ts";
+import { createBooksHistory } from "../../src/ledger/books-history.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { BooksHistory, BooksRun } from "../../src/ledger/reconciler.ts";
 import { createReconciler } from "../../src/ledger/reconciler.ts";

@@ -13,17 +13,15 @@ export interface SourceFile {
  */
 export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
-	["cli"],
-	["demo"],
-	["app"],
-	["server"],
+	["app", "cli"],
+	["planes"],
 	["console"],
-	["gateway", "secrets"],
-	["admission", "billing", "config", "status"],
+	["demo", "gateway", "secrets"],
+	["admission", "billing", "config", "deployments", "status"],
 	["keys", "ledger", "upstream"],
 	["catalog", "cluster", "ops"],
 	["db", "limits", "money"],
-	["base"],
+	["base", "config-table"],
 ];
 
 const LINES_MAX = 330;

@@ -3,6 +3,7 @@ import console from "./0001_console.sql" with { type: "text" };
 import fillfactor from "./0002_fillfactor.sql" with { type: "text" };
 import refusedRequest from "./0003_refused_request.sql" with { type: "text" };
 import statusDay from "./0004_status_day.sql" with { type: "text" };
+import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
 
 /** All migrations in order, embedded so that the binary carries them. A test compares the list with the folder. */
 export const migrations: readonly { name: string; sql: string }[] = [
@@ -11,4 +12,5 @@ export const migrations: readonly { name: string; sql: string }[] = [
 	{ name: "0002_fillfactor", sql: fillfactor },
 	{ name: "0003_refused_request", sql: refusedRequest },
 	{ name: "0004_status_day", sql: statusDay },
+	{ name: "0005_gateway_report", sql: gatewayReport },
 ];

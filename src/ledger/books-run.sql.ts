@@ -1,5 +1,5 @@
 import { boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import type { Check } from "../ledger/reconcile.ts";
+import type { Check } from "./reconcile.ts";
 
 /** What a check of the books found. */
 export const reconciliationRun = pgTable(

@@ -1,0 +1,71 @@
+import type { Environment } from "../base/environment-reader.ts";
+import type { Config } from "../config.ts";
+import { fetchSlotsEnvironment } from "../config.ts";
+import { CONFIG_TABLE } from "../config-table.ts";
+import type { Secrets } from "../secrets.ts";
+
+/** What the supervising process has found out or made, for its children. */
+export interface ChildFacts {
+	readonly config: Pick<Config, "workers" | "demo">;
+	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
+	readonly databaseUrl: string;
+	readonly internalSecret: string;
+	readonly runDir: string;
+	readonly port: number;
+}
+
+/** What programs need of an environment that is not ours: where things are, how to speak, whom to trust on the way out. */
+const FOREIGN =
+	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
+
+/**
+ * A gateway's environment has none of the console's variables: what it never had it cannot lose. The rest it needs,
+ * for the catalogue may name any variable.
+ */
+export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
+	const { config, secrets } = facts;
+	const ofConsole = namesOf("console");
+	const own = pick(env, (name) => !ofConsole.has(name));
+	return {
+		...(fetchSlotsEnvironment(own) ?? own),
+		...common(facts),
+		ROLE: "gateway",
+		WORKER_INDEX: String(slot),
+		// An instance that is alone keeps its name, whether or not it was supervised before.
+		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,
+	};
+}
+
+/** The console's has what the console reads, and nothing that might be a key of somebody's model server. */
+export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
+	const { secrets } = facts;
+	const known = new Set([...namesOf("console"), ...namesOf("both")]);
+	return {
+		...pick(env, (name) => known.has(name) || FOREIGN.test(name)),
+		...common(facts),
+		ROLE: "console",
+		INSTANCE_ID: secrets.instanceId,
+		CONSOLE_SECRET: secrets.consoleSecret,
+	};
+}
+
+function common(facts: ChildFacts): Record<string, string> {
+	const { config, secrets, databaseUrl, internalSecret, runDir, port } = facts;
+	return {
+		...(config.demo ? { DEMO: "1" } : {}),
+		KEY_PEPPER: secrets.keyPepper,
+		DATABASE_URL: databaseUrl,
+		INTERNAL_SECRET: internalSecret,
+		RUN_DIR: runDir,
+		PORT: String(port),
+	};
+}
+
+function namesOf(plane: "console" | "both"): Set<string> {
+	return new Set(CONFIG_TABLE.filter((variable) => variable.plane === plane).map(({ name }) => name));
+}
+
+function pick(env: Environment, wanted: (name: string) => boolean): Record<string, string> {
+	const set = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+	return Object.fromEntries(set.filter(([name]) => wanted(name)));
+}

@@ -1,0 +1,129 @@
+import type { Subprocess } from "bun";
+import type { Log } from "../base/log.ts";
+
+/** A place that one process fills: it is started, and started again whenever it ends. */
+export interface Post {
+	/** What the first process at this post says once it is ready; rejects if it ends before. */
+	readonly ready: Promise<ReadyMessage>;
+	signal(signal: NodeJS.Signals): void;
+	/** Starts a successor, and once that is ready has the present process leave. Rejects if the successor does not come. */
+	replace(): Promise<void>;
+	/** Has everybody leave; resolves when they have, or were killed for taking too long. */
+	stop(): Promise<void>;
+}
+
+/** What a child tells its parent. */
+export interface ReadyMessage {
+	readonly ready: true;
+	/** Of a gateway on the first run: what it serves. */
+	readonly demo?: unknown;
+}
+
+export interface PostOptions {
+	/** For the log: `gateway-1`, `console`. */
+	readonly name: string;
+	readonly argv: readonly string[];
+	readonly env: Readonly<Record<string, string>>;
+	/** What the parent says to a process whose successor is ready. */
+	readonly retire: string;
+	/** After it a process that was asked to leave is killed. */
+	readonly stopMsMax: number;
+}
+
+/** One process at a post, or on its way in or out. */
+interface Holder {
+	readonly process: Subprocess;
+	/** Rejects if it ends before. */
+	readonly ready: Promise<ReadyMessage>;
+	readonly startedAtMs: number;
+}
+
+const RESTART_MS_MIN = 100;
+const RESTART_MS_MAX = 10_000;
+/** A process that lived this long may be started again at once. */
+const STABLE_MS = 30_000;
+
+/** `givesUp`: asked when a process has ended; true if nobody is to follow it. */
+export function startPost(deps: { log: Log; givesUp: () => boolean }, options: PostOptions): Post {
+	const { log } = deps;
+	const { name } = options;
+	let present: Holder | undefined;
+	/** Running beside it: on their way out, or not in office yet. */
+	const beside = new Set<Holder>();
+	let failuresInRow = 0;
+	let stopping: Promise<void> | undefined;
+	const empty = Promise.withResolvers<void>();
+
+	function start(): Holder {
+		const ready = Promise.withResolvers<ReadyMessage>();
+		ready.promise.catch(() => {});
+		const process = Bun.spawn([...options.argv], {
+			env: { ...options.env },
+			stdio: ["ignore", "inherit", "inherit"],
+			ipc(message) {
+				if ((message as Partial<ReadyMessage>)?.ready === true) ready.resolve(message as ReadyMessage);
+			},
+			onExit: (_, exitCode, signal) => {
+				ready.reject(new Error(`${name} ended before it was ready`));
+				ended(holder, exitCode, signal);
+			},
+		});
+		const holder: Holder = { process, ready: ready.promise, startedAtMs: performance.now() };
+		return holder;
+	}
+
+	function ended(holder: Holder, exitCode: number | null, signal: string | number | null): void {
+		beside.delete(holder);
+		const wasPresent = present === holder;
+		if (wasPresent) present = undefined;
+		if (stopping !== undefined) {
+			if (present === undefined && beside.size === 0) empty.resolve();
+			return;
+		}
+		if (!wasPresent) return;
+		if (deps.givesUp()) {
+			log.error("a process ended before it was ready", { child: name, exitCode, signal });
+			return;
+		}
+		const lived = performance.now() - holder.startedAtMs;
+		failuresInRow = lived > STABLE_MS ? 0 : failuresInRow + 1;
+		const waitMs = failuresInRow === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failuresInRow - 1));
+		log.error("a process died; starting it again", { child: name, exitCode, signal, waitMs });
+		setTimeout(() => {
+			if (stopping === undefined && present === undefined) present = start();
+		}, waitMs);
+	}
+
+	async function leave(): Promise<void> {
+		const all = [...(present === undefined ? [] : [present]), ...beside];
+		if (all.length === 0) return;
+		for (const { process } of all) process.kill("SIGTERM");
+		const timer = setTimeout(() => {
+			for (const { process } of all) process.kill("SIGKILL");
+		}, options.stopMsMax);
+		await empty.promise;
+		clearTimeout(timer);
+	}
+
+	present = start();
+	return {
+		ready: present.ready,
+		signal: (signal) => present?.process.kill(signal),
+		async replace() {
+			const successor = start();
+			beside.add(successor);
+			await successor.ready;
+			beside.delete(successor);
+			const old = present;
+			present = successor;
+			if (old === undefined) return;
+			beside.add(old);
+			old.process.send(options.retire);
+			await old.process.exited;
+		},
+		stop() {
+			stopping ??= leave();
+			return stopping;
+		},
+	};
+}

@@ -1,0 +1,110 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { isAbsent } from "../base/passed-body.ts";
+import type { Connection } from "../gateway/connection.ts";
+import type { KeyDigest } from "../keys/digest.ts";
+import { signInternalToken } from "../keys/internal-token.ts";
+
+/** A request of the public interface that is made in the name of a key. */
+export interface RequestAs {
+	readonly keyDigest: KeyDigest;
+	/** As `/v1/chat/completions`. */
+	readonly path: string;
+	readonly contentType: string;
+	readonly accept: string;
+	readonly body: ArrayBuffer;
+	/** Of the person who asks. */
+	readonly address: string;
+	readonly signal: AbortSignal;
+}
+
+/** The way from the console to a gateway. Fault service_unavailable if none is there. */
+export interface GatewayClient {
+	send(request: RequestAs): Promise<Response>;
+}
+
+/** Where a gateway takes internal requests. */
+export interface GatewayPlace {
+	/** `http://host:port`; any host for a socket. */
+	readonly url: string;
+	readonly unix?: string;
+}
+
+/** Asks one of `places` after the other, from one at random on, until one is there. */
+export function createGatewayClient(
+	deps: { clock: Clock; log: Log; places: () => readonly GatewayPlace[] },
+	options: { secret: string },
+): GatewayClient {
+	const { clock, log } = deps;
+	return {
+		async send(request) {
+			const places = deps.places();
+			const first = Math.floor(Math.random() * places.length);
+			for (const place of [...places.slice(first), ...places.slice(0, first)]) {
+				try {
+					return await fetch(`${place.url}${request.path}`, {
+						...(place.unix === undefined ? {} : { unix: place.unix }),
+						method: "POST",
+						headers: headersOf(request, options.secret, clock.wallMs()),
+						body: request.body,
+						signal: request.signal,
+						redirect: "manual",
+						keepalive: false,
+						timeout: false,
+						proxy: false,
+					} as BunFetchRequestInit);
+				} catch (error) {
+					if (request.signal.aborted) throw error;
+					// One that took the request and died may have served it: it is not asked of another one.
+					if (!isAbsent(error)) throw gatewayEnded(error);
+					log.debug("a gateway is not there", { place: place.unix ?? place.url, error });
+				}
+			}
+			throw noGateway();
+		},
+	};
+}
+
+/** For both planes in one process: the gateway's door itself. */
+export function createDirectGatewayClient(
+	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
+	options: { secret: string },
+): GatewayClient {
+	return {
+		send(request) {
+			const asked = new Request(`http://gateway${request.path}`, {
+				method: "POST",
+				headers: headersOf(request, options.secret, deps.clock.wallMs()),
+				body: request.body,
+				signal: request.signal,
+			});
+			return deps.door({ request: asked, address: request.address, setIdleTimeout() {} });
+		},
+	};
+}
+
+function noGateway(): Fault {
+	return new Fault("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
+		retryAfterS: 5,
+	});
+}
+
+function gatewayEnded(cause: unknown): Fault {
+	return new Fault("service_unavailable", "The gateway ended before it answered. Your requests say what was charged.", {
+		retryAfterS: 5,
+		cause,
+	});
+}
+
+function headersOf(request: RequestAs, secret: string, nowMs: number): Record<string, string> {
+	const { keyDigest, path } = request;
+	return {
+		authorization: `Bearer ${signInternalToken(secret, { keyDigest, path }, nowMs)}`,
+		"content-type": request.contentType,
+		accept: request.accept,
+		"accept-encoding": "identity",
+		"user-agent": "tollgate-console",
+		"x-forwarded-for": request.address,
+	};
+}

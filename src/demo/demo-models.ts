@@ -1,0 +1,66 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { FixedCatalog } from "../catalog/catalog.ts";
+import type { ModelSpec } from "../catalog/model.ts";
+import type { DemoUpstream } from "./demo-upstream.ts";
+import { startDemoUpstream } from "./demo-upstream.ts";
+import type { FoundServer } from "./discover.ts";
+import { discover, USUAL_PORTS } from "./discover.ts";
+
+/** What the first run serves, for the banner; as JSON, since it goes from the gateway's process to its parent. */
+export interface DemoDescription {
+	/** Where each model is served from, for a person to read. */
+	readonly models: readonly { readonly id: string; readonly origin: string }[];
+	/** The model of the examples. */
+	readonly exampleModel: string;
+	/** Ports that were asked in vain; empty if a server was found. */
+	readonly portsAsked: readonly number[];
+}
+
+/** The gateway's part of the demo; stop it after the gateway. */
+export interface DemoModels {
+	readonly description: DemoDescription;
+	stop(): Promise<void>;
+}
+
+/** A server that is busy loading a model may take a while; the terminal waits for it. */
+const DISCOVERY_TIMEOUT_MS = 1500;
+
+/** Connects the model servers of this machine, and a built-in one if none of them chats. */
+export async function connectDemoModels(
+	deps: { log: Log; clock?: Clock; fixedCatalog: FixedCatalog | undefined },
+	options: { ownPort: number; ports?: readonly number[] },
+): Promise<DemoModels> {
+	const { fixedCatalog } = deps;
+	assert(fixedCatalog !== undefined, "the demo runs only where neither a database nor a file was given");
+	const ports = (options.ports ?? USUAL_PORTS).filter((port) => port !== options.ownPort);
+	const clock = deps.clock ?? systemClock;
+	const found = await discover({ clock, log: deps.log }, { ports, timeoutMs: DISCOVERY_TIMEOUT_MS });
+	const standIn = found.models.some(({ kind }) => kind === "chat") ? undefined : startDemoUpstream();
+	try {
+		const models = [...found.models, ...(standIn === undefined ? [] : [standIn.model])];
+		await fixedCatalog.setModels(models);
+		return {
+			description: {
+				models: describeModels(models, found.servers, standIn),
+				exampleModel: models.find(({ kind }) => kind === "chat")?.id ?? "",
+				portsAsked: found.servers.length === 0 ? ports : [],
+			},
+			stop: async () => standIn?.stop(),
+		};
+	} catch (error) {
+		await standIn?.stop();
+		throw error;
+	}
+}
+
+function describeModels(models: readonly ModelSpec[], servers: readonly FoundServer[], standIn?: DemoUpstream) {
+	const productOf = (url: string) => {
+		if (url === standIn?.url) return "built in";
+		const server = servers.find(({ origin }) => url.startsWith(`${origin}/`));
+		return server === undefined ? url : `${server.product}, ${server.origin}`;
+	};
+	return models.map(({ id, upstreams }) => ({ id, origin: upstreams.map(({ url }) => productOf(url)).join("; ") }));
+}

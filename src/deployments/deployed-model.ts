@@ -1,0 +1,33 @@
+import type { ChatMode, Model, ModelKind, RateCard } from "../catalog/model.ts";
+
+/** A model as a gateway serves it, as JSON: what people may know of it. Neither addresses nor keys of its servers. */
+export interface DeployedModel {
+	readonly id: string;
+	readonly aliases: readonly string[];
+	readonly name: string;
+	readonly kind: ModelKind;
+	readonly modes: readonly ChatMode[];
+	readonly inputModalities: readonly string[];
+	readonly outputModalities: readonly string[];
+	readonly contextLength: number;
+	readonly maxOutputTokens: number;
+	readonly parameters: readonly string[];
+	readonly rateCard: RateCard;
+}
+
+export function deployedModel(model: Model): DeployedModel {
+	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard } = model;
+	return {
+		id,
+		aliases,
+		name,
+		kind,
+		modes: [...model.modes],
+		inputModalities: [...model.inputModalities],
+		outputModalities: [...model.outputModalities],
+		contextLength,
+		maxOutputTokens,
+		parameters: [...model.parameters],
+		rateCard,
+	};
+}

@@ -1,0 +1,116 @@
+import type { Clock } from "../base/clock.ts";
+import type { Statements } from "../db/statements.ts";
+import type { ReplicaView } from "../upstream/replicas/replica.ts";
+import type { DeployedModel } from "./deployed-model.ts";
+
+/** What the gateways have in force, as they wrote it down. */
+export interface DeploymentsView {
+	/** How many are live. Without one the models are those of the last, and none is connected. */
+	readonly gateways: number;
+	/** In the order of the catalogue. */
+	readonly models: readonly DeployedModel[];
+	/** Each once, with the load of all gateways together and the worst that any of them sees. */
+	readonly replicas: readonly ReplicaView[];
+	/** Whether some gateway has a server of this model that is not known to be dead. */
+	connected(modelId: string): boolean;
+	/** By id or alias. */
+	find(name: string): DeployedModel | undefined;
+}
+
+export interface Deployments {
+	/** Read from Postgres; those who ask in the same half second share an answer. */
+	current(): Promise<DeploymentsView>;
+}
+
+const KEPT_MS = 500;
+/** More gateways than this are live nowhere; old rows of ones that left must not be read for ever. */
+const REPORTS_MAX = 200;
+
+interface Row {
+	live: boolean;
+	models: readonly DeployedModel[];
+	replicas: readonly ReplicaView[];
+}
+
+export function createDeployments({ statements, clock }: { statements: Statements; clock: Clock }): Deployments {
+	let kept: { readonly atMs: number; readonly view: Promise<DeploymentsView> } | undefined;
+
+	async function read(): Promise<DeploymentsView> {
+		const rows = await statements<Row>`
+			select live, case when place = 1 then models else '[]'::jsonb end as models, replicas from (
+				select r.models, r.replicas, l.live, row_number() over (order by l.live desc, r.at desc) as place
+				from gateway_report r, lateral (select exists (select 1 from instance i
+					where i.id = r.instance_id and i.state = 'live' and i.lease_until > clock_timestamp()) as live) l
+			) found where live or place = 1 order by place limit ${REPORTS_MAX}`;
+		return viewOf(rows);
+	}
+
+	return {
+		current() {
+			const nowMs = clock.monotonicMs();
+			if (kept === undefined || nowMs - kept.atMs >= KEPT_MS) {
+				const view = read();
+				const mine = { atMs: nowMs, view };
+				kept = mine;
+				view.catch(() => {
+					if (kept === mine) kept = undefined;
+				});
+			}
+			return kept.view;
+		},
+	};
+}
+
+/** Deletes what gateways that left long ago wrote; the newest row stays, whoever wrote it. */
+export async function forgetOldReports(statements: Statements): Promise<void> {
+	await statements`
+		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
+			and not exists (select 1 from instance i where i.id = r.instance_id and i.state = 'live')
+			and r.at < (select max(at) from gateway_report)`;
+}
+
+function viewOf(rows: readonly Row[]): DeploymentsView {
+	const live = rows.filter((row) => row.live);
+	const models = rows[0]?.models ?? [];
+	const byName = new Map(models.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)));
+	for (const model of models) byName.set(model.id, model);
+	const connected = new Set(
+		live.flatMap((row) => row.replicas.filter(({ health }) => health !== "down").map(({ modelId }) => modelId)),
+	);
+	return {
+		gateways: live.length,
+		models,
+		replicas: together((live.length === 0 ? rows : live).flatMap((row) => row.replicas)),
+		connected: (modelId) => connected.has(modelId),
+		find: (name) => byName.get(name),
+	};
+}
+
+const HEALTHS = ["unknown", "up", "down"] as const;
+const BREAKERS = ["closed", "half_open", "open"] as const;
+
+/** Gateways that read the same catalogue name a server alike. */
+function together(views: readonly ReplicaView[]): ReplicaView[] {
+	const found = new Map<string, ReplicaView>();
+	for (const view of views) {
+		const name = JSON.stringify([view.alias, view.url, view.dialect]);
+		const other = found.get(name);
+		found.set(name, other === undefined ? view : sumOf(other, view));
+	}
+	return [...found.values()];
+}
+
+function sumOf(a: ReplicaView, b: ReplicaView): ReplicaView {
+	return {
+		...a,
+		health: worse(HEALTHS, a.health, b.health),
+		breaker: worse(BREAKERS, a.breaker, b.breaker),
+		inFlight: a.inFlight + b.inFlight,
+		maxConcurrency: a.maxConcurrency + b.maxConcurrency,
+		draining: a.draining && b.draining,
+	};
+}
+
+function worse<T>(order: readonly T[], a: T, b: T): T {
+	return order.indexOf(a) >= order.indexOf(b) ? a : b;
+}

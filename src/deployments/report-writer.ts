@@ -1,0 +1,81 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
+import { deployedModel } from "./deployed-model.ts";
+
+/** Writes down what this gateway has in force, for the console. */
+export interface ReportWriter {
+	/** Writes now what has changed. Never rejects: what cannot be written is written later. */
+	write(): Promise<void>;
+	stop(): Promise<void>;
+}
+
+/** How old what people see of breakers and load may be. A row is written only if something is different. */
+const LOOK_MS = 2_000;
+
+export function startReportWriter(
+	deps: {
+		statements: Statements;
+		clock: Clock;
+		log: Log;
+		catalog: Pick<Catalog, "current" | "onChange">;
+		upstreams: Pick<Upstreams, "replicas">;
+	},
+	options: { instanceId: string },
+): ReportWriter {
+	const { statements, clock, log, catalog, upstreams } = deps;
+	const written = { models: "", replicas: "" };
+	let cancel: (() => void) | undefined;
+	let writing: Promise<void> | undefined;
+	let stopped = false;
+
+	async function writeNow(): Promise<void> {
+		const models = JSON.stringify([...catalog.current().models.values()].map(deployedModel));
+		const replicas = JSON.stringify(upstreams.replicas());
+		if (models === written.models && replicas === written.replicas) return;
+		try {
+			// Load changes all the time, models hardly ever: they are not written anew with it.
+			if (models === written.models)
+				await statements`
+					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
+					where instance_id = ${options.instanceId}`;
+			else
+				await statements`
+					insert into gateway_report (instance_id, models, replicas, at)
+					values (${options.instanceId}, ${models}::text::jsonb, ${replicas}::text::jsonb, clock_timestamp())
+					on conflict (instance_id) do update set models = excluded.models, replicas = excluded.replicas, at = excluded.at`;
+			Object.assign(written, { models, replicas });
+		} catch (error) {
+			log.debug("the report of this gateway could not be written", { error });
+		}
+	}
+
+	/** One at a time: an older state must not overtake a newer one. */
+	function write(): Promise<void> {
+		const mine: Promise<void> = (writing ?? Promise.resolve()).then(writeNow).finally(() => {
+			if (writing === mine) writing = undefined;
+		});
+		writing = mine;
+		return mine;
+	}
+
+	function wake(): void {
+		if (stopped) return;
+		cancel = clock.after(LOOK_MS, () => void write().then(wake));
+	}
+
+	const ignore = catalog.onChange(() => void write());
+	wake();
+
+	return {
+		write,
+		async stop() {
+			stopped = true;
+			cancel?.();
+			ignore();
+			await writing;
+		},
+	};
+}

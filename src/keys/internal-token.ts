@@ -1,0 +1,44 @@
+/**
+ * What a console shows a gateway to have a request served in the name of a key whose secret nobody has any more: which
+ * key, for which path, until when, signed with the secret that these two processes share. It opens nothing else, and
+ * whoever reads one in passing has it for a minute.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { KeyDigest } from "./digest.ts";
+
+export interface InternalToken {
+	/** Digest of the key in whose name the request is served. */
+	readonly keyDigest: KeyDigest;
+	readonly path: string;
+}
+
+const PREFIX = "tgi_";
+/** Room for clocks that differ; a token is made for a request that leaves at once. */
+const VALID_MS = 60_000;
+const TOKEN_LENGTH_MAX = 1_024;
+
+export function signInternalToken(secret: string, token: InternalToken, nowMs: number): string {
+	const claims = JSON.stringify([token.keyDigest, token.path, nowMs + VALID_MS]);
+	const text = Buffer.from(claims).toString("base64url");
+	return `${PREFIX}${text}.${signatureOf(secret, text).toString("base64url")}`;
+}
+
+/** The digest of the key that a request to `path` is made in the name of; undefined if the token does not say so. */
+export function readInternalToken(secret: string, token: string, path: string, nowMs: number): KeyDigest | undefined {
+	if (!token.startsWith(PREFIX) || token.length > TOKEN_LENGTH_MAX) return undefined;
+	const [text = "", signature = ""] = token.slice(PREFIX.length).split(".");
+	const given = Buffer.from(signature, "base64url");
+	const expected = signatureOf(secret, text);
+	if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+	// Only what we have signed ourselves is parsed.
+	const [keyDigest, signedPath, untilMs] = JSON.parse(Buffer.from(text, "base64url").toString()) as [
+		KeyDigest,
+		string,
+		number,
+	];
+	return signedPath === path && nowMs < untilMs && untilMs <= nowMs + 2 * VALID_MS ? keyDigest : undefined;
+}
+
+function signatureOf(secret: string, text: string): Buffer {
+	return createHmac("sha256", secret).update(`internal token ${text}`).digest();
+}

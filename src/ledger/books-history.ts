@@ -1,0 +1,36 @@
+import { newId } from "../base/id.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Check } from "./reconcile.ts";
+import type { BooksHistory, BooksRun } from "./reconciler.ts";
+
+/** A row of `reconciliation_run`. */
+export interface BooksRow {
+	readonly id: string;
+	readonly at: Date;
+	readonly ok: boolean;
+	readonly by: string;
+	readonly checks: readonly Check[];
+}
+
+/** The checks of the books by all processes that make them, as rows. */
+export function createBooksHistory(statements: Statements): BooksHistory {
+	return {
+		async add({ ok, checks }, by) {
+			const [row] = await statements<BooksRow>`
+				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
+				returning id, at, ok, by, checks`;
+			if (row === undefined) throw new Error("an inserted row is returned");
+			return booksRunOf(row);
+		},
+		async newest(withinMs) {
+			const [row] = await statements<BooksRow>`
+				select id, at, ok, by, checks from reconciliation_run
+				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) order by id desc limit 1`;
+			return row === undefined ? undefined : booksRunOf(row);
+		},
+	};
+}
+
+export function booksRunOf(row: BooksRow): BooksRun {
+	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
+}

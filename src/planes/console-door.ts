@@ -1,0 +1,164 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { newRequestId } from "../base/id.ts";
+import type { Log } from "../base/log.ts";
+import { isAbsent, passedBody } from "../base/passed-body.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { errorResponse } from "../gateway/error-body.ts";
+import { consoleAwayPage } from "./console-away.ts";
+
+/** Where a gateway sends what is not for programs. */
+export interface ConsoleDoor {
+	handle(connection: Connection): Promise<Response>;
+	/** Why the console could not be asked the last time; undefined if it could. */
+	problem(): string | undefined;
+}
+
+/** Live pages among them, each of which has one open for minutes. */
+const REQUESTS_MAX = 4_096;
+/** Nothing that a page sends is larger but a chat of the playground, which may hold pictures. */
+const BODY_BYTES_MAX = 1024 * 1024;
+const CHAT_BYTES_MAX = 32 * 1024 * 1024;
+const CHAT_PATH = "/api/console/playground/chat";
+/** The longest that the console keeps a page waiting, for a check of the books, and some. */
+const SILENCE_S = 90;
+/** So long a request waits for a console that is just starting: about what it takes to be there again. */
+const START_WAIT_MS = 2_000;
+const START_POLL_MS = 50;
+
+/** They speak of one connection, or a client could say by them who it is. */
+const NOT_PASSED_ON =
+	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip)$/;
+const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
+
+/**
+ * Passes requests on to the console's process at a Unix socket, streaming both ways. The client's address goes along as
+ * `x-forwarded-for`, which the console believes from this socket alone; what the client itself says of it does not.
+ * A connection each: a kept one could meet a console that is just leaving.
+ */
+export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { socket: string }): ConsoleDoor {
+	const { clock, log } = deps;
+	let open = 0;
+	let problem: string | undefined;
+
+	async function ask(connection: Connection, leave: AbortController): Promise<Response> {
+		const { request } = connection;
+		const url = new URL(request.url);
+		const until = clock.monotonicMs() + START_WAIT_MS;
+		for (;;) {
+			try {
+				return await fetch(`http://${url.host}${url.pathname}${url.search}`, {
+					unix: options.socket,
+					method: request.method,
+					headers: headersFor(connection),
+					// A length that is given is kept, so that the console can judge it before it reads.
+					...(request.body === null ? {} : { body: request.body, duplex: "half" }),
+					signal: leave.signal,
+					redirect: "manual",
+					decompress: false,
+					keepalive: false,
+					timeout: false,
+					proxy: false,
+				} as BunFetchRequestInit);
+			} catch (error) {
+				// Nobody was there to take it: nothing was sent. A body can be sent only once all the same.
+				const again = isAbsent(error) && request.body === null && clock.monotonicMs() < until;
+				if (!again || leave.signal.aborted) throw error;
+				await Bun.sleep(START_POLL_MS);
+			}
+		}
+	}
+
+	async function pass(connection: Connection): Promise<Response> {
+		const { request } = connection;
+		checkBody(request);
+		const leave = new AbortController();
+		const onAbort = () => leave.abort();
+		if (request.signal.aborted) leave.abort();
+		else request.signal.addEventListener("abort", onAbort, { once: true });
+		// A model may think for long before its first word.
+		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
+		open += 1;
+		let ended = false;
+		const end = () => {
+			if (ended) return;
+			ended = true;
+			open -= 1;
+			request.signal.removeEventListener("abort", onAbort);
+			connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		};
+		try {
+			const response = await ask(connection, leave);
+			problem = undefined;
+			connection.setIdleTimeout(SILENCE_S);
+			const headers = new Headers(response.headers);
+			for (const name of NOT_PASSED_BACK) headers.delete(name);
+			const body = response.body === null ? null : passedBody(response.body, { ended: end, left: () => leave.abort() });
+			if (body === null) end();
+			return new Response(body, { status: response.status, headers });
+		} catch (error) {
+			end();
+			if (!leave.signal.aborted) {
+				problem = "the console does not answer";
+				log.warn("the console did not answer", { error });
+			}
+			return awayResponse(request);
+		}
+	}
+
+	return {
+		async handle(connection) {
+			try {
+				if (open >= REQUESTS_MAX) throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+				return await pass(connection);
+			} catch (error) {
+				if (error instanceof Fault) return errorResponse(error, newRequestId().requestId);
+				throw error;
+			}
+		},
+		problem: () => problem,
+	};
+}
+
+/** For a gateway without a console beside it: people's pages are elsewhere. */
+export const noConsole: ConsoleDoor = {
+	handle: async () => errorResponse(new Fault("not_found", "There is no such endpoint."), newRequestId().requestId),
+	problem: () => undefined,
+};
+
+function headersFor({ request, address }: Connection): Headers {
+	const headers = new Headers();
+	const named = (request.headers.get("connection") ?? "")
+		.toLowerCase()
+		.split(",")
+		.map((name) => name.trim());
+	for (const [name, value] of request.headers) {
+		if (!NOT_PASSED_ON.test(name) && !named.includes(name)) headers.append(name, value);
+	}
+	headers.set("x-forwarded-for", address);
+	return headers;
+}
+
+/** What the console would refuse anyway must not be carried to it first. */
+function checkBody(request: Request): void {
+	if (request.body === null) return;
+	const length = request.headers.get("content-length");
+	if (length === null || !/^\d{1,15}$/.test(length)) throw new Fault("invalid_request", "A length is required.");
+	if (Number(length) > (isChat(request) ? CHAT_BYTES_MAX : BODY_BYTES_MAX))
+		throw new Fault("payload_too_large", "The request is too large.");
+}
+
+function isChat(request: Request): boolean {
+	return new URL(request.url).pathname === CHAT_PATH;
+}
+
+function awayResponse(request: Request): Response {
+	const { requestId } = newRequestId();
+	const wantsHtml = request.headers.get("accept")?.includes("text/html") ?? false;
+	if (wantsHtml && (request.method === "GET" || request.method === "HEAD")) return consoleAwayPage(requestId);
+	const fault = new Fault("service_unavailable", "The console is restarting. Inference is not affected.", {
+		retryAfterS: 2,
+	});
+	return errorResponse(fault, requestId);
+}

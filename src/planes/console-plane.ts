@@ -1,0 +1,105 @@
+import { createCleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { createConsole } from "../console/console.ts";
+import type { GatewayClient } from "../console/gateway-client.ts";
+import { createPages } from "../console/pages.ts";
+import { createStatements } from "../db/statements.ts";
+import { createTransactional } from "../db/transactional.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { notFound } from "../gateway/routes.ts";
+import { createDigest } from "../keys/digest.ts";
+import { createBooksHistory } from "../ledger/books-history.ts";
+import { reconcile } from "../ledger/reconcile.ts";
+import { createReconciler } from "../ledger/reconciler.ts";
+import type { HealthReport } from "../ops/health.ts";
+import type { Secrets } from "../secrets.ts";
+
+/** What serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. Admits nothing. */
+export interface ConsolePlane {
+	handle(connection: Connection): Promise<Response>;
+	/** For `/readyz`: whether the database answers; warns where no gateway is live. */
+	health(): Promise<HealthReport>;
+	/** Ends what would otherwise stay open for minutes. */
+	shutDown(): void;
+	/** Stops what it started. Harmless when repeated. */
+	stop(): Promise<void>;
+}
+
+export interface ConsolePlaneDeps {
+	readonly log: Log;
+	readonly clock?: Clock;
+	readonly databaseUrl: string;
+	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
+	readonly gateways: GatewayClient;
+	/** Where people reach the service without PUBLIC_URL. */
+	readonly listeningAt: () => string;
+}
+
+const TX_DEADLINE_MS = 10_000;
+const BOOKS_DEADLINE_MS = 10 * 60_000;
+
+export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): ConsolePlane {
+	const { log, databaseUrl, secrets } = deps;
+	const clock = deps.clock ?? systemClock;
+	const cleanup = createCleanup({ clock: systemClock, log });
+	const transactional = createTransactional(
+		{ clock, log },
+		{
+			url: databaseUrl,
+			applicationName: "tollgate console tx",
+			statementDeadlineMs: TX_DEADLINE_MS,
+			transactionDeadlineMs: 3 * TX_DEADLINE_MS,
+		},
+	);
+	cleanup.add(() => transactional.end());
+	// The checks read every usage row: on a connection of their own, with time.
+	const books = createStatements(
+		{ clock, log },
+		{
+			url: databaseUrl,
+			connectionsMax: 1,
+			statementDeadlineMs: BOOKS_DEADLINE_MS,
+			applicationName: "tollgate books",
+		},
+	);
+	cleanup.add(() => books.end());
+	const reconciler = createReconciler({
+		check: () => reconcile(books),
+		history: createBooksHistory(books),
+		clock,
+		log,
+	});
+	cleanup.add(() => reconciler.stop());
+	const people = createConsole({
+		config,
+		databaseUrl,
+		tx: transactional.tx,
+		clock,
+		log,
+		digest: createDigest(secrets.keyPepper),
+		consoleSecret: secrets.consoleSecret,
+		gateways: deps.gateways,
+		books: reconciler,
+		listeningAt: deps.listeningAt,
+	});
+	cleanup.add(() => people.stop());
+	const pages = createPages({ log }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
+
+	let stopping: Promise<void> | undefined;
+	return {
+		async handle(connection) {
+			const { request } = connection;
+			if (new URL(request.url).pathname.startsWith("/api/")) return people.handle(connection);
+			return (await pages.respond(request)) ?? notFound(request);
+		},
+		health: () => people.health(),
+		shutDown: () => people.shutDown(),
+		stop() {
+			stopping ??= cleanup.run();
+			return stopping;
+		},
+	};
+}

@@ -1,0 +1,50 @@
+import type { Server } from "bun";
+import type { Config } from "../config.ts";
+import { createClientAddress } from "../gateway/client-address.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { escapedError } from "../gateway/routes.ts";
+import { healthResponse } from "../ops/health.ts";
+import type { ConsolePlane } from "./console-plane.ts";
+import { serveAt } from "./run-dir.ts";
+
+/** As much as the largest chat of the playground; what is checked before it is read has its own limits. */
+const BODY_BYTES_MAX = 40 * 1024 * 1024;
+
+/**
+ * The console's own server: at the socket where gateways pass requests on, whose word for the client's address counts;
+ * or, started apart, on a port of its own.
+ */
+export function startConsoleServer(
+	config: Config,
+	deps: { plane: Pick<ConsolePlane, "handle" | "health">; socket: string | undefined },
+): Server<undefined> {
+	const { plane, socket } = deps;
+	const clientAddress = createClientAddress(config.trustedProxies);
+	const connectionOf = (request: Request): Connection => ({
+		request,
+		get address() {
+			const forwardedFor = request.headers.get("x-forwarded-for");
+			if (socket !== undefined) return forwardedFor ?? "";
+			return clientAddress(server.requestIP(request)?.address ?? "", forwardedFor);
+		},
+		setIdleTimeout(seconds) {
+			if (socket === undefined) server.timeout(request, seconds);
+		},
+	});
+	const options = {
+		maxRequestBodySize: BODY_BYTES_MAX,
+		async fetch(request: Request) {
+			const { pathname } = new URL(request.url);
+			if (pathname === "/livez") return new Response("ok\n");
+			if (pathname === "/readyz") return healthResponse(await plane.health());
+			return plane.handle(connectionOf(request));
+		},
+		error: (error: Error) => escapedError(error, "UNKNOWN"),
+	};
+	const server: Server<undefined> =
+		socket === undefined
+			? Bun.serve({ ...options, hostname: config.host, port: config.port, idleTimeout: IDLE_TIMEOUT_S })
+			: serveAt(socket, options);
+	return server;
+}

@@ -1,0 +1,64 @@
+import type { Clock } from "../base/clock.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { BooksWatch } from "../ledger/books-watch.ts";
+import type { InstanceLease } from "../ledger/instance-lease.ts";
+import type { HealthReport } from "../ops/health.ts";
+import { createHealth } from "../ops/health.ts";
+import type { ConsoleDoor } from "./console-door.ts";
+
+/** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
+const UNFLUSHED_WARNING_MS = 5_000;
+/** A console checks the books about every quarter of an hour; after this time nobody does. */
+const BOOKS_OLD_MS = 60 * 60_000;
+
+/**
+ * What `/readyz` says of a gateway: ready means that it may admit requests. That people's part is away is a warning:
+ * inference does not need it.
+ */
+export function createGatewayHealth(deps: {
+	instanceLease: InstanceLease;
+	catalog: Catalog;
+	books: Pick<BooksWatch, "last">;
+	console: Pick<ConsoleDoor, "problem">;
+	clock: Clock;
+}): () => HealthReport {
+	const { instanceLease, catalog, books, clock } = deps;
+	const booksAreOld = () => clock.wallMs() - (books.last()?.atMs ?? clock.wallMs()) > BOOKS_OLD_MS;
+	return createHealth({
+		ready: [
+			() => instanceLease.gate.reason(),
+			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
+		],
+		warn: [
+			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
+			() => (books.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
+			() => (booksAreOld() ? "nobody has checked the books for an hour: no console is running" : undefined),
+			() => settlementsLate(instanceLease),
+			deps.console.problem,
+		],
+	});
+}
+
+function settlementsLate(instanceLease: InstanceLease): string | undefined {
+	const ageMs = instanceLease.present()?.view().oldestUnflushedMs ?? 0;
+	return ageMs > UNFLUSHED_WARNING_MS
+		? `settlements have waited ${Math.round(ageMs / 1000)} s for the database`
+		: undefined;
+}
+
+/** Sums over the slices of accounts; those of keys mirror them. */
+export function ledgerTotals(instanceLease: InstanceLease) {
+	const view = instanceLease.present()?.view();
+	if (!view) return undefined;
+	const accounts = view.slices.filter((slice) => slice.budget.startsWith("acc_"));
+	const sum = (pick: (slice: (typeof accounts)[number]) => number) =>
+		accounts.reduce((total, slice) => total + pick(slice), 0);
+	return {
+		running: view.running,
+		queued: view.queued,
+		oldestUnflushedMs: view.oldestUnflushedMs,
+		free: sum((slice) => slice.free),
+		held: sum((slice) => slice.held),
+		unacknowledged: sum((slice) => slice.unacknowledged),
+	};
+}

@@ -1,0 +1,96 @@
+import type { Server } from "bun";
+import { Elysia } from "elysia";
+import type { Config } from "../config.ts";
+import { createClientAddress } from "../gateway/client-address.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import type { EndpointDeps } from "../gateway/endpoints.ts";
+import { isInternal } from "../gateway/internal-door.ts";
+import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
+import type { HealthReport } from "../ops/health.ts";
+import { healthResponse } from "../ops/health.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import type { ConsoleDoor } from "./console-door.ts";
+import { serveAt } from "./run-dir.ts";
+
+export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
+	health(): HealthReport;
+	metrics: Metrics;
+	/** Takes what is not for programs. */
+	console: ConsoleDoor;
+	/** Takes what a console asks in the name of a key. */
+	internal: (connection: Connection) => Promise<Response>;
+	/** Whether that may be asked on the public port, too: where the console is on another machine. */
+	internalOnPort: boolean;
+	/** True once every answer is to be the last one of its connection. */
+	endsConnections(): boolean;
+}
+
+/** Bun answers a larger body with an empty 413; ours comes first and has our shape. */
+const BODY_MARGIN_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Everything that is served, on one port: inference and what operators ask here, the rest by the console's door.
+ * Bun.serve is called here and not by Elysia: its defaults share the port with other processes and time out by another
+ * clock.
+ */
+export function startGatewayServer(config: Config, deps: ServerDeps): Server<undefined> {
+	const clientAddress = createClientAddress(config.trustedProxies);
+	const connectionOf = (request: Request): Connection => ({
+		request,
+		get address() {
+			return clientAddress(server.requestIP(request)?.address ?? "", request.headers.get("x-forwarded-for"));
+		},
+		setIdleTimeout: (seconds) => server.timeout(request, seconds),
+	});
+	const http = new Elysia({ handler: { standardHostname: false } })
+		.onError(({ error, code }) => escapedError(error, code))
+		.get("/livez", () => new Response("ok\n"))
+		.get("/readyz", () => healthResponse(deps.health()))
+		.get("/metrics", ({ request }) => metricsResponse(request, config.metricsToken, deps.metrics))
+		.use(createGateway({ ...deps, connectionOf }))
+		.all("/*", ({ request }) => deps.console.handle(connectionOf(request)), { parse: "none" });
+	const answer = (request: Request) =>
+		deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request);
+	const server: Server<undefined> = Bun.serve({
+		hostname: config.host,
+		port: config.port,
+		reusePort: config.runDir !== null,
+		idleTimeout: IDLE_TIMEOUT_S,
+		maxRequestBodySize: deps.limits().bodyBytesMax + BODY_MARGIN_BYTES,
+		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
+		error: (error) => escapedError(error, "UNKNOWN"),
+	});
+	return server;
+}
+
+/** The console's way in, at a Unix socket that only this user's processes can reach. */
+export function startInternalServer(
+	path: string,
+	deps: { internal: (connection: Connection) => Promise<Response>; bodyBytesMax: number },
+): Server<undefined> {
+	const connectionOf = (request: Request): Connection => ({
+		request,
+		address: request.headers.get("x-forwarded-for") ?? "",
+		setIdleTimeout() {},
+	});
+	return serveAt(path, {
+		maxRequestBodySize: deps.bodyBytesMax + BODY_MARGIN_BYTES,
+		fetch: (request) => deps.internal(connectionOf(request)),
+		error: (error) => escapedError(error, "UNKNOWN"),
+	});
+}
+
+async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
+	const response = await answer;
+	response.headers.set("connection", "close");
+	return response;
+}
+
+/** Open to anyone who reaches the port unless a token is configured. */
+async function metricsResponse(request: Request, token: string | null, metrics: Metrics): Promise<Response> {
+	if (token !== null && request.headers.get("authorization") !== `Bearer ${token}`) return notFound(request);
+	return new Response(await metrics.text(), {
+		headers: { "content-type": metrics.contentType, "cache-control": "no-store" },
+	});
+}

@@ -1,0 +1,35 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
+import { createCatalog, createFixedCatalog } from "../catalog/catalog.ts";
+import { watchCatalog } from "../catalog/watch.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+
+/** The catalogue of the configured file, watched; or one without a file, which the demo fills. Fault if it has problems. */
+export async function openCatalog(
+	config: Config,
+	deps: { db: Database; clock: Clock; log: Log; cleanup: Cleanup },
+): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
+	const { clock, log } = deps;
+	const tx = deps.db.tx;
+	const path = config.configPath;
+	if (path === null) {
+		const fixedCatalog = createFixedCatalog({ tx, clock, log });
+		if (!config.demo) await fixedCatalog.setModels([]);
+		return { catalog: fixedCatalog, fixedCatalog };
+	}
+	const catalog = createCatalog({ tx, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
+	const first = await catalog.reload();
+	if (!first.ok) {
+		const list = first.problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
+		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
+	}
+	const watch = watchCatalog({ clock, log, reload: () => catalog.reload() }, { path });
+	deps.cleanup.add(() => watch.stop());
+	return { catalog, fixedCatalog: undefined };
+}

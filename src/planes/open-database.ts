@@ -1,0 +1,22 @@
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { EMBEDDED_STOP_MS_MAX, startEmbeddedPostgres } from "../db/embedded.ts";
+import { migrate } from "../db/migrate.ts";
+
+/**
+ * The address of a database whose schema is there: the configured one, or an embedded one that is started here unless
+ * it runs, and stopped by who leaves it last. The children of a supervisor get an address where all of that is done.
+ */
+export async function openDatabase(deps: { log: Log; cleanup: Cleanup }, config: Config): Promise<string> {
+	if (config.databaseUrl !== null && config.runDir !== null) return config.databaseUrl;
+	const url = config.databaseUrl ?? (await embeddedUrl(deps, config));
+	await migrate(deps, url);
+	return url;
+}
+
+async function embeddedUrl({ log, cleanup }: { log: Log; cleanup: Cleanup }, config: Config): Promise<string> {
+	const embedded = await startEmbeddedPostgres({ log }, { dataDir: config.dataDir });
+	cleanup.add(() => embedded.stop(), EMBEDDED_STOP_MS_MAX);
+	return embedded.url;
+}

@@ -1,0 +1,84 @@
+/** Where the processes of one `serve` find each other: Unix sockets in a folder that only their user may enter. */
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Server } from "bun";
+
+/** The kernel takes 107 bytes for the address of a socket; the names that are added to the place take up to 47. */
+const PLACE_BYTES_MAX = 60;
+
+export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
+export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);
+
+/** All gateways' sockets, dead ones too. */
+export function gatewaySockets(runDir: string): string[] {
+	try {
+		return fs
+			.readdirSync(runDir)
+			.filter((name) => /^gateway-\d+\.sock$/.test(name))
+			.map((name) => join(runDir, name));
+	} catch {
+		return [];
+	}
+}
+
+/** Makes the folder: under DATA_DIR if that path is short enough for a socket, else where temporary files go. */
+export function makeRunDir(dataDir: string): string {
+	const own = join(dataDir, "run");
+	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
+	let problem: unknown;
+	for (const place of places) {
+		try {
+			fs.mkdirSync(place, { recursive: true });
+			// Elsewhere a folder may be another machine's, or another container's.
+			if (place === own) removeAbandoned(place);
+			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
+		} catch (error) {
+			problem = error;
+		}
+	}
+	throw problem;
+}
+
+export function removeRunDir(runDir: string): void {
+	fs.rmSync(runDir, { recursive: true, force: true });
+}
+
+/**
+ * Serves at `path`, whoever was there before: a dead process leaves its socket behind, and a successor takes over from
+ * one that still answers. The socket gets another name, which is then exchanged for this one in a single step.
+ */
+export function serveAt(
+	path: string,
+	options: {
+		fetch: (request: Request) => Response | Promise<Response>;
+		error: (error: Error) => Response;
+		maxRequestBodySize: number;
+	},
+): Server<undefined> {
+	const own = `${path}.${process.pid}`;
+	fs.rmSync(own, { force: true });
+	// The other end is a process of ours, which watches its own clients. A socket's timeout cannot be changed later.
+	const unwatched = { ...options, unix: own, idleTimeout: 0 } as unknown as Bun.Serve.Options<undefined>;
+	const server = Bun.serve(unwatched) as Server<undefined>;
+	fs.renameSync(own, path);
+	return server;
+}
+
+/** Folders of processes that were killed. */
+function removeAbandoned(place: string): void {
+	for (const name of fs.readdirSync(place)) {
+		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
+		if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
+		fs.rmSync(join(place, name), { recursive: true, force: true });
+	}
+}
+
+function isAlive(pid: number): boolean {
+	try {
+		process.kill(pid, 0);
+		return true;
+	} catch (error) {
+		return (error as NodeJS.ErrnoException).code === "EPERM";
+	}
+}

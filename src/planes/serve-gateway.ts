@@ -1,0 +1,56 @@
+import { createCleanup } from "../base/cleanup.ts";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { loadOrCreateSecrets } from "../secrets.ts";
+import { createConsoleDoor, noConsole } from "./console-door.ts";
+import type { GatewayPlane } from "./gateway-plane.ts";
+import { createGatewayPlane } from "./gateway-plane.ts";
+import { newInternalSecret } from "./internal-secret.ts";
+import { openDatabase } from "./open-database.ts";
+import { consoleSocket } from "./run-dir.ts";
+
+/** The gateway plane as a process of its own. */
+export async function serveGateway(config: Config, { log }: { log: Log }) {
+	const cleanup = createCleanup({ clock: systemClock, log });
+	try {
+		const plane = await createGatewayPlane(config, {
+			log,
+			databaseUrl: await openDatabase({ log, cleanup }, config),
+			secrets: loadOrCreateSecrets(config),
+			console:
+				config.runDir === null
+					? noConsole
+					: createConsoleDoor({ clock: systemClock, log }, { socket: consoleSocket(config.runDir) }),
+			internalSecret: config.internalSecret ?? newInternalSecret(),
+			onDiskFailed: () => process.exit(1),
+		});
+		cleanup.add(() => plane.stop());
+		const demo = config.demo ? await connectDemo(config, plane, log) : undefined;
+		return {
+			url: plane.url,
+			demo: demo?.description,
+			reload: () => plane.reload(),
+			sendAway() {
+				plane.sendAway();
+				return true;
+			},
+			async stop() {
+				await plane.stop();
+				await demo?.stop();
+				await cleanup.run();
+			},
+		};
+	} catch (error) {
+		await cleanup.run();
+		throw error;
+	}
+}
+
+/** The first run: models of servers that are found, or a built-in one. */
+async function connectDemo(config: Config, plane: GatewayPlane, log: Log) {
+	const { connectDemoModels } = await import("../demo/demo-models.ts");
+	const demo = await connectDemoModels({ log, fixedCatalog: plane.fixedCatalog }, { ownPort: config.port });
+	await plane.reload();
+	return demo;
+}

@@ -1,0 +1,194 @@
+/** What must hold before a real model server; each says what it saw, or throws. */
+import OpenAI from "openai";
+import { priceOf } from "../support/chat.ts";
+import type { TestService } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+
+export interface RealWorld {
+	readonly service: TestService;
+	readonly upstreamUrl: string;
+	/** The same SDK, straight to the model server. */
+	readonly direct: OpenAI;
+	/** A new account with USD 100. */
+	customer(): Promise<Customer>;
+}
+
+interface Customer {
+	readonly accountId: string;
+	readonly secret: string;
+	readonly client: OpenAI;
+}
+
+const MESSAGES = [{ role: "user" as const, content: "the quick fox and the lazy dog, again and again." }];
+/** Greedy, so that the same prompt has the same answer. */
+const GREEDY = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
+
+function must(condition: unknown, what: string): asserts condition {
+	if (!condition) throw new Error(what);
+}
+
+/** The rows of an account whose requests are over; what it spent is their sum. */
+async function booked({ service }: RealWorld, accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	const spent = Number((await service.balance(accountId)).spent);
+	const sum = rows.reduce((total, row) => total + Number(row.charged_nano_usd), 0);
+	must(spent === sum, `spent ${spent} is not the sum of the rows, ${sum}`);
+	return { rows, spent };
+}
+
+async function assembled(client: OpenAI, body: Record<string, unknown>) {
+	const stream = await client.chat.completions.create({
+		...GREEDY,
+		...body,
+		stream: true,
+		stream_options: { include_usage: true },
+	} as OpenAI.ChatCompletionCreateParamsStreaming);
+	let text = "";
+	let finish: string | null = null;
+	let usage: OpenAI.CompletionUsage | undefined;
+	for await (const event of stream) {
+		text += event.choices[0]?.delta.content ?? "";
+		finish = event.choices[0]?.finish_reason ?? finish;
+		usage = event.usage ?? usage;
+	}
+	return { text, finish, usage };
+}
+
+export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<string>>> = {
+	async "a whole answer is the server's, and costs what it counted"(world) {
+		const { client, accountId } = await world.customer();
+		const body = { ...GREEDY, max_tokens: 40 };
+		const direct = await world.direct.chat.completions.create(body);
+		const ours = await client.chat.completions.create(body);
+		must(ours.choices[0]?.message.content === direct.choices[0]?.message.content, "another text");
+		must(ours.usage?.prompt_tokens === direct.usage?.prompt_tokens, "another count of the prompt");
+		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count of the answer");
+		const { spent } = await booked(world, accountId);
+		const cost = priceOf(direct.usage?.prompt_tokens ?? 0, direct.usage?.completion_tokens ?? 0);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
+	},
+
+	async "a stream assembles to the same text, ends with its usage, and says by whose count"(world) {
+		const { client, accountId } = await world.customer();
+		const direct = await assembled(world.direct, { max_tokens: 60 });
+		const ours = await assembled(client, { max_tokens: 60 });
+		must(ours.text === direct.text, "another text");
+		must(ours.finish === direct.finish, `finish ${ours.finish}, not ${direct.finish}`);
+		must(ours.usage !== undefined, "no usage");
+		const { rows, spent } = await booked(world, accountId);
+		const cost = priceOf(ours.usage.prompt_tokens, ours.usage.completion_tokens);
+		must(spent === cost, `charged ${spent}, shown ${cost}`);
+		return `${ours.usage.prompt_tokens} + ${ours.usage.completion_tokens} tokens, ${rows[0]?.basis}`;
+	},
+
+	async "text completions, whole and streamed"(world) {
+		const { client, accountId } = await world.customer();
+		const body = { model: "tiny", prompt: "the quick fox", max_tokens: 30, temperature: 0, seed: 7 };
+		const direct = await world.direct.completions.create(body);
+		const ours = await client.completions.create(body);
+		must(ours.choices[0]?.text === direct.choices[0]?.text, "another text");
+		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count");
+		let text = "";
+		for await (const event of await client.completions.create({ ...body, stream: true }))
+			text += event.choices[0]?.text ?? "";
+		must(text === direct.choices[0]?.text, "the stream has another text");
+		const { rows } = await booked(world, accountId);
+		must(rows.length === 2, `${rows.length} rows`);
+		return `${direct.usage?.completion_tokens} tokens, twice`;
+	},
+
+	async "an answer ends at max_tokens and at a stop"(world) {
+		const { client } = await world.customer();
+		const cut = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		must(cut.usage?.completion_tokens === 5, `${cut.usage?.completion_tokens} tokens`);
+		must(cut.choices[0]?.finish_reason === "length", `finish ${cut.choices[0]?.finish_reason}`);
+		const long = await client.chat.completions.create({ ...GREEDY, max_tokens: 200 });
+		const text = long.choices[0]?.message.content ?? "";
+		const stop = [...text].find((letter) => /[a-z0-9]/.test(letter));
+		must(stop !== undefined, "no letter in 200 tokens of noise");
+		const stopped = await client.chat.completions.create({ ...GREEDY, max_tokens: 200, stop: [stop] });
+		must(!(stopped.choices[0]?.message.content ?? "").includes(stop), "the stop stands in the answer");
+		must(stopped.choices[0]?.finish_reason === "stop", `finish ${stopped.choices[0]?.finish_reason}`);
+		return `5 tokens; stopped before ${JSON.stringify(stop)}`;
+	},
+
+	async "a prompt that is too long is the customer's 400, streamed or not, and takes nothing from anybody else"(world) {
+		const { client, accountId } = await world.customer();
+		const other = await world.customer();
+		// The server's own template makes it too long: as our bound counts bytes and is cut at the context, it passes.
+		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
+		for (let nth = 0; nth < 8; nth += 1) {
+			const body = { model: "tiny", messages, max_tokens: 10, stream: nth % 2 === 1 };
+			const error = await client.chat.completions.create(body as OpenAI.ChatCompletionCreateParams).then(
+				async (answer) => {
+					if (Symbol.asyncIterator in answer) for await (const _ of answer);
+					return undefined;
+				},
+				(thrown) => thrown,
+			);
+			must(error instanceof OpenAI.APIError, `attempt ${nth} was answered`);
+			must(error.status !== undefined && error.status < 500, `attempt ${nth}: ${error.status} ${error.message}`);
+		}
+		const answer = await other.client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		must(answer.usage?.completion_tokens === 5, "the other customer was not served");
+		const { spent } = await booked(world, accountId);
+		must(spent === 0, `charged ${spent}`);
+		return "8 refused, free of charge; another customer was served";
+	},
+
+	async "a health check does not interrupt a running stream"(world) {
+		const { client, accountId } = await world.customer();
+		const ours = await assembled(client, { max_tokens: 3_000 });
+		must(
+			ours.usage?.completion_tokens !== undefined && ours.usage.completion_tokens > 2_500,
+			`${ours.usage?.completion_tokens} tokens of 3,000`,
+		);
+		must(ours.finish === "length" || ours.finish === "stop", `finish ${ours.finish}`);
+		const { rows } = await booked(world, accountId);
+		const ms = Number(rows[0]?.total_ms);
+		must(rows[0]?.ending === "finished", `ending ${rows[0]?.ending}`);
+		return `${ours.usage.completion_tokens} tokens in ${ms} ms, checks due every 500 ms`;
+	},
+
+	async "requests that come together are answered one after the other, whole"(world) {
+		const customers = await Promise.all([world.customer(), world.customer(), world.customer()]);
+		const answers = await Promise.all(customers.map(({ client }) => assembled(client, { max_tokens: 300 })));
+		const texts = new Set(answers.map(({ text }) => text));
+		must(texts.size === 1, `${texts.size} different texts`);
+		for (const { accountId } of customers) {
+			const { rows } = await booked(world, accountId);
+			must(rows[0]?.ending === "finished", `ending ${rows[0]?.ending}`);
+		}
+		return "3 streams of 300 tokens";
+	},
+
+	async "who leaves pays for what came, and the server is free again"(world) {
+		const { client, accountId } = await world.customer();
+		const leaving = new AbortController();
+		const stream = await client.chat.completions.create(
+			{ ...GREEDY, max_tokens: 3_000, stream: true },
+			{ signal: leaving.signal },
+		);
+		let events = 0;
+		for await (const _ of stream) {
+			events += 1;
+			if (events === 40) break;
+		}
+		leaving.abort();
+		await waitFor(async () => (await world.service.usage(accountId)).length === 1, "the row of the request", 20_000);
+		const { rows, spent } = await booked(world, accountId);
+		must(rows[0]?.ending === "client_left", `ending ${rows[0]?.ending}`);
+		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		must(next.usage?.completion_tokens === 5, "the next request was not served");
+		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
+	},
+
+	async "the books hold"(world) {
+		await world.service.settled();
+		const broken = (await world.service.reconciled()).filter(({ ok }) => !ok);
+		must(broken.length === 0, JSON.stringify(broken));
+		return "no broken invariant";
+	},
+};

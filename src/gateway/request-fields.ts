@@ -4,6 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
+import { bodyProblem } from "./body/body-problem.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -18,26 +19,8 @@ export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
 /** Fault invalid_request, naming the first field that is wrong. */
 export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown): asserts body is Static<T> {
 	if (check.Check(body)) return;
-	const error = check.Errors(body).First();
-	const param = error ? paramOf(error.path) : null;
-	throw new Fault(
-		"invalid_request",
-		param ? `\`${param}\` is missing or has a value that is not allowed.` : "The request is malformed.",
-		{ param },
-	);
-}
-
-/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
-function paramOf(pointer: string): string | null {
-	const parts = pointer
-		.split("/")
-		.slice(1)
-		.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
-	if (parts.length === 0) return null;
-	return parts
-		.map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`))
-		.join("")
-		.slice(0, 128);
+	const { param, message } = bodyProblem(check.Errors(body));
+	throw new Fault("invalid_request", message, { param });
 }
 
 /** Fault invalid_request for options of a stream where there is none. */

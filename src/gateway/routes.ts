@@ -7,22 +7,7 @@ import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
-
-/** What people who come from another interface look for, and what to use here instead. */
-const INSTEAD: readonly [RegExp, string][] = [
-	[
-		/^\/v1\/responses/,
-		"The responses interface is not offered. Use POST /v1/chat/completions: `input` becomes `messages`.",
-	],
-	[
-		/^\/v1\/(assistants|threads)/,
-		"The assistants interface is not offered. Use POST /v1/chat/completions and keep the conversation on your side.",
-	],
-	[
-		/^\/v1\/messages/,
-		"The messages interface is not offered. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
-	],
-];
+import { notOfferedText } from "./not-offered.ts";
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
@@ -67,8 +52,7 @@ function wrongMethod(allowed: string): Response {
 
 export function notFound(request: Request): Response {
 	const { pathname } = new URL(request.url);
-	const instead = INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1];
-	return errorResponse(new Fault("not_found", instead ?? "There is no such endpoint."), newRequestId().requestId);
+	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
 /** For the outermost `onError`: whatever escaped a route leaves in the error shape, without its words. */

@@ -48,6 +48,11 @@ describe("optional fields", () => {
 		});
 	});
 
+	test("a tool that does not say what it is is a function; one that does is left as it is", () => {
+		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
+		expect(read({ tools }).fields.tools).toEqual([{ type: "function", function: { name: "weather" } }, tools[1]]);
+	});
+
 	test("reach the upstream only if the deployment lists them; the others are named", () => {
 		const ask = read({ temperature: 1, top_p: 0.5, user: "u", made_up: { deep: [1] } });
 		expect(ask.fields).toEqual({ temperature: 1 });

@@ -37,6 +37,15 @@ const Message = Type.Object(
 	{ additionalProperties: true },
 );
 
+/** A function if it does not say what it is, as some clients leave the type out. */
+const Tool = Type.Object(
+	{
+		type: optional(Type.String()),
+		function: Type.Optional(Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: true })),
+	},
+	{ additionalProperties: true },
+);
+
 /** The body of POST /v1/chat/completions. Fields that it does not name are dropped unless the deployment lists them. */
 export const ChatRequestBody = Type.Object(
 	{
@@ -56,7 +65,7 @@ export const ChatRequestBody = Type.Object(
 		logprobs: optional(Type.Boolean()),
 		top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
 		logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
-		tools: optional(Type.Array(Type.Object({ type: Type.String() }, { additionalProperties: true }))),
+		tools: optional(Type.Array(Tool)),
 		tool_choice: optional(
 			Type.Union([Type.String(), Type.Object({ type: Type.String() }, { additionalProperties: true })]),
 		),
@@ -108,6 +117,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	assertBody(check, body);
 	assertStreamOptions(body);
 	checkMessages(body.messages, model);
+	completeTools(body.tools);
 	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
@@ -124,6 +134,15 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 		),
 		ignored,
 	};
+}
+
+/** Servers want the type that the client left out; the body was parsed for this request alone. */
+function completeTools(tools: ChatRequestBody["tools"]): void {
+	for (const [at, tool] of (tools ?? []).entries()) {
+		tool.type ??= "function";
+		if (tool.type !== "function" || tool.function !== undefined) continue;
+		throw new Fault("invalid_request", `\`tools[${at}].function\` is missing.`, { param: `tools[${at}].function` });
+	}
 }
 
 /** Of the fields that are read here, those that the deployment cannot be told. */

@@ -24,6 +24,8 @@ afterAll(async () => {
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 
+const weather = { type: "function", function: { name: "weather" } };
+
 describe("400 invalid_request", () => {
 	const cases: [string, Record<string, unknown>, string | null][] = [
 		["no model", { model: undefined }, "model"],
@@ -41,7 +43,18 @@ describe("400 invalid_request", () => {
 		["a seed that no server can read", { seed: 1e300 }, "seed"],
 		["stream_options without stream", { stream_options: { include_usage: true } }, "stream_options"],
 		["stream_options with stream: false", { stream: false, stream_options: {} }, "stream_options"],
-		["a response format without its schema", { response_format: { type: "json_schema" } }, "response_format"],
+		[
+			"a response format without its schema",
+			{ response_format: { type: "json_schema" } },
+			"response_format.json_schema",
+		],
+		["a response format of an unknown type", { response_format: { type: "xml" } }, "response_format.type"],
+		["a tool of a type that is no text", { tools: [weather, { type: 5 }] }, "tools[1].type"],
+		["a tool without its function", { tools: [{ name: "weather" }] }, "tools[0].function"],
+		["a function without a name", { tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
+		["a part that is no object", { messages: [{ role: "user", content: ["x"] }] }, "messages[0].content[0]"],
+		["a stop that is no text", { stop: ["a", 5] }, "stop[1]"],
+		["a bias that is no number", { logit_bias: { "50256": "high" } }, "logit_bias[50256]"],
 	];
 	for (const [name, change, param] of cases)
 		test(`${name}: names the field`, async () => {
@@ -50,6 +63,22 @@ describe("400 invalid_request", () => {
 			expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error", param });
 			expect(headers.get("x-should-retry")).toBeNull();
 		});
+
+	test("says what is expected there, and nothing of what was sent", async () => {
+		const text = async (change: Record<string, unknown>) =>
+			(await errorOf(await post({ ...ask(), ...change }))).error.message;
+		expect(await text({ temperature: "canary" })).toBe("`temperature` must be a number.");
+		expect(await text({ temperature: 2.5 })).toBe(
+			"`temperature` is not allowed: expected number to be less or equal to 2.",
+		);
+		expect(await text({ tools: [{ type: "function", function: {} }] })).toBe("`tools[0].function.name` is missing.");
+		expect(await text({ messages: [{ role: "user", content: 5 }] })).toBe(
+			"`messages[0].content` must be a string or an array.",
+		);
+		expect(await text({ response_format: { type: "canary" } })).toBe(
+			'`response_format.type` must be "text", "json_object" or "json_schema".',
+		);
+	});
 
 	test("costs nothing and does not reach the upstream", async () => {
 		expect(upstream.requests).toHaveLength(0);

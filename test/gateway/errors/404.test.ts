@@ -70,4 +70,36 @@ describe("404 not_found", () => {
 			expect(error.message).toContain("/v1/chat/completions");
 		}
 	});
+
+	test("each path of that interface that is not offered names one that is", async () => {
+		const paths = [
+			"chat/completions/chatcmpl-1",
+			"images/edits",
+			"images/variations",
+			"audio/speech",
+			"audio/translations",
+			"moderations",
+			"vector_stores",
+			"vector_stores/vs_1/files",
+			"fine_tuning/jobs",
+			"realtime",
+			"realtime/sessions",
+			"conversations",
+			"uploads",
+			"evals",
+			"containers",
+			"organization/costs",
+			"dashboard/billing/credit_grants",
+			"videos",
+			"engines",
+		];
+		for (const path of paths) {
+			const { status, error } = await errorOf(await service.get(`/v1/${path}`, customer.secret));
+			expect([path, status]).toEqual([path, 404]);
+			const offered = (error.message as string).match(/\/v1\/[a-z_/]+/g) ?? [];
+			expect([path, offered.length > 0]).toEqual([path, true]);
+			for (const other of offered.filter((name) => name !== "/v1/usage/"))
+				expect([other, (await service.get(other, customer.secret)).status]).not.toEqual([other, 404]);
+		}
+	});
 });

@@ -1,0 +1,92 @@
+import type { ValueError, ValueErrorIterator } from "@sinclair/typebox/errors";
+import { ValueErrorType } from "@sinclair/typebox/errors";
+
+/** What is wrong with a body, and where: `tools[0].type`. */
+export interface BodyProblem {
+	readonly param: string | null;
+	readonly message: string;
+}
+
+/** Of the errors that a check found the first, followed to the place that is really wrong. */
+export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
+	const found = errors.First();
+	const [error, ...others] = found ? placesOf(found) : [];
+	const param = error ? paramOf(error.path) : null;
+	if (error === undefined || param === null) return { param: null, message: "The request is malformed." };
+	return { param, message: `\`${param}\` ${problemText(error, others)}.` };
+}
+
+/**
+ * A field that may be one of several things is wrong in as many ways. The way that leads deepest into the value is the
+ * one that its author meant (an array with a bad element, not "neither an array nor null"), but not one that a wrong
+ * name ended, if another's name was right. If all end where they began, or at the same name, each of them.
+ */
+function placesOf(error: ValueError): ValueError[] {
+	if (error.type !== ValueErrorType.Union) return [error];
+	const ways = error.errors.flatMap((variant) => {
+		const first = wrongNameOrFirst(variant);
+		return first ? placesOf(first) : [];
+	});
+	const inside = ways.filter(({ path, type }) => path !== error.path || !KINDS.has(type));
+	const named = inside.filter(({ type }) => type !== ValueErrorType.Literal);
+	const meant = named.length > 0 ? named : inside;
+	const deepest = meant.reduce<ValueError | undefined>(
+		(best, way) => (best === undefined || way.path.length > best.path.length ? way : best),
+		undefined,
+	);
+	if (deepest === undefined) return ways;
+	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
+}
+
+/** Errors of one way that are looked at. */
+const ERRORS_MAX = 16;
+
+/** A name that is wrong says that this way was not meant, whatever else is missing on it. */
+function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
+	let first: ValueError | undefined;
+	let seen = 0;
+	for (const error of variant) {
+		if (error.type === ValueErrorType.Literal) return error;
+		first ??= error;
+		seen += 1;
+		if (seen === ERRORS_MAX) break;
+	}
+	return first;
+}
+
+const KINDS: ReadonlyMap<ValueErrorType, string> = new Map([
+	[ValueErrorType.String, "a string"],
+	[ValueErrorType.Integer, "an integer"],
+	[ValueErrorType.Number, "a number"],
+	[ValueErrorType.Boolean, "true or false"],
+	[ValueErrorType.Array, "an array"],
+	[ValueErrorType.Object, "an object"],
+	[ValueErrorType.Null, ""],
+	[ValueErrorType.Literal, ""],
+]);
+
+/** Says what is expected and never what was found: that may be a prompt. */
+function problemText(error: ValueError, others: readonly ValueError[]): string {
+	if (error.type === ValueErrorType.ObjectRequiredProperty) return "is missing";
+	const kinds = [error, ...others].map(kindOf).filter((kind) => kind !== "");
+	if (kinds.length === 0) return `is not allowed: ${error.message.charAt(0).toLowerCase()}${error.message.slice(1)}`;
+	const last = kinds.pop();
+	return `must be ${kinds.length === 0 ? "" : `${kinds.join(", ")} or `}${last}`;
+}
+
+function kindOf({ type, schema }: ValueError): string {
+	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
+}
+
+/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
+function paramOf(pointer: string): string | null {
+	const parts = pointer
+		.split("/")
+		.slice(1)
+		.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+	if (parts.length === 0) return null;
+	return parts
+		.map((part, index) => (/^\d+$/.test(part) ? `[${part}]` : `${index > 0 ? "." : ""}${part}`))
+		.join("")
+		.slice(0, 128);
+}

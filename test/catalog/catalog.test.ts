@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,15 +9,11 @@ import { createLog, silentLog } from "../../src/base/log.ts";
 import { createCatalog, createFixedCatalog } from "../../src/catalog/catalog.ts";
 import { findModel } from "../../src/catalog/find-model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { oneModel } from "./catalog-text.ts";
 import { chatSpec } from "./model-specs.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-	database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await withDatabase();
 
 /** A catalogue over a text that the test changes. */
 function catalogOf(text: string, tx = database.tx as Parameters<typeof createCatalog>[0]["tx"]) {

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { pinRateCards, rateCardHistory } from "../../src/catalog/rate-cards.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { ratesOf } from "./model-specs.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-	database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await withDatabase();
 
 const versionsOf = async (model: string) =>
 	(

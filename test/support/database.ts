@@ -3,6 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Database } from "../../src/db/database.ts";
 import { createDatabase } from "../../src/db/database.ts";
+import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 
 export interface TestDatabase extends Database {
@@ -10,6 +11,13 @@ export interface TestDatabase extends Database {
 	readonly sql: postgres.Sql;
 	/** Ends the clients and drops the database. */
 	drop(): Promise<void>;
+}
+
+/** A database for all tests of a file: awaited at its top, dropped after its last test. */
+export async function withDatabase(): Promise<TestDatabase> {
+	const database = await createTestDatabase();
+	atEnd(() => database.drop());
+	return database;
 }
 
 /** A migrated database of its own, cloned from the template in about 100 ms. */

@@ -3,9 +3,9 @@ import { sql } from "drizzle-orm";
 import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createDatabase } from "../../src/db/database.ts";
 import { isDatabaseAway } from "../../src/db/outage.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -20,9 +20,14 @@ await server.sql`create table note (id integer primary key, words text not null,
 const url = new URL(server.url);
 const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
 url.port = String(proxy.port);
-const db = createDatabase(
+const db = createTransactional(
 	{ clock: systemClock, log: silentLog },
-	{ url: url.href, applicationName: "tx test", txDeadlineMs: DEADLINE_MS },
+	{
+		url: url.href,
+		applicationName: "tx test",
+		statementDeadlineMs: DEADLINE_MS,
+		transactionDeadlineMs: 3 * DEADLINE_MS,
+	},
 );
 atEnd(() => db.end());
 

@@ -3,12 +3,15 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Database } from "../../src/db/database.ts";
 import { createDatabase } from "../../src/db/database.ts";
+import type { Transactional } from "../../src/db/transactional.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 
 export interface TestDatabase extends Database {
 	/** A plain client for looking at rows. */
 	readonly sql: postgres.Sql;
+	readonly tx: Transactional;
 	/** Ends the clients and drops the database. */
 	drop(): Promise<void>;
 }
@@ -29,12 +32,17 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	await admin.end();
 	const url = server.urlOf(name);
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
+	const transactional = createTransactional(
+		{ clock: systemClock, log: silentLog },
+		{ url, applicationName: "test tx", statementDeadlineMs: 10_000, transactionDeadlineMs: 30_000 },
+	);
 	const sql = postgres(url, { max: 2, onnotice: () => {} });
 	return {
 		...database,
 		sql,
+		tx: transactional.tx,
 		async drop() {
-			await Promise.all([sql.end({ timeout: 1 }), database.end()]);
+			await Promise.all([sql.end({ timeout: 1 }), transactional.end(), database.end()]);
 			const cleaner = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
 			await cleaner.unsafe(`drop database if exists ${name} with (force)`);
 			await cleaner.end();

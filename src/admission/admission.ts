@@ -6,7 +6,7 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Endpoint, SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger, Outcome } from "../ledger/ledger.ts";
 import type { Shortage } from "../ledger/slices.ts";
-import type { KeyLimits } from "../limits/key-limits.ts";
+import type { KeyLimits, RateStanding } from "../limits/key-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { affordableUnits, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
@@ -39,6 +39,8 @@ export interface Admission {
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
 	settle(admitted: Admitted, outcome: Outcome): void;
+	/** Null for a key without a limit of requests a minute. */
+	rateStanding(key: KeyEntry): RateStanding | null;
 }
 
 export interface AdmissionDeps {
@@ -121,6 +123,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			const outcome = attempt(request, reserved);
 			return "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
+		rateStanding: ({ id, requestsPerMinute }) =>
+			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),
 		settle({ hold, request }, outcome) {
 			keyLimits.leave(request.key.id);
 			deps.onSettled(hold.ledger.settle(hold, outcome));

@@ -6,6 +6,14 @@ const NOT_COVERED = "TG003";
 const CONFLICT = "TG004";
 const UNIQUE_VIOLATION = "23505";
 
+/** Texts that Postgres cannot hold: a NUL, and bytes or escapes that are no character. */
+const UNSTORABLE = new Set(["22021", "22P05"]);
+
+/** Whether a statement failed by a text that came from outside: nothing of ours has a character that cannot be stored. */
+export function isUnstorableText(error: unknown): boolean {
+	return UNSTORABLE.has(String((error as { code?: unknown } | null)?.code));
+}
+
 /**
  * The expected failure that a statement ended with; anything else is thrown on as it is.
  * `taken`: what to say if a value that must be unique is in use.

@@ -28,6 +28,11 @@ export function createClientAddress(trustedProxies: readonly string[]): ClientAd
 	};
 }
 
+/** Of this machine's own addresses those that nobody else can reach. */
+export function isLoopback(address: string): boolean {
+	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
+}
+
 function plain(address: string): string {
 	return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

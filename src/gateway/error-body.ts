@@ -1,6 +1,7 @@
 import { CreditFault } from "../admission/credit-fault.ts";
 import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
+import { isUnstorableText } from "../db/sql-fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure } from "../upstream/call/failure.ts";
@@ -32,7 +33,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	unsupported_media_type: { status: 415, type: "invalid_request_error" },
 	idempotency_mismatch: { status: 422, type: "invalid_request_error" },
 	rate_limit_exceeded: { status: 429, type: "rate_limit_error" },
-	overloaded: { status: 429, type: "rate_limit_error" },
+	overloaded: { status: 503, type: "server_error" },
 	internal_error: { status: 500, type: "server_error" },
 	upstream_error: { status: 502, type: "server_error" },
 	service_unavailable: { status: 503, type: "server_error" },
@@ -96,6 +97,8 @@ export function errorResponse(fault: Fault, requestId: string): Response {
 export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
+	if (isUnstorableText(error))
+		return new Fault("invalid_request", "The request has a character that no text may have.", { cause: error });
 	return new Fault("internal_error", "Something went wrong on our side.", {
 		cause: error,
 		private: String(error),

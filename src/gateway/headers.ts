@@ -1,3 +1,5 @@
+import type { RateStanding } from "../limits/key-limits.ts";
+
 /** Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. */
 export function answerHeaders(
 	requestId: string,
@@ -34,4 +36,18 @@ export function jsonHeaders(requestId: string): Record<string, string> {
 		"x-content-type-options": "nosniff",
 		"x-request-id": requestId,
 	};
+}
+
+/** Tells a limited key where it stands, under the names that SDKs and dashboards of OpenAI's interface read. */
+export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateStanding): void {
+	headers.set("x-ratelimit-limit-requests", String(limit));
+	headers.set("x-ratelimit-remaining-requests", String(remaining));
+	headers.set("x-ratelimit-reset-requests", durationText(resetMs));
+}
+
+/** As there: `0s`, `850ms`, `6s`, `1m30s`. */
+function durationText(ms: number): string {
+	if (ms > 0 && ms < 1_000) return `${Math.ceil(ms)}ms`;
+	const seconds = Math.ceil(ms / 1_000);
+	return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
 }

@@ -10,6 +10,18 @@ export interface KeyLimits {
 	/** The request did not come about: in the same turn as its `enter`, as if that had not been. */
 	withdraw(keyId: string): void;
 	running(keyId: string): number;
+	/** Where the key stands against its requests a minute. */
+	standing(keyId: string, requestsPerMinute: number): RateStanding;
+}
+
+/** As of now, on this instance. */
+export interface RateStanding {
+	/** Requests a minute. */
+	readonly limit: number;
+	/** Requests that would be admitted now. */
+	readonly remaining: number;
+	/** Until all of the limit is free again, if no request comes meanwhile. */
+	readonly resetMs: number;
 }
 
 interface Usage {
@@ -83,6 +95,15 @@ export function createKeyLimits(deps: { clock: Clock }): KeyLimits {
 			usage.count -= 1;
 		},
 		running: (keyId) => usages.get(keyId)?.running ?? 0,
+		standing(keyId, requestsPerMinute) {
+			const nowMs = deps.clock.monotonicMs();
+			const { sinceMs, count, countBefore } = usageOf(keyId, nowMs);
+			const share = 1 - (nowMs - sinceMs) / WINDOW_MS;
+			const remaining = Math.max(0, Math.floor(requestsPerMinute - count - countBefore * share));
+			// What is counted now weighs less and less through the window after this one.
+			const fadedMs = count > 0 ? 2 * WINDOW_MS : countBefore > 0 ? WINDOW_MS : 0;
+			return { limit: requestsPerMinute, remaining, resetMs: fadedMs === 0 ? 0 : sinceMs + fadedMs - nowMs };
+		},
 	};
 }
 

@@ -1,11 +1,13 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
+import { isSameSecret } from "../base/same-secret.ts";
 import type { Config } from "../config.ts";
-import { createClientAddress } from "../gateway/client-address.ts";
+import { createClientAddress, isLoopback } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { EndpointDeps } from "../gateway/endpoints.ts";
 import { isInternal } from "../gateway/internal-door.ts";
+import { createUrlCheck } from "../gateway/request-url.ts";
 import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { healthResponse } from "../ops/health.ts";
@@ -47,11 +49,15 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		.onError(({ error, code }) => escapedError(error, code))
 		.get("/livez", () => new Response("ok\n"))
 		.get("/readyz", () => healthResponse(deps.health()))
-		.get("/metrics", ({ request }) => metricsResponse(request, config.metricsToken, deps.metrics))
+		.get("/metrics", ({ request }) =>
+			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
+		)
 		.use(createGateway({ ...deps, connectionOf }))
 		.all("/*", ({ request }) => deps.console.handle(connectionOf(request)), { parse: "none" });
+	const checkUrl = createUrlCheck();
 	const answer = (request: Request) =>
-		deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request);
+		checkUrl(request) ??
+		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request));
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,
@@ -87,9 +93,17 @@ async function lastAnswer(answer: Response | Promise<Response>): Promise<Respons
 	return response;
 }
 
-/** Open to anyone who reaches the port unless a token is configured. */
-async function metricsResponse(request: Request, token: string | null, metrics: Metrics): Promise<Response> {
-	if (token !== null && request.headers.get("authorization") !== `Bearer ${token}`) return notFound(request);
+/** By the token where there is one; else, in production, from this machine alone, and not through a proxy on it. */
+function mayReadMetrics({ metricsToken, production }: Config, { request, address }: Connection): boolean {
+	const { headers } = request;
+	if (metricsToken === null) {
+		if (!production) return true;
+		return isLoopback(address) && !headers.has("x-forwarded-for") && !headers.has("forwarded");
+	}
+	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);
+}
+
+async function metricsResponse(metrics: Metrics): Promise<Response> {
 	return new Response(await metrics.text(), {
 		headers: { "content-type": metrics.contentType, "cache-control": "no-store" },
 	});

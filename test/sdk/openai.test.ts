@@ -402,7 +402,7 @@ for (const [name, SDK] of [
 			expect(error).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
 			expect(Number(error.headers?.get("retry-after"))).toBeGreaterThan(0);
 			upstream.next(reply().errorStatus(429));
-			expect(await ask()).toMatchObject({ status: 429, code: "overloaded" });
+			expect(await ask()).toMatchObject({ status: 503, code: "overloaded" });
 		});
 
 		test("502, 503 and 504: InternalServerError, streamed or not", async () => {

@@ -54,10 +54,10 @@ const FAILURES: Readonly<Record<number, string>> = {
 	413: "`payload_too_large`.",
 	415: "`unsupported_media_type`.",
 	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request.",
-	429: "`rate_limit_exceeded`, `overloaded`; `retry-after` says when to come back.",
+	429: "`rate_limit_exceeded`: a limit of the key's own; `retry-after` says when to come back.",
 	500: "`internal_error`.",
 	502: "`upstream_error`.",
-	503: "`service_unavailable`: no connected deployment, or not ready.",
+	503: "`service_unavailable`: no connected deployment, or not ready; `overloaded`: its servers are busy.",
 	504: "`upstream_timeout`.",
 };
 

@@ -1,8 +1,9 @@
 import { assert } from "../../base/assert.ts";
 import type { Connection } from "../connection.ts";
+import { setRateHeaders } from "../headers.ts";
 import { modelNameOf } from "../request-fields.ts";
 import type { Authenticate } from "./authenticate.ts";
-import { createContext, type Exchange, type ServeDeps } from "./context.ts";
+import { createContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
@@ -22,8 +23,21 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	connection: Connection,
 	authenticate: Authenticate = deps.authenticate,
 ): Promise<Response> {
+	const context = createContext(endpoint.name, connection, deps.clock);
+	const response = await answer(deps, endpoint, context, authenticate);
+	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
+	if (standing !== null) setRateHeaders(response.headers, standing);
+	return response;
+}
+
+async function answer<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	context: RequestContext,
+	authenticate: Authenticate,
+): Promise<Response> {
 	const { clock, catalog } = deps;
-	const context = createContext(endpoint.name, connection, clock);
+	const { connection } = context;
 	let exchange: Exchange<Input> | undefined;
 	try {
 		const known = authenticate(connection);

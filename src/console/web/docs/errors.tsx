@@ -35,10 +35,10 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 	},
 	{
 		status: "429",
-		codes: "rate_limit_exceeded, overloaded",
+		codes: "rate_limit_exceeded",
 		what: (
 			<>
-				Wait for <code>retry-after</code> seconds, then send it again.
+				A limit of your key. Wait for <code>retry-after</code> seconds, then send it again.
 			</>
 		),
 	},
@@ -49,10 +49,11 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 	},
 	{
 		status: "503",
-		codes: "service_unavailable",
+		codes: "service_unavailable, overloaded",
 		what: (
 			<>
-				No server for this model or service is connected. With <code>retry-after</code>: a passing state.
+				No server for this model or service is connected. With <code>retry-after</code>: a passing state, busy servers
+				for instance; send it again.
 			</>
 		),
 	},

@@ -32,6 +32,25 @@ describe("429 rate_limit_exceeded", () => {
 		expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
 	});
 
+	test("a limited key hears where it stands on every answer, streamed, refused or not; another hears nothing", async () => {
+		const { secret } = await service.customer({ settings: { requestsPerMinute: 4 } });
+		const standing = async (response: Response) => {
+			await response.text();
+			const header = (name: string) => response.headers.get(`x-ratelimit-${name}-requests`);
+			return [response.status, header("limit"), header("remaining"), /^[12]m\d+s$/.test(header("reset") ?? "")];
+		};
+		expect(await standing(await post(secret))).toEqual([200, "4", "3", true]);
+		expect(await standing(await post(secret, ask("hi", { stream: true })))).toEqual([200, "4", "2", true]);
+		expect(await standing(await post(secret, ask("hi", { n: 0 })))).toEqual([400, "4", "2", true]);
+		expect(await standing(await post(secret, ask("hi", { model: "unknown" })))).toEqual([404, "4", "2", true]);
+		upstream.next(reply().errorStatus(500), reply().errorStatus(500));
+		expect((await standing(await post(secret))).slice(0, 3)).toEqual([502, "4", "1"]);
+		expect((await standing(await post(secret))).slice(1, 3)).toEqual(["4", "0"]);
+		expect((await standing(await post(secret))).slice(0, 3)).toEqual([429, "4", "0"]);
+		const free = await service.customer();
+		expect((await standing(await post(free.secret))).slice(1)).toEqual([null, null, false]);
+	});
+
 	test("a key runs as many requests at once as it may, streamed or not, and a place is free again after each ending", async () => {
 		const { accountId, secret } = await service.customer({ settings: { concurrencyMax: 2 } });
 		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
@@ -69,14 +88,14 @@ describe("429 rate_limit_exceeded", () => {
 	});
 });
 
-describe("429 overloaded", () => {
+describe("503 overloaded", () => {
 	test("the upstream is busy: says when to come back, and charges nothing", async () => {
 		const { accountId, secret } = await service.customer();
 		for (const stream of [false, true]) {
 			upstream.next(reply().errorStatus(429));
 			const { status, error, headers } = await errorOf(await post(secret, ask("hi", { stream })));
-			expect(status).toBe(429);
-			expect(error).toMatchObject({ code: "overloaded", type: "rate_limit_error", param: null });
+			expect(status).toBe(503);
+			expect(error).toMatchObject({ code: "overloaded", type: "server_error", param: null });
 			expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
 		}
 		await expectUncharged(service, accountId);
@@ -92,7 +111,7 @@ describe("429 overloaded", () => {
 			.catch(() => undefined);
 		await upstream.waitForRequest(seen + 1);
 		const { status, error } = await errorOf(await post(secret, ask("hi", { model: "narrow-model" })));
-		expect([status, error.code]).toEqual([429, "overloaded"]);
+		expect([status, error.code]).toEqual([503, "overloaded"]);
 		leave.abort();
 		await first;
 		await expectUncharged(service, accountId);

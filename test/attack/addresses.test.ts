@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ask } from "../support/chat.ts";
+import { openRaw, parseRaw } from "../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** Whatever a client writes into an address, a host or a parameter: the mistake is its own, and never a 5xx. */
+
+let upstream: UpstreamServer;
+let service: TestService;
+let secret: string;
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	service = await startService({ models: chatModel({ url: upstream.url }) });
+	secret = (await service.customer()).secret;
+});
+afterAll(async () => {
+	await service.stop();
+	await upstream.stop();
+});
+
+const PATHS = [
+	"/",
+	"/v1/models",
+	"/v1/models/x",
+	"/v1/usage/x",
+	"/v1/nothing",
+	"/v1/files",
+	"/status",
+	"/livez",
+	"/readyz",
+	"/metrics",
+	"/api/console/me",
+	"/api/auth/get-session",
+	"/api/stripe/webhook",
+	"/keys",
+];
+const HOSTS = [
+	"a b",
+	"[",
+	"[::1",
+	"http://x/",
+	"a:99999",
+	"a:b",
+	"%00",
+	"x/y?z",
+	"",
+	"a#b",
+	"é",
+	"..",
+	"a..b",
+	"@",
+	":80",
+	"x".repeat(2_000),
+];
+
+async function statusOf(method: string, target: string, host: string, more = ""): Promise<number> {
+	const head = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${secret}\r\nConnection: close\r\n${more}`;
+	const client = await openRaw(service.url, `${head}\r\n`);
+	return parseRaw(await client.ended()).status;
+}
+
+test("a host that is none is the client's mistake, on every path", async () => {
+	const broken: unknown[] = [];
+	for (const host of HOSTS) {
+		const statuses = await Promise.all(PATHS.map((path) => statusOf("GET", path, host)));
+		for (const [at, status] of statuses.entries())
+			if (status >= 500 && status !== 503) broken.push([host, PATHS[at], status]);
+	}
+	expect(broken).toEqual([]);
+	expect(await statusOf("GET", "/livez", "[")).toBe(400);
+	expect(await statusOf("GET", "/livez", "any.name.example:8080")).toBe(200);
+});
+
+test("addresses with signs that no text may have, that are cut, doubled or climb", async () => {
+	const signs = ["%00", "a%00b", "%ff%fe", "%", "%zz", "%e2%82", "%ed%a0%80", "..%2f..%2fx", "//", "a;b", "%2500", "*"];
+	const broken: unknown[] = [];
+	for (const sign of signs) {
+		const targets = [
+			`/v1/models/${sign}`,
+			`/v1/usage/${sign}`,
+			`/v1/${sign}`,
+			`/${sign}`,
+			`/api/console/${sign}`,
+			`/api/console/usage?account=${sign}`,
+			`/api/auth/verify-email?token=${sign}`,
+			`/status?at=${sign}`,
+		];
+		for (const target of targets) {
+			const status = await statusOf("GET", target, "localhost");
+			if (status >= 500 && status !== 503) broken.push([target, status]);
+		}
+	}
+	expect(broken).toEqual([]);
+});
+
+test("a NUL in a field is a bad request where it would be stored, and charged to nobody", async () => {
+	for (const change of [
+		{ model: "a\u0000b" },
+		{ user: "\u0000" },
+		{ messages: [{ role: "user", content: "\u0000", name: "\u0000" }] },
+	]) {
+		const response = await service.post("/v1/chat/completions", secret, ask("hi", change));
+		expect(response.status).toBeLessThan(500);
+		await response.text();
+	}
+	const people = await fetch(`${service.url}/api/auth/sign-in/email`, {
+		method: "POST",
+		headers: { "content-type": "application/json", origin: service.url },
+		body: JSON.stringify({ email: "a\u0000@example.com", password: "\u0000".repeat(12) }),
+	});
+	expect(people.status).toBeLessThan(500);
+});

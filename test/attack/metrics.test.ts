@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+/** In production the figures of the service are the operator's alone, also where nobody thought of a token. */
+
+const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
+const TOKEN = "t".repeat(32);
+let upstream: UpstreamServer;
+let open: TestService;
+let closed: TestService;
+
+beforeAll(async () => {
+	upstream = startUpstream();
+	const models = chatModel({ url: upstream.url });
+	const env = { ...SECRETS, NODE_ENV: "production", TRUSTED_PROXIES: "127.0.0.1" };
+	open = await startService({ models, env });
+	closed = await startService({ models, env: { ...env, METRICS_TOKEN: TOKEN } });
+});
+afterAll(async () => {
+	await open.stop();
+	await closed.stop();
+	await upstream.stop();
+});
+
+const status = async (service: TestService, headers: Record<string, string>) =>
+	(await fetch(`${service.url}/metrics`, { headers })).status;
+
+test("without a token they are for this machine, and not for whom a proxy on it lets through", async () => {
+	expect(await status(open, {})).toBe(200);
+	expect(await status(open, { "x-forwarded-for": "203.0.113.7" })).toBe(404);
+	expect(await status(open, { "x-forwarded-for": "127.0.0.1" })).toBe(404);
+	expect(await status(open, { forwarded: "for=203.0.113.7" })).toBe(404);
+});
+
+test("with a token they are for who has it, from anywhere", async () => {
+	for (const wrong of ["", "Bearer", `Bearer ${TOKEN.slice(1)}`, `Bearer ${TOKEN}x`, `bearer ${TOKEN}`, TOKEN])
+		expect([wrong, await status(closed, { authorization: wrong })]).toEqual([wrong, 404]);
+	expect(await status(closed, { authorization: `Bearer ${TOKEN}`, "x-forwarded-for": "203.0.113.7" })).toBe(200);
+});

@@ -1,7 +1,12 @@
 import type { Fault } from "../base/fault.ts";
-import type { ChatChunk } from "../upstream/chat/chat-answer.ts";
+import type { AnswerFields, ChatChunk } from "../upstream/chat/chat-answer.ts";
 import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
+
+/** What is written of a chunk, whichever endpoint it belongs to. */
+type WrittenChunk = Pick<ChatChunk, "about" | "sources"> & {
+	readonly choices: readonly { readonly finish_reason: string | null }[];
+};
 
 /** Writes one chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`, nothing else. */
 export interface ChatEvents<Chunk = ChatChunk> {
@@ -20,7 +25,7 @@ const DONE = "data: [DONE]\n\n";
  * A client that asked for usage gets it as an event of its own with `choices: []`, and `usage: null` before. For one
  * that did not, it rides on the finish: many such clients read `choices[0]` of every event.
  */
-export function createChatEvents<Chunk extends { choices: readonly { finish_reason: string | null }[] } = ChatChunk>(
+export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 	head: { id: string; createdS: number; model: string; object?: string },
 	includeUsage: boolean,
 ): ChatEvents<Chunk> {
@@ -29,11 +34,23 @@ export function createChatEvents<Chunk extends { choices: readonly { finish_reas
 	const suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
 	/** The last finish, held back until the usage is known. */
 	let held: string | undefined;
+	/** The last finish, without what came with it. */
+	let finish: string | undefined;
+	/** What stands on each event beside its choices, as it was when it was last written, and its text. */
+	let about: AnswerFields | undefined;
+	let aboutText = "";
+	let sources: AnswerFields | undefined;
 
-	const isFinish = (chunk: Chunk) => chunk.choices.some((choice) => choice.finish_reason !== null);
-	const event = (choices: string) => prefix + choices + suffix;
-	const usageEvent = (usage: UsageRecord, choices = "[]") =>
-		`${prefix}${choices},"usage":${JSON.stringify(usage)}}\n\n`;
+	const event = (choices: string) => prefix + choices + aboutText + suffix;
+	const usageEvent = (usage: UsageRecord, choices: string) =>
+		`${prefix}${choices}${aboutText}${membersText(sources)},"usage":${JSON.stringify(usage)}}\n\n`;
+
+	function note(chunk: Chunk): void {
+		sources = chunk.sources ?? sources;
+		if (chunk.about === undefined || chunk.about === about) return;
+		about = chunk.about;
+		aboutText = membersText(about);
+	}
 
 	function release(): string {
 		const text = held === undefined ? "" : event(held);
@@ -41,25 +58,57 @@ export function createChatEvents<Chunk extends { choices: readonly { finish_reas
 		return text;
 	}
 
+	/** The record of a client that did not ask rides on the finish; one that is out already is said again. */
+	function lastChoices(): string {
+		if (includeUsage) return "[]";
+		return held ?? finish ?? "[]";
+	}
+
 	return {
 		chunks(chunks) {
 			let text = "";
 			for (const chunk of chunks) {
+				note(chunk);
+				if (chunk.choices.length === 0) continue;
 				const choices = JSON.stringify(chunk.choices);
-				if (includeUsage) text += event(choices);
+				if (includeUsage) {
+					text += event(choices);
+					continue;
+				}
+				text += release();
+				if (!chunk.choices.some(isFinished)) text += event(choices);
 				else {
-					text += release();
-					if (isFinish(chunk)) held = choices;
-					else text += event(choices);
+					held = choices;
+					finish = JSON.stringify(chunk.choices.filter(isFinished).map(finishOnly));
 				}
 			}
 			return text;
 		},
 		end(usage) {
-			const choices = held;
+			const choices = lastChoices();
 			held = undefined;
 			return usageEvent(usage, choices) + DONE;
 		},
-		fail: (fault, usage) => `${release()}data: ${JSON.stringify(errorBody(fault))}\n\n${usageEvent(usage)}${DONE}`,
+		fail: (fault, usage) =>
+			`${release()}data: ${JSON.stringify(errorBody(fault))}\n\n${usageEvent(usage, "[]")}${DONE}`,
 	};
+}
+
+type WrittenChoice = WrittenChunk["choices"][number];
+
+function isFinished({ finish_reason }: WrittenChoice): boolean {
+	return finish_reason !== null;
+}
+
+/** The same finish once more, without anything that a reader would take twice. */
+function finishOnly(choice: WrittenChoice): object {
+	const { index, finish_reason } = choice as WrittenChoice & { readonly index: number };
+	return "text" in choice ? { text: "", index, logprobs: null, finish_reason } : { index, delta: {}, finish_reason };
+}
+
+/** Members in the middle of an object, each with its comma before it. */
+function membersText(fields: AnswerFields | undefined): string {
+	if (fields === undefined) return "";
+	const text = JSON.stringify(fields);
+	return text === "{}" ? "" : `,${text.slice(1, -1)}`;
 }

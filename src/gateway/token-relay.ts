@@ -14,8 +14,8 @@ export function tokenRelay<Chunk>(
 	const { completion } = admitted.request.upperBound;
 	return {
 		chunks: events.chunks,
-		end: (bill) => events.end(usageRecord(bill.usage, bill.cost)),
-		fail: (fault, bill) => events.fail(fault, usageRecord(bill.usage, bill.cost)),
+		end: (bill) => events.end(usageRecord(bill)),
+		fail: (fault, bill) => events.fail(fault, usageRecord(bill)),
 		bill: (usage, output) => billOf(model, measure, usage, output, completion),
 		// Every token stands for at least one byte, so bytes bound what nobody counts.
 		costAt: (now, output) => costOf(model, { ...now.usage, completionTokens: output }),

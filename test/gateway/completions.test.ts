@@ -106,6 +106,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 				prompt_tokens_details: { cached_tokens: 0 },
 				completion_tokens_details: { reasoning_tokens: 0 },
 				cost: price(4, 3) / 1e9,
+				basis: "exact",
 			},
 			system_fingerprint: null,
 		});

@@ -52,7 +52,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 				{ object: "embedding", index: 2, embedding: vectorOf("four five six") },
 			],
 			model: dialect,
-			usage: { prompt_tokens: 6, total_tokens: 6, cost: price(6) / 1e9 },
+			usage: { prompt_tokens: 6, total_tokens: 6, cost: price(6) / 1e9, basis: "exact" },
 		});
 		const { body, path } = server(dialect).requests.at(-1) as { body: object; path: string };
 		expect(path).toBe("/v1/embeddings");

@@ -77,6 +77,7 @@ describe("finished", () => {
 			prompt_tokens_details: { cached_tokens: 4 },
 			completion_tokens_details: { reasoning_tokens: 0 },
 			cost: cost / 1e9,
+			basis: "exact",
 		});
 	});
 

@@ -77,7 +77,7 @@ describe("rerank", () => {
 				{ index: 1, relevance_score: 0.023, document: { text: "the longest of them all" } },
 				{ index: 2, relevance_score: 0.012, document: { text: "a medium one" } },
 			],
-			usage: { prompt_tokens: tokens, total_tokens: tokens, search_units: 1, cost: 0.002 },
+			usage: { prompt_tokens: tokens, total_tokens: tokens, search_units: 1, cost: 0.002, basis: "exact" },
 			meta: { billed_units: { search_units: 1 } },
 		});
 		expect(await only(accountId)).toMatchObject({ endpoint: "rerank", charged: 2_000_000, units: 1, basis: "exact" });
@@ -161,6 +161,7 @@ describe("images", () => {
 					input_tokens_details: { text_tokens: 5, image_tokens: 0 },
 					images: 3,
 					cost: 0.12,
+					basis: "exact",
 				},
 			});
 			expect(await only(accountId)).toMatchObject({
@@ -257,7 +258,7 @@ describe("transcriptions", () => {
 		expect(response.headers.get("x-ignored-parameters")).toBe("temperature");
 		expect(JSON.parse(text)).toEqual({
 			text: "Hello there, big world.",
-			usage: { type: "duration", seconds: 7, cost: 0.0007 },
+			usage: { type: "duration", seconds: 7, cost: 0.0007, basis: "exact" },
 		});
 		expect(await only(accountId)).toMatchObject({
 			endpoint: "transcription",
@@ -308,7 +309,8 @@ describe("transcriptions", () => {
 		const { secret, accountId } = await service.customer();
 		const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
 		expect(text).not.toMatch(FOREIGN);
-		const seconds = dialect === "vllm" ? 9 : 7;
+		// vLLM's streams count tokens, so the seconds are those of the file.
+		const [seconds, basis] = dialect === "vllm" ? [9, "estimated"] : [7, "exact"];
 		const events = text.split("\n\n").filter(Boolean);
 		expect(events.at(-1)).toBe("data: [DONE]");
 		expect(events.slice(0, -1).map((event) => JSON.parse(event.slice(6)))).toEqual([
@@ -316,11 +318,9 @@ describe("transcriptions", () => {
 			{
 				type: "transcript.text.done",
 				text: "Hello there, big world.",
-				usage: { type: "duration", seconds, cost: seconds / 10_000 },
+				usage: { type: "duration", seconds, cost: seconds / 10_000, basis },
 			},
 		]);
-		// vLLM's streams count tokens, so the seconds are those of the file.
-		const basis = dialect === "vllm" ? "estimated" : "exact";
 		expect(await only(accountId)).toMatchObject({ charged: seconds * 100_000, basis, streamed: true });
 	});
 
@@ -329,7 +329,7 @@ describe("transcriptions", () => {
 		const text = await (await post(secret, form("audio-tokens", { stream: "true" }))).text();
 		const cost = 40 * 6_000 + 6 * 10_000;
 		expect(text).toContain(
-			`"usage":{"type":"tokens","input_tokens":40,"output_tokens":6,"total_tokens":46,"input_token_details":{"text_tokens":0,"audio_tokens":40},"cost":${cost / 1e9}}`,
+			`"usage":{"type":"tokens","input_tokens":40,"output_tokens":6,"total_tokens":46,"input_token_details":{"text_tokens":0,"audio_tokens":40},"cost":${cost / 1e9},"basis":"exact"}`,
 		);
 		expect(await only(accountId)).toMatchObject({ charged: cost, basis: "exact" });
 	});

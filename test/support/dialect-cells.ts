@@ -215,6 +215,7 @@ export function expectUsageOf({ usage }: Json, row: Row): void {
 		prompt_tokens_details: { cached_tokens: row.cached_tokens },
 		completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
 		cost: Number(row.charged_nano_usd) / 1e9,
+		basis: row.basis,
 	});
 }
 

@@ -30,10 +30,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	beforeEach(() => {
 		server = startUpstream({ dialect });
-		upstreams = createUpstreams(
-			{ clock: systemClock, log: silentLog },
-			{ limits: limitsWith({ silenceMs: 150, firstEventMs: 400 }) },
-		);
+		upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: limitsWith({}) });
 		model = modelOver([server.spec({ apiKey: "upstream-key" })]);
 		upstreams.sync(snapshotOf(model));
 	});

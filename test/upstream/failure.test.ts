@@ -112,18 +112,14 @@ describe("a stream that lies", () => {
 
 	test("what is oddly typed inside is left out, never passed on", () => {
 		const chat = reader();
-		for (const delta of [
-			7,
-			"x",
-			[],
-			{ content: 7 },
-			{ content: { a: 1 } },
-			{ tool_calls: "x" },
-			{ tool_calls: [7] },
-			{ role: "user" },
-		]) {
+		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
 		}
+		// Content in a form that nobody knows would leave a hole.
+		for (const content of [7, true, { a: 1 }, [7], [{ type: "text", text: "x" }, { type: "hologram" }]])
+			expect(() => reader().accept(choice({ delta: { content } }))).toThrow(
+				expect.objectContaining({ kind: "failed" }),
+			);
 		expect(chat.accept('{"choices":{"0":1}}')).toBeUndefined();
 		expect(chat.accept('{"choices":[null,7]}')).toBeUndefined();
 		expect(chat.accept("")).toBeUndefined();
@@ -223,6 +219,7 @@ describe("a stream gathered into a whole answer", () => {
 		feed(1, {}, "length");
 		expect(collector.reply()).toEqual({
 			outputBytes: "second".length + "why".length + "f{}".length,
+			outputEvents: 4,
 			choices: [
 				{
 					index: 0,

@@ -21,7 +21,7 @@ export interface Bill {
 /** How much was generated, as far as it can be seen without a count of tokens. */
 export interface OutputSize {
 	readonly bytes: number;
-	/** Events of a stream that carried output; 0 for an answer that came whole. */
+	/** Events of a stream that carried output; 0 if it came whole. */
 	readonly chunks: number;
 }
 
@@ -30,9 +30,9 @@ export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cach
 /** Nothing reached the client and nothing is charged. */
 export const FREE_BILL: Bill = { usage: NO_USAGE, cost: ZERO_USD, basis: "exact" };
 
-/** Of an answer that came whole. */
-export function sizeOf(reply: { readonly outputBytes: number }): OutputSize {
-	return { bytes: reply.outputBytes, chunks: 0 };
+/** Of an answer that leaves in one piece. */
+export function sizeOf(reply: { readonly outputBytes: number; readonly outputEvents: number }): OutputSize {
+	return { bytes: reply.outputBytes, chunks: reply.outputEvents };
 }
 
 /**

@@ -1,7 +1,7 @@
+import type { Basis } from "../../ledger/event.ts";
 import type { JsonUsd } from "../../money/json-usd.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { TokenUsage } from "../../upstream/usage.ts";
+import type { Bill } from "./bill.ts";
 
 /** The authoritative usage record of an answer, in OpenAI's shape with the charge beside it. */
 export interface UsageRecord {
@@ -12,9 +12,11 @@ export interface UsageRecord {
 	readonly completion_tokens_details: { readonly reasoning_tokens: number };
 	/** As charged. A number, the form in which aggregators give it. */
 	readonly cost: JsonUsd;
+	/** Whose count it is: the server's own, or an estimate where it gave none. */
+	readonly basis: Basis;
 }
 
-export function usageRecord(usage: TokenUsage, cost: NanoUsd): UsageRecord {
+export function usageRecord({ usage, cost, basis }: Pick<Bill, "usage" | "cost" | "basis">): UsageRecord {
 	return {
 		prompt_tokens: usage.promptTokens,
 		completion_tokens: usage.completionTokens,
@@ -22,5 +24,6 @@ export function usageRecord(usage: TokenUsage, cost: NanoUsd): UsageRecord {
 		prompt_tokens_details: { cached_tokens: usage.cachedTokens },
 		completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
 		cost: jsonUsd(cost),
+		basis,
 	};
 }

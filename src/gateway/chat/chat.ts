@@ -41,8 +41,10 @@ export const chat: InferenceEndpoint<JsonBody, ChatInput, ChatReply, ChatChunk> 
 				created: exchange.createdS,
 				model: exchange.model.id,
 				choices: reply.choices,
-				usage: usageRecord(bill.usage, bill.cost),
+				usage: usageRecord(bill),
 				system_fingerprint: null,
+				...reply.about,
+				...reply.sources,
 			}),
 	},
 	streamed: {

@@ -41,8 +41,9 @@ export const completions: InferenceEndpoint<JsonBody, CompletionInput, Completio
 				created: exchange.createdS,
 				model: exchange.model.id,
 				choices: reply.choices,
-				usage: usageRecord(bill.usage, bill.cost),
+				usage: usageRecord(bill),
 				system_fingerprint: null,
+				...reply.about,
 			}),
 	},
 	streamed: {

@@ -26,7 +26,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 				{ ...NO_QUANTITIES, requests: 1, prompt: promptTokens ?? input.tokensEstimate },
 				promptTokens !== undefined,
 			),
-		write({ model, input }, reply, { usage, cost }) {
+		write({ model, input }, reply, { usage, cost, basis }) {
 			const tokens = usage.promptTokens;
 			return JSON.stringify({
 				object: "list",
@@ -36,7 +36,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 					embedding: input.base64 ? base64Of(vector) : vector,
 				})),
 				model: model.id,
-				usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(cost) },
+				usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(cost), basis },
 			});
 		},
 	},

@@ -49,7 +49,7 @@ function billOfImages(model: Model, input: ImagesInput, { images: made, usage }:
 	return unitBill(model, used, usage !== undefined || tokensAreFree);
 }
 
-function usageOf({ usage, cost, units }: Bill) {
+function usageOf({ usage, cost, basis, units }: Bill) {
 	return {
 		input_tokens: usage.promptTokens,
 		output_tokens: usage.completionTokens,
@@ -57,5 +57,6 @@ function usageOf({ usage, cost, units }: Bill) {
 		input_tokens_details: { text_tokens: usage.promptTokens, image_tokens: 0 },
 		images: units ?? 0,
 		cost: jsonUsd(cost),
+		basis,
 	};
 }

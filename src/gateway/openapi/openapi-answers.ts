@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
 import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
-import { Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
+import { Basis, Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
 
 const EmbeddingList = exact({
 	object: Type.Literal("list"),
@@ -17,11 +17,11 @@ const EmbeddingList = exact({
 		}),
 	),
 	model: Type.String(),
-	usage: exact({ prompt_tokens: Count, total_tokens: Count, cost: Cost }),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, cost: Cost, basis: Basis }),
 });
 
 const AudioUsage = Type.Union([
-	exact({ type: Type.Literal("duration"), seconds: Count, cost: Cost }),
+	exact({ type: Type.Literal("duration"), seconds: Count, cost: Cost, basis: Basis }),
 	exact({
 		type: Type.Literal("tokens"),
 		input_tokens: Count,
@@ -29,6 +29,7 @@ const AudioUsage = Type.Union([
 		total_tokens: Count,
 		input_token_details: exact({ text_tokens: Count, audio_tokens: Count }),
 		cost: Cost,
+		basis: Basis,
 	}),
 ]);
 const Transcription = exact({ text: Type.String(), usage: AudioUsage });
@@ -76,6 +77,7 @@ const Images = exact({
 		input_tokens_details: exact({ text_tokens: Count, image_tokens: Count }),
 		images: Count,
 		cost: Cost,
+		basis: Basis,
 	}),
 });
 
@@ -90,7 +92,7 @@ const Ranking = exact({
 			document: Type.Optional(exact({ text: Type.String() })),
 		}),
 	),
-	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, cost: Cost }),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, cost: Cost, basis: Basis }),
 	meta: exact({ billed_units: exact({ search_units: Count }) }),
 });
 

@@ -1,7 +1,7 @@
 /** Generated text as schemas: chats and completions, whole and as events. */
 import type { TProperties } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
-import { Cost, Count, exact, oneOf, orNull, Seconds } from "./openapi-words.ts";
+import { Basis, Cost, Count, exact, oneOf, orNull, Seconds } from "./openapi-words.ts";
 
 const Usage = exact({
 	prompt_tokens: Count,
@@ -10,6 +10,7 @@ const Usage = exact({
 	prompt_tokens_details: exact({ cached_tokens: Count }),
 	completion_tokens_details: exact({ reasoning_tokens: Count }),
 	cost: Cost,
+	basis: Basis,
 });
 
 const TokenLogprob = {
@@ -20,19 +21,78 @@ const TokenLogprob = {
 const TokenLogprobs = orNull(Type.Array(exact({ ...TokenLogprob, top_logprobs: Type.Array(exact(TokenLogprob)) })));
 const Logprobs = exact({ content: TokenLogprobs, refusal: TokenLogprobs });
 
+const Annotation = Type.Union([
+	exact({
+		type: Type.Literal("url_citation"),
+		url_citation: exact({
+			start_index: Count,
+			end_index: Count,
+			url: Type.String(),
+			title: Type.String(),
+			content: Type.Optional(Type.String()),
+		}),
+	}),
+	exact({
+		type: Type.Literal("file"),
+		file: exact({
+			hash: Type.String(),
+			name: Type.Optional(Type.String()),
+			content: Type.Array(exact({ type: Type.Literal("text"), text: Type.String() })),
+		}),
+	}),
+	exact({
+		type: Type.Literal("reference"),
+		reference_ids: Type.Array(Type.Union([Count, Type.String()])),
+	}),
+]);
+const text = Type.Optional(Type.String());
+const ExtraContent = Type.Record(
+	Type.String(),
+	exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }),
+);
+/** Members of a message and of a delta that models send for their own next turn, or beside the text. */
+const others = {
+	annotations: Type.Optional(Type.Array(Annotation)),
+	reasoning_details: Type.Optional(
+		Type.Array(
+			exact({
+				type: Type.String({ pattern: "^reasoning\\." }),
+				text,
+				summary: text,
+				data: text,
+				signature: text,
+				id: text,
+				format: text,
+				index: Type.Optional(Count),
+			}),
+			{ description: "To be sent back with the message that it belongs to, unchanged." },
+		),
+	),
+	thinking_blocks: Type.Optional(
+		Type.Array(exact({ type: oneOf("thinking", "redacted_thinking"), thinking: text, data: text, signature: text })),
+	),
+	extra_content: Type.Optional(ExtraContent),
+	audio: Type.Optional(exact({ id: text, data: text, expires_at: Type.Optional(Seconds), transcript: text })),
+};
+/** Members of an answer and of each event. */
+const about = { service_tier: text };
+const sources = {
+	citations: Type.Optional(Type.Array(Type.String())),
+	search_results: Type.Optional(
+		Type.Array(exact({ title: text, url: Type.String(), date: text, last_updated: text, snippet: text })),
+	),
+};
 const FunctionCall = exact({ name: Type.String(), arguments: Type.String() });
+const signatures = { extra_content: Type.Optional(ExtraContent), thought_signature: text };
 const ToolCall = Type.Union([
-	exact({ id: Type.String(), type: Type.Literal("function"), function: FunctionCall }),
+	exact({ id: Type.String(), type: Type.Literal("function"), function: FunctionCall, ...signatures }),
 	exact({
 		id: Type.String(),
 		type: Type.Literal("custom"),
 		custom: exact({ name: Type.String(), input: Type.String() }),
+		...signatures,
 	}),
 ]);
-const Annotation = exact({
-	type: Type.Literal("url_citation"),
-	url_citation: exact({ start_index: Count, end_index: Count, url: Type.String(), title: Type.String() }),
-});
 const Finish = oneOf("stop", "length", "tool_calls", "content_filter", "function_call");
 
 export const ChatCompletion = exact({
@@ -50,7 +110,7 @@ export const ChatCompletion = exact({
 				reasoning_content: Type.Optional(Type.String()),
 				tool_calls: Type.Optional(Type.Array(ToolCall)),
 				function_call: Type.Optional(FunctionCall),
-				annotations: Type.Optional(Type.Array(Annotation)),
+				...others,
 			}),
 			logprobs: orNull(Logprobs),
 			finish_reason: Finish,
@@ -58,7 +118,9 @@ export const ChatCompletion = exact({
 		{ minItems: 1 },
 	),
 	usage: Usage,
-	system_fingerprint: Type.Null(),
+	system_fingerprint: orNull(Type.String()),
+	...about,
+	...sources,
 });
 
 const ToolCallDelta = exact({
@@ -67,6 +129,7 @@ const ToolCallDelta = exact({
 	type: Type.Optional(oneOf("function", "custom")),
 	function: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
 	custom: Type.Optional(exact({ name: Type.Optional(Type.String()), input: Type.String() })),
+	...signatures,
 });
 export const ChatCompletionChunk = exact({
 	id: Type.String(),
@@ -83,13 +146,16 @@ export const ChatCompletionChunk = exact({
 				reasoning_content: Type.Optional(Type.String()),
 				tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
 				function_call: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
-				annotations: Type.Optional(Type.Array(Annotation)),
+				...others,
 			}),
 			logprobs: Type.Optional(orNull(Logprobs)),
 			finish_reason: orNull(Finish),
 		}),
 	),
 	usage: Type.Optional(orNull(Usage)),
+	system_fingerprint: text,
+	...about,
+	...sources,
 });
 
 const CompletionLogprobs = exact({
@@ -111,10 +177,13 @@ export const Completion = exact({
 	...completionHead,
 	choices: Type.Array(completionChoice(CompletionFinish), { minItems: 1 }),
 	usage: Usage,
-	system_fingerprint: Type.Null(),
+	system_fingerprint: orNull(Type.String()),
+	...about,
 });
 export const CompletionChunk = exact({
 	...completionHead,
 	choices: Type.Array(completionChoice(orNull(CompletionFinish))),
 	usage: Type.Optional(orNull(Usage)),
+	system_fingerprint: text,
+	...about,
 });

@@ -11,5 +11,8 @@ export const Cost = Type.Number({
 	minimum: 0,
 	description: "US dollars, as charged. GET /v1/usage/{id} has the exact amount.",
 });
+export const Basis = Type.Union([Type.Literal("exact"), Type.Literal("estimated")], {
+	description: "Whose count it is: the model server's own, or an estimate where it gave none.",
+});
 export const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "US dollars as a decimal string." });
 export const Seconds = Type.Integer({ description: "Unix time." });

@@ -30,7 +30,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, prompt };
 			return unitBill(model, used, tokens !== undefined || tokensAreFree);
 		},
-		write({ context, model, input }, reply, { usage, cost }) {
+		write({ context, model, input }, reply, { usage, cost, basis }) {
 			const { documents, searches, topN, returnDocuments } = input;
 			const tokens = usage.promptTokens;
 			return JSON.stringify({
@@ -47,6 +47,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 					total_tokens: tokens,
 					search_units: searches,
 					cost: jsonUsd(cost),
+					basis,
 				},
 				meta: { billed_units: { search_units: searches } },
 			});

@@ -71,8 +71,8 @@ function billOfParts(
 }
 
 /** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
-export function audioUsage(model: Model, { usage, units, cost }: Bill): object {
-	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: jsonUsd(cost) };
+export function audioUsage(model: Model, { usage, units, cost, basis }: Bill): object {
+	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: jsonUsd(cost), basis };
 	const { promptTokens, completionTokens } = usage;
 	return {
 		type: "tokens",
@@ -81,5 +81,6 @@ export function audioUsage(model: Model, { usage, units, cost }: Bill): object {
 		total_tokens: promptTokens + completionTokens,
 		input_token_details: { text_tokens: 0, audio_tokens: promptTokens },
 		cost: jsonUsd(cost),
+		basis,
 	};
 }

@@ -4,8 +4,11 @@
  */
 import { newId } from "../../base/id.ts";
 import { failed, unreadable } from "../call/failure.ts";
-import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
+import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
+import { MESSAGE_READERS, TOOL_CALL_READERS } from "./answer-fields.ts";
+import { annotations } from "./answer-values.ts";
 import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts";
+import { readContentParts } from "./content-parts.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 
 /** `n` is at most 128 in the interface that we speak, so no honest answer has an index beyond it. */
@@ -44,22 +47,26 @@ export function rebuildChunkChoice(
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
 }
 
-/** One choice of an unstreamed answer; adds its output to `progress`. Throws UpstreamFailure if it is none. */
-export function rebuildChoice(raw: unknown, progress: ChoiceProgress): ChatChoice {
+/**
+ * One choice of an unstreamed answer; adds its output to `progress`. `counted`: the answer has its usage, so a finish
+ * that is missing was forgotten, not cut off. Throws UpstreamFailure if it is none.
+ */
+export function rebuildChoice(raw: unknown, progress: ChoiceProgress, counted: boolean): ChatChoice {
 	const choice = asObject(raw);
 	const source = asObject(choice?.message);
 	if (choice === undefined || source === undefined) {
 		throw unreadable("a choice without a message");
 	}
-	const finish = finishReason(choice.finish_reason);
-	if (finish === null) throw failed("a choice without a finish reason");
-	const content = asText(source.content);
-	const refusal = asText(source.refusal);
-	const message: Record<string, unknown> = { role: "assistant", content: content ?? null, refusal: refusal ?? null };
-	progress.outputBytes += bytesOf(content) + bytesOf(refusal);
-	addReasoning(message, source, progress);
+	const message: Record<string, unknown> = {
+		role: "assistant",
+		content: asText(source.content) ?? null,
+		refusal: asText(source.refusal) ?? null,
+	};
+	addTexts(message, source, progress);
 	addTools(message, source, progress, true);
-	addAnnotations(message, source);
+	addOthers(message, source, progress);
+	const finish = finishReason(choice.finish_reason) ?? (counted ? impliedFinish(progress) : null);
+	if (finish === null) throw failed("a choice without a finish reason");
 	return {
 		index: asCount(choice.index, CHOICES_MAX - 1) ?? 0,
 		message,
@@ -73,7 +80,7 @@ export function finishReason(value: unknown): FinishReason | null {
 	switch (value) {
 		case undefined:
 		case null:
-		// Some builds send it on events in the middle; as the last word it is a missing finish, which fails too.
+		// Some builds send it on events in the middle.
 		case "":
 			return null;
 		case "stop":
@@ -91,25 +98,25 @@ export function finishReason(value: unknown): FinishReason | null {
 	}
 }
 
+/** What a finish that a server forgot to send would have said. */
+export function impliedFinish({ toolCalls }: ChoiceProgress): FinishReason {
+	return toolCalls.length > 0 ? "tool_calls" : "stop";
+}
+
 /** Undefined if the delta has no substance. */
 function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress): Record<string, unknown> | undefined {
 	if (source === undefined) return undefined;
 	const delta: Record<string, unknown> = {};
-	const content = source.content;
-	if (typeof content === "string" && content !== "") {
-		delta.content = content;
-		progress.outputBytes += Buffer.byteLength(content);
-	}
-	const refusal = asText(source.refusal);
-	if (refusal !== undefined && refusal !== "") {
-		delta.refusal = refusal;
-		progress.outputBytes += bytesOf(refusal);
-	}
-	addReasoning(delta, source, progress);
+	addTexts(delta, source, progress);
 	addTools(delta, source, progress, false);
-	addAnnotations(delta, source);
+	addOthers(delta, source, progress);
 	for (const _field in delta) return delta;
 	return undefined;
+}
+
+/** The delta of a choice that ends without another word. */
+export function openingDelta(progress: ChoiceProgress): Record<string, unknown> {
+	return opened({}, progress);
 }
 
 /** The first delta of a choice carries the role and some `content`, as the interface's own servers send it. */
@@ -120,11 +127,43 @@ function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Recor
 	return { role: "assistant", ...delta, content };
 }
 
-function addReasoning(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
-	const reasoning = asText(source.reasoning_content) ?? asText(source.reasoning);
-	if (reasoning === undefined || reasoning === "") return;
-	target.reasoning_content = reasoning;
-	progress.outputBytes += bytesOf(reasoning);
+/** Content, refusal and reasoning; those without a character are left out. */
+function addTexts(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
+	const { content } = source;
+	let text = asText(content);
+	let refusal = asText(source.refusal);
+	let reasoning = asText(source.reasoning_content) ?? asText(source.reasoning);
+	if (typeof content !== "string" && content !== null && content !== undefined) {
+		const parts = readContentParts(content);
+		text = parts.text;
+		refusal = parts.refusal ?? refusal;
+		reasoning = parts.reasoning ?? reasoning;
+		const references = annotations(parts.references);
+		if (references !== undefined) target.annotations = references;
+	}
+	if (text) target.content = text;
+	if (refusal) target.refusal = refusal;
+	if (reasoning) target.reasoning_content = reasoning;
+	progress.outputBytes += bytesOf(text) + bytesOf(refusal) + bytesOf(reasoning);
+}
+
+/** What an answer has beside its texts and tools: see `answer-fields.ts`. */
+function addOthers(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
+	const before = progress.outputBytes;
+	for (const [name, read] of MESSAGE_READERS) {
+		const raw = source[name];
+		if (raw === null || raw === undefined) continue;
+		const value = read(raw);
+		if (value === undefined) continue;
+		const known = target[name];
+		target[name] = Array.isArray(known) && Array.isArray(value) ? [...known, ...value] : value;
+	}
+	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
+	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
+	// The same reasoning mostly stands in plain text too.
+	if (reasoning === undefined)
+		for (const detail of asObjects(details))
+			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));
 }
 
 function addTools(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress, whole: boolean): void {
@@ -144,10 +183,12 @@ function addTools(target: Record<string, unknown>, source: JsonObject, progress:
 }
 
 function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject {
+	progress.toolCalls.push(true);
 	const id = nonEmpty(raw.id) ?? newId("call");
 	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;
-	if (custom !== undefined) return { id, type: "custom", custom: rebuildCustom(custom, progress, true) };
-	return { id, type: "function", function: rebuildFunction(asObject(raw.function) ?? {}, progress, true) };
+	const others = othersOfCall(raw);
+	if (custom !== undefined) return { id, type: "custom", custom: rebuildCustom(custom, progress, true), ...others };
+	return { id, type: "function", function: rebuildFunction(asObject(raw.function) ?? {}, progress, true), ...others };
 }
 
 /** The first delta of a call has index, id, type and name whatever the server left out; later ones only the rest. */
@@ -160,8 +201,21 @@ function rebuildToolCallDelta(raw: JsonObject, at: number, progress: ChoiceProgr
 		custom === undefined
 			? { function: rebuildFunction(asObject(raw.function) ?? {}, progress, first) }
 			: { custom: rebuildCustom(custom, progress, first) };
-	if (!first) return { index, ...part };
-	return { index, id: nonEmpty(raw.id) ?? newId("call"), type: custom === undefined ? "function" : "custom", ...part };
+	const others = othersOfCall(raw);
+	if (!first) return { index, ...part, ...others };
+	const type = custom === undefined ? "function" : "custom";
+	return { index, id: nonEmpty(raw.id) ?? newId("call"), type, ...part, ...others };
+}
+
+function othersOfCall(raw: JsonObject): JsonObject | undefined {
+	let others: Record<string, unknown> | undefined;
+	for (const [name, read] of TOOL_CALL_READERS) {
+		const value = raw[name] === undefined ? undefined : read(raw[name]);
+		if (value === undefined) continue;
+		others ??= {};
+		others[name] = value;
+	}
+	return others;
 }
 
 /** Without an index a delta that names a function opens the next call, any other continues the last one. */
@@ -191,25 +245,6 @@ function rebuildCustom(raw: JsonObject, progress: ChoiceProgress, first: boolean
 function argumentsText(value: unknown): string | undefined {
 	if (typeof value === "string") return value;
 	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;
-}
-
-function addAnnotations(target: Record<string, unknown>, source: JsonObject): void {
-	const annotations: JsonObject[] = [];
-	for (const raw of asArray(source.annotations) ?? []) {
-		const citation = asObject(asObject(raw)?.url_citation);
-		const url = asText(citation?.url);
-		if (citation === undefined || url === undefined) continue;
-		annotations.push({
-			type: "url_citation",
-			url_citation: {
-				start_index: asCount(citation.start_index, Number.MAX_SAFE_INTEGER) ?? 0,
-				end_index: asCount(citation.end_index, Number.MAX_SAFE_INTEGER) ?? 0,
-				url,
-				title: asText(citation.title) ?? "",
-			},
-		});
-	}
-	if (annotations.length > 0) target.annotations = annotations;
 }
 
 function nonEmpty(value: unknown): string | undefined {

@@ -1,14 +1,18 @@
 import { died } from "../call/failure.ts";
 import type { AnswerStream } from "../call/stream-wire.ts";
 import { asArray, asObject, type JsonObject } from "../wire-value.ts";
-import type { ChatChunk, ChatChunkChoice, ChatReply, FinishReason } from "./chat-answer.ts";
+import { MESSAGE_READERS, TOOL_CALL_READERS } from "./answer-fields.ts";
+import type { AnswerFields, ChatChunk, ChatChunkChoice, ChatReply, FinishReason } from "./chat-answer.ts";
+import { merged } from "./merge-values.ts";
 
 interface Gathered {
 	text: Record<"content" | "refusal" | "reasoning_content", string>;
 	/** By index; holes where a server skipped one. */
-	calls: { id: string; type: string; part: "function" | "custom"; name: string; text: string }[];
+	calls: { id: string; type: string; part: "function" | "custom"; name: string; text: string; others: JsonObject }[];
 	functionCall: { name: string; arguments: string } | undefined;
-	logprobs: unknown[];
+	/** By name: see `answer-fields.ts`. */
+	others: Record<string, unknown>;
+	logprobs: Record<"content" | "refusal", unknown[]>;
 	finish: FinishReason | undefined;
 }
 
@@ -31,6 +35,9 @@ export interface ChatCollector {
 export function createChatCollector(): ChatCollector {
 	const choices: (Gathered | undefined)[] = [];
 	let outputBytes = 0;
+	let outputEvents = 0;
+	let about: AnswerFields | undefined;
+	let sources: AnswerFields | undefined;
 
 	function gather(choice: ChatChunkChoice): void {
 		let into = choices[choice.index];
@@ -39,7 +46,8 @@ export function createChatCollector(): ChatCollector {
 				text: { content: "", refusal: "", reasoning_content: "" },
 				calls: [],
 				functionCall: undefined,
-				logprobs: [],
+				others: {},
+				logprobs: { content: [], refusal: [] },
 				finish: undefined,
 			};
 			choices[choice.index] = into;
@@ -55,18 +63,27 @@ export function createChatCollector(): ChatCollector {
 			into.functionCall.name += legacy.name ?? "";
 			into.functionCall.arguments += legacy.arguments ?? "";
 		}
-		into.logprobs.push(...(asArray(asObject(logprobs)?.content) ?? []));
+		for (const [name] of MESSAGE_READERS)
+			if (delta[name] !== undefined) into.others[name] = merged(into.others[name], delta[name]);
+		for (const field of ["content", "refusal"] as const)
+			into.logprobs[field].push(...(asArray(asObject(logprobs)?.[field]) ?? []));
 		if (finish_reason !== null) into.finish = finish_reason;
 	}
 
 	return {
 		add(chunk) {
 			outputBytes += chunk.outputBytes;
+			if (chunk.outputBytes > 0) outputEvents += 1;
+			about = chunk.about ?? about;
+			sources = chunk.sources ?? sources;
 			for (const choice of chunk.choices) gather(choice);
 		},
 		reply: () => ({
 			choices: choices.flatMap((gathered, index) => (gathered === undefined ? [] : [whole(gathered, index)])),
 			outputBytes,
+			outputEvents,
+			...(about === undefined ? {} : { about }),
+			...(sources === undefined ? {} : { sources }),
 		}),
 	};
 }
@@ -75,18 +92,27 @@ function gatherCall(into: Gathered, call: JsonObject): void {
 	const index = call.index as number;
 	const part = call.custom === undefined ? "function" : "custom";
 	const body = call[part] as JsonObject;
-	const known = into.calls[index] ?? { id: String(call.id), type: String(call.type), part, name: "", text: "" };
+	const known = into.calls[index] ?? {
+		id: String(call.id),
+		type: String(call.type),
+		part,
+		name: "",
+		text: "",
+		others: {},
+	};
+	for (const [name] of TOOL_CALL_READERS)
+		if (call[name] !== undefined) known.others = { ...known.others, [name]: call[name] };
 	known.name += body.name ?? "";
 	known.text += (part === "function" ? body.arguments : body.input) ?? "";
 	into.calls[index] = known;
 }
 
 function whole(gathered: Gathered, index: number): ChatReply["choices"][number] {
-	const { text, calls, functionCall, logprobs, finish } = gathered;
+	const { text, calls, functionCall, others, logprobs, finish } = gathered;
 	if (finish === undefined) throw died("a choice without a finish reason");
 	// `flatMap` passes over the holes.
-	const toolCalls = calls.flatMap(({ id, type, part, name, text: args }): JsonObject[] => [
-		{ id, type, [part]: part === "function" ? { name, arguments: args } : { name, input: args } },
+	const toolCalls = calls.flatMap(({ id, type, part, name, text: args, others: more }): JsonObject[] => [
+		{ id, type, [part]: part === "function" ? { name, arguments: args } : { name, input: args }, ...more },
 	]);
 	const calling = toolCalls.length > 0 || functionCall !== undefined;
 	return {
@@ -98,8 +124,14 @@ function whole(gathered: Gathered, index: number): ChatReply["choices"][number] 
 			...(text.reasoning_content === "" ? {} : { reasoning_content: text.reasoning_content }),
 			...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
 			...(functionCall === undefined ? {} : { function_call: functionCall }),
+			...others,
 		},
-		logprobs: logprobs.length === 0 ? null : { content: logprobs, refusal: null },
+		logprobs: logprobsOf(logprobs),
 		finish_reason: finish,
 	};
+}
+
+function logprobsOf({ content, refusal }: Gathered["logprobs"]): JsonObject | null {
+	const listOrNull = (list: unknown[]) => (list.length === 0 ? null : list);
+	return content.length + refusal.length === 0 ? null : { content: listOrNull(content), refusal: listOrNull(refusal) };
 }

@@ -5,8 +5,16 @@ import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
 import { withoutCompletion } from "../usage.ts";
 import { asArray, asCount, asObject } from "../wire-value.ts";
+import { createAboutReader } from "./answer-about.ts";
 import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
-import { CHOICES_MAX, type ChoiceProgress, newChoiceProgress, rebuildChunkChoice } from "./chat-choice.ts";
+import {
+	CHOICES_MAX,
+	type ChoiceProgress,
+	impliedFinish,
+	newChoiceProgress,
+	openingDelta,
+	rebuildChunkChoice,
+} from "./chat-choice.ts";
 import { createUsageTally } from "./chat-tally.ts";
 
 /** A proper end: every choice finished, and the marker or usage seen. */
@@ -16,20 +24,23 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	let ended = false;
 	/** Something was generated after the last record. */
 	let uncounted = false;
+	const about = createAboutReader();
+	/** Sources that no chunk has taken along yet. */
+	let sourcesWait = false;
 
 	function accept(payload: string): ChatChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
 		if (ended) return undefined;
 		if (isEndMarker(payload)) {
-			if (!allFinished()) throw died("the end marker came before the finish of every choice");
 			ended = true;
-			return undefined;
+			return allFinished() ? undefined : impliedEnd();
 		}
 		if (payload === "") return undefined;
 		const event = parseEvent(payload);
 		if (isError(event)) throw dialect.failureOfError(event);
 		const rawChoices = asArray(event.choices) ?? [];
-		const chunk = rawChoices.length === 0 ? undefined : readChoices(rawChoices);
+		if (about.note(event)) sourcesWait = true;
+		const chunk = readChoices(rawChoices);
 		if (event.usage !== undefined && event.usage !== null) noteUsage(event.usage, rawChoices);
 		else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
 		return chunk;
@@ -52,7 +63,35 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 			if (kept === undefined) kept = [choice];
 			else kept.push(choice);
 		}
-		return kept === undefined ? undefined : { choices: kept, outputBytes };
+		if (kept === undefined && !(sourcesWait && choices.some((choice) => choice?.started))) return undefined;
+		return chunkOf(kept ?? [], outputBytes);
+	}
+
+	function chunkOf(kept: readonly ChatChunkChoice[], outputBytes: number): ChatChunk {
+		const fields = about.about();
+		const sources = sourcesWait ? about.sources() : undefined;
+		sourcesWait = false;
+		if (fields === undefined && sources === undefined) return { choices: kept, outputBytes };
+		return {
+			choices: kept,
+			outputBytes,
+			...(fields === undefined ? {} : { about: fields }),
+			...(sources === undefined ? {} : { sources }),
+		};
+	}
+
+	/** An answer with its final count and the end marker is whole: its server forgot to say how it finished. */
+	function impliedEnd(): ChatChunk {
+		const { completionTokens = 0 } = tally.current() ?? {};
+		const counted = tally.isFinal() || (dialect.usageStyle !== "per_choice" && !uncounted);
+		if (completionTokens === 0 || !counted || choices.length === 0)
+			throw died("the end marker came before the finish of every choice");
+		const finishes: ChatChunkChoice[] = [];
+		choices.forEach((progress, index) => {
+			if (progress !== undefined && !progress.finished)
+				finishes.push({ index, delta: openingDelta(progress), finish_reason: impliedFinish(progress) });
+		});
+		return chunkOf(finishes, 0);
 	}
 
 	function noteUsage(record: unknown, rawChoices: readonly unknown[]): void {

@@ -3,6 +3,7 @@ import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage } from "../usage.ts";
 import { asArray, asObject, type JsonObject } from "../wire-value.ts";
+import { aboutOf } from "./answer-about.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 
@@ -14,15 +15,17 @@ export function readChatReply(parsed: unknown, dialect: Dialect): ChatReply {
 	const rawChoices = asArray(body.choices);
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
 	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
+	const usage = readUsage(body.usage);
+	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw) => {
 		const progress = newChoiceProgress();
-		const choice = rebuildChoice(raw, progress);
+		const choice = rebuildChoice(raw, progress, counted);
 		outputBytes += progress.outputBytes;
 		return choice;
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
-	return { choices, usage: partial ? undefined : readUsage(body.usage), outputBytes };
+	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
 }
 
 /** The same answer as one streamed event, for servers that answer a streamed request with a whole body. */
@@ -33,7 +36,13 @@ export function chunkOfReply(reply: ChatReply): ChatChunk {
 		...(logprobs === null ? {} : { logprobs }),
 		finish_reason,
 	}));
-	return { choices, outputBytes: reply.outputBytes };
+	const { outputBytes, about, sources } = reply;
+	return {
+		choices,
+		outputBytes,
+		...(about === undefined ? {} : { about }),
+		...(sources === undefined ? {} : { sources }),
+	};
 }
 
 function deltaOfMessage(message: JsonObject): JsonObject {

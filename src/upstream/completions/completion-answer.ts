@@ -1,4 +1,5 @@
 /** The one shape in which every dialect's text completions leave `upstream/`, rebuilt from an allow-list. */
+import type { AnswerFields } from "../chat/chat-answer.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { JsonObject } from "../wire-value.ts";
 
@@ -18,12 +19,17 @@ export interface CompletionChunk {
 	readonly choices: readonly CompletionChoice[];
 	/** Bytes of text in it. */
 	readonly outputBytes: number;
+	/** What stands on every event beside the choices; the same object as long as it is the same. */
+	readonly about?: AnswerFields;
 }
 
 export interface CompletionReply {
 	readonly choices: readonly CompletionChoice<CompletionFinish>[];
 	readonly usage: ReportedUsage | undefined;
 	readonly outputBytes: number;
+	/** Events that carried output, where it came by way of a stream; 0 where it came whole. */
+	readonly outputEvents: number;
+	readonly about?: AnswerFields;
 }
 
 /** How many answers a request asks for. */

@@ -44,8 +44,8 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 		path: PATH,
 		reader: (dialect) => createCompletionReader(dialect, shape),
 		whole(text, dialect) {
-			const { choices, outputBytes, usage } = readCompletion(parseJson(text), dialect, shape);
-			return { chunk: { choices, outputBytes }, usage };
+			const { usage, ...chunk } = readCompletion(parseJson(text), dialect, shape);
+			return { chunk, usage };
 		},
 	};
 }

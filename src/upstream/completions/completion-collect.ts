@@ -1,5 +1,6 @@
 import { died } from "../call/failure.ts";
 import type { AnswerStream } from "../call/stream-wire.ts";
+import type { AnswerFields } from "../chat/chat-answer.ts";
 import { asArray, type JsonObject } from "../wire-value.ts";
 import type { CompletionChoice, CompletionChunk, CompletionReply } from "./completion-answer.ts";
 
@@ -10,9 +11,13 @@ export async function collectCompletion(
 	const choices: CompletionChoice[] = [];
 	const logprobs: JsonObject[][] = [];
 	let outputBytes = 0;
+	let outputEvents = 0;
+	let about: AnswerFields | undefined;
 	for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
 		for (const chunk of chunks) {
 			outputBytes += chunk.outputBytes;
+			if (chunk.outputBytes > 0) outputEvents += 1;
+			about = chunk.about ?? about;
 			for (const part of chunk.choices) {
 				const before = choices[part.index];
 				const text = (before?.text ?? "") + part.text;
@@ -28,7 +33,8 @@ export async function collectCompletion(
 		if (finish === null) throw died("a choice without a finish reason");
 		return [{ ...choice, logprobs: joined(logprobs[index] ?? []), finish_reason: finish }];
 	});
-	return { choices: whole, usage: stream.usage(), outputBytes };
+	const usage = stream.usage();
+	return { choices: whole, usage, outputBytes, outputEvents, ...(about === undefined ? {} : { about }) };
 }
 
 function joined(parts: readonly JsonObject[]): JsonObject | null {

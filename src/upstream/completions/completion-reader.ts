@@ -3,6 +3,7 @@ import { isEndMarker, parseEvent } from "../call/event-payload.ts";
 import { died, failed, unreadable } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
 import { isError } from "../call/upstream-error.ts";
+import { aboutOf, createAboutReader } from "../chat/answer-about.ts";
 import { finishReason } from "../chat/chat-choice.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage, withoutCompletion } from "../usage.ts";
@@ -25,17 +26,18 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	let ended = false;
 	/** Something was generated after the last record. */
 	let uncounted = false;
+	const about = createAboutReader();
 
 	function accept(payload: string): CompletionChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
 		if (ended || payload === "") return undefined;
 		if (isEndMarker(payload)) {
-			if (!allFinished()) throw died("the end marker came before the finish of every choice");
 			ended = true;
-			return undefined;
+			return allFinished() ? undefined : impliedEnd();
 		}
 		const event = parseEvent(payload);
 		if (isError(event)) throw dialect.failureOfError(event);
+		about.note(event);
 		const rawChoices = asObjects(event.choices);
 		const chunk = readChoices(rawChoices);
 		const only = rawChoices.length === 1 ? indexOf(rawChoices[0] as JsonObject, choicesMax) : undefined;
@@ -59,7 +61,25 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 			outputBytes += Buffer.byteLength(text);
 			choices.push({ text, index, logprobs: completionLogprobs(raw.logprobs), finish_reason: finish });
 		}
-		return choices.length === 0 ? undefined : { choices, outputBytes };
+		return choices.length === 0 ? undefined : chunkOf(choices, outputBytes);
+	}
+
+	function chunkOf(choices: readonly CompletionChoice[], outputBytes: number): CompletionChunk {
+		const fields = about.about();
+		return fields === undefined ? { choices, outputBytes } : { choices, outputBytes, about: fields };
+	}
+
+	/** As for chats: with its final count and the end marker it is whole. */
+	function impliedEnd(): CompletionChunk {
+		const { completionTokens = 0 } = tally.current() ?? {};
+		const counted = tally.isFinal() || (dialect.usageStyle !== "per_choice" && !uncounted);
+		if (completionTokens === 0 || !counted || finished.length === 0)
+			throw died("the end marker came before the finish of every choice");
+		const finishes: CompletionChoice[] = [];
+		finished.forEach((done, index) => {
+			if (!done) finishes.push({ text: "", index, logprobs: null, finish_reason: "stop" });
+		});
+		return chunkOf(finishes, 0);
 	}
 
 	function allFinished(): boolean {
@@ -85,19 +105,23 @@ export function readCompletion(parsed: unknown, dialect: Dialect, shape: Complet
 	const rawChoices = asArray(body?.choices);
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("a completion without choices");
 	if (rawChoices.length > shape.prompts * shape.n) throw unreadable("a completion with too many choices");
+	const usage = readUsage(body?.usage);
+	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw) => {
 		const choice = asObject(raw);
 		const text = asText(choice?.text);
 		if (choice === undefined || text === undefined) throw unreadable("a choice without text");
-		const finish = completionFinish(choice.finish_reason);
+		const finish = completionFinish(choice.finish_reason) ?? (counted ? "stop" : null);
 		if (finish === null) throw failed("a choice without a finish reason");
 		outputBytes += Buffer.byteLength(text);
 		const index = indexOf(choice, shape.prompts * shape.n);
 		return { text, index, logprobs: completionLogprobs(choice.logprobs), finish_reason: finish };
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
-	return { choices, usage: partial ? undefined : readUsage(body?.usage), outputBytes };
+	const { about } = aboutOf(body ?? {});
+	const fields = about === undefined ? {} : { about };
+	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...fields };
 }
 
 /** Throws UpstreamFailure at a finish that stands for a fault of the server. */

@@ -1,0 +1,154 @@
+/** Values of an answer beside its text, each rebuilt member by member; undefined where nothing of it can be passed on. */
+import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
+
+/** Beyond these an answer is no answer but a load: the rest is left out. */
+const ITEMS_MAX = 256;
+const SHORT_CHARS_MAX = 256;
+const ADDRESS_CHARS_MAX = 8_192;
+
+/** A word such as `priority`. */
+export function serviceTier(value: unknown): string | undefined {
+	return typeof value === "string" && /^[a-z_]{1,32}$/.test(value) ? value : undefined;
+}
+
+export function fingerprint(value: unknown): string | undefined {
+	return typeof value === "string" && /^fp_[\w.-]{1,64}$/.test(value) ? value : undefined;
+}
+
+/** Addresses of pages. */
+export function citations(value: unknown): string[] | undefined {
+	if (!Array.isArray(value)) return undefined;
+	const pages = value.slice(0, ITEMS_MAX).flatMap((item) => address(item) ?? []);
+	return pages.length === 0 ? undefined : pages;
+}
+
+/** `[{title, url, date, last_updated, snippet}]`. */
+export function searchResults(value: unknown): JsonObject[] | undefined {
+	return listOf(value, (item) => {
+		const url = address(item.url);
+		return url === undefined
+			? undefined
+			: { ...texts(item, "title"), url, ...texts(item, "date", "last_updated", "snippet") };
+	});
+}
+
+/** Text that nobody reads but who signed it. */
+export function opaqueText(value: unknown): string | undefined {
+	return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** `[{type: "reasoning.…", text | summary | data, signature, id, format, index}]`. */
+export function reasoningDetails(value: unknown): JsonObject[] | undefined {
+	return listOf(value, (item) => {
+		const type = short(item.type);
+		if (type === undefined || !type.startsWith("reasoning.")) return undefined;
+		const index = asCount(item.index, Number.MAX_SAFE_INTEGER);
+		return {
+			type,
+			...texts(item, "text", "summary", "data", "signature", "id", "format"),
+			...(index === undefined ? {} : { index }),
+		};
+	});
+}
+
+/** `[{type: "thinking", thinking, signature} | {type: "redacted_thinking", data}]`. */
+export function thinkingBlocks(value: unknown): JsonObject[] | undefined {
+	return listOf(value, (item) => {
+		const { type } = item;
+		if (type !== "thinking" && type !== "redacted_thinking") return undefined;
+		return { type, ...texts(item, "thinking", "data", "signature") };
+	});
+}
+
+/** `{<vendor>: {thought_signature, thought}}`. */
+export function extraContent(value: unknown): JsonObject | undefined {
+	const vendors = Object.entries(asObject(value) ?? {}).flatMap(([vendor, content]) => {
+		const source = asObject(content);
+		if (source === undefined || !/^[a-z_]{1,32}$/.test(vendor)) return [];
+		const kept = {
+			...texts(source, "thought_signature"),
+			...(typeof source.thought === "boolean" ? { thought: source.thought } : {}),
+		};
+		return Object.keys(kept).length === 0 ? [] : [[vendor, kept] as const];
+	});
+	return vendors.length === 0 ? undefined : Object.fromEntries(vendors);
+}
+
+/** Pages that the text cites, files as they were read for it, and places in what was retrieved. */
+export function annotations(value: unknown): JsonObject[] | undefined {
+	return listOf(value, (item) => {
+		if (item.type === "file") return fileAnnotation(asObject(item.file));
+		if (item.type === "reference") return { type: "reference", reference_ids: references(item.reference_ids) };
+		const cited = asObject(item.url_citation);
+		const url = address(cited?.url);
+		if (cited === undefined || url === undefined) return undefined;
+		return {
+			type: "url_citation",
+			url_citation: {
+				start_index: asCount(cited.start_index, Number.MAX_SAFE_INTEGER) ?? 0,
+				end_index: asCount(cited.end_index, Number.MAX_SAFE_INTEGER) ?? 0,
+				url,
+				title: asText(cited.title) ?? "",
+				...texts(cited, "content"),
+			},
+		};
+	});
+}
+
+function fileAnnotation(file: JsonObject | undefined): JsonObject | undefined {
+	const hash = short(file?.hash);
+	if (file === undefined || hash === undefined) return undefined;
+	const parts = asObjects(file.content).flatMap((part) => {
+		const text = asText(part.text);
+		return part.type === "text" && text !== undefined ? [{ type: "text", text }] : [];
+	});
+	return { type: "file", file: { hash, ...texts(file, "name"), content: parts } };
+}
+
+function references(value: unknown): (number | string)[] {
+	if (!Array.isArray(value)) return [];
+	return value.slice(0, ITEMS_MAX).flatMap((id) => asCount(id, Number.MAX_SAFE_INTEGER) ?? short(id) ?? []);
+}
+
+/** Base64 and what it says. */
+export function audio(value: unknown): JsonObject | undefined {
+	const source = asObject(value);
+	if (source === undefined) return undefined;
+	const expiresAt = asCount(source.expires_at, Number.MAX_SAFE_INTEGER);
+	const kept = {
+		...texts(source, "id", "data"),
+		...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+		...texts(source, "transcript"),
+	};
+	return Object.keys(kept).length === 0 ? undefined : kept;
+}
+
+function listOf(value: unknown, read: (item: JsonObject) => JsonObject | undefined): JsonObject[] | undefined {
+	if (!Array.isArray(value) || value.length === 0) return undefined;
+	const items = asObjects(value.slice(0, ITEMS_MAX)).flatMap((item): JsonObject[] => {
+		const rebuilt = read(item);
+		return rebuilt === undefined ? [] : [rebuilt];
+	});
+	return items.length === 0 ? undefined : items;
+}
+
+/** Those of these members that are texts. */
+function texts(source: JsonObject, ...names: readonly string[]): Record<string, string> {
+	const kept: Record<string, string> = {};
+	for (const name of names) {
+		const value = source[name];
+		if (typeof value === "string") kept[name] = value;
+	}
+	return kept;
+}
+
+function short(value: unknown): string | undefined {
+	return typeof value === "string" && value !== "" && value.length <= SHORT_CHARS_MAX ? value : undefined;
+}
+
+/** Of a page on the web; a file of the server's or an address without a host is none. */
+function address(value: unknown): string | undefined {
+	return typeof value === "string" && value.length <= ADDRESS_CHARS_MAX && /^https?:\/\//i.test(value)
+		? value
+		: undefined;
+}

@@ -1,0 +1,54 @@
+import { failed } from "../call/failure.ts";
+import { asArray, asObject, asText, type JsonObject } from "../wire-value.ts";
+
+/** What `content` said, in whichever of its forms. */
+export interface Content {
+	text: string | undefined;
+	reasoning: string | undefined;
+	refusal: string | undefined;
+	/** Marks of what was retrieved. */
+	references: JsonObject[];
+}
+
+/**
+ * Content in parts, as reasoning models of some vendors send it: text becomes text and thinking reasoning. Throws
+ * UpstreamFailure at a part of another kind: to leave it out would be to sell an answer with a hole in it.
+ */
+export function readContentParts(content: unknown): Content {
+	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
+	for (const part of asArray(content) ?? [content]) readPart(part, read);
+	return read;
+}
+
+function readPart(value: unknown, into: Content): void {
+	if (typeof value === "string") {
+		into.text = (into.text ?? "") + value;
+		return;
+	}
+	const part = asObject(value);
+	switch (part?.type) {
+		case "text":
+		case "output_text":
+			into.text = (into.text ?? "") + textOf(part.text);
+			return;
+		case "thinking":
+		case "reasoning":
+			into.reasoning = (into.reasoning ?? "") + textOf(part.thinking ?? part.reasoning ?? part.text);
+			return;
+		case "refusal":
+			into.refusal = (into.refusal ?? "") + textOf(part.refusal);
+			return;
+		case "reference":
+			into.references.push(part);
+			return;
+		default:
+			throw failed("a part of the content of a kind that is not known");
+	}
+}
+
+/** A text, or a list of parts with texts. */
+function textOf(value: unknown): string {
+	const text = asText(value);
+	if (text !== undefined) return text;
+	return (asArray(value) ?? []).map((part) => asText(part) ?? asText(asObject(part)?.text) ?? "").join("");
+}

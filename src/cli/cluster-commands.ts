@@ -76,7 +76,7 @@ export const migrateCommand: Command = {
 	arguments: [],
 	options: {},
 	async run({ withDatabaseUrl, log }) {
-		const applied = await withDatabaseUrl((url) => migrate({ log }, url));
+		const { applied } = await withDatabaseUrl((url) => migrate({ log }, url));
 		return {
 			json: { applied },
 			text: applied.length === 0 ? "the schema is up to date" : `applied ${applied.join(", ")}`,

@@ -5,9 +5,9 @@ import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
-import { isMigrated, migrate } from "../db/migrate.ts";
+import { migrate, migratedUrl } from "../db/migrate.ts";
 
-export type DatabaseSession = Pick<Database, "statements" | "url">;
+export type DatabaseSession = Pick<Database, "statements" | "tx" | "url">;
 
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
@@ -47,11 +47,11 @@ async function onDatabase<Result>(
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
 	// A schema that a newer server laid down is left as it is: only what is missing is made.
-	if (!(await isMigrated(url))) await migrate(deps, url);
+	const preparedUrl = (await migratedUrl(url)) ?? (await migrate(deps, url)).url;
 	const database = createDatabase(
 		{ clock: systemClock, log: deps.log },
 		{
-			url,
+			url: preparedUrl,
 			applicationName: "tollgate cli",
 			statementConnectionsMax: CONNECTIONS_MAX,
 			statementDeadlineMs: STATEMENT_DEADLINE_MS,

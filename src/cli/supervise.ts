@@ -125,8 +125,7 @@ async function prepare({ log }: ServeDeps, config: Config): Promise<Prepared> {
 		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
 	const release = async () => embedded?.stop();
 	try {
-		const databaseUrl = config.databaseUrl ?? embedded?.url ?? "";
-		await migrate({ log }, databaseUrl);
+		const { url: databaseUrl } = await migrate({ log }, config.databaseUrl ?? embedded?.url ?? "");
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
 		return {

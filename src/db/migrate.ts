@@ -1,63 +1,132 @@
 import postgres from "postgres";
+import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import billingFunctions from "./functions/billing.sql" with { type: "text" };
-import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
-import keyFunctions from "./functions/keys.sql" with { type: "text" };
-import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
-import usageFunctions from "./functions/usage.sql" with { type: "text" };
+import { VERSION } from "../base/version.ts";
+import {
+	checkFunctions,
+	dropFunctions,
+	hasFunctions,
+	layFunctions,
+	leaveFunctions,
+	urlWithFunctions,
+} from "./function-set.ts";
+import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
 
+export interface Migrated {
+	/** Names of the migrations that were carried out now. */
+	readonly applied: readonly string[];
+	/** The database's address with the functions of this version: what all clients are made with. */
+	readonly url: string;
+}
+
 /**
  * Brings the schema up to date, each migration in a transaction of its own, under an advisory lock: instances that
- * boot together wait for the first. Returns the names of those that were applied now.
+ * boot together wait for the first. Migrations of a newer version are left as they are; a Fault `conflict` if one of
+ * them breaks this version, or if one of ours breaks those that run.
  */
-export async function migrate(deps: { log: Log }, url: string): Promise<readonly string[]> {
-	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
-	try {
+export async function migrate(
+	deps: { log: Log },
+	url: string,
+	list: readonly Migration[] = migrations,
+): Promise<Migrated> {
+	return withClient(url, async (client) => {
+		await leaveFunctions(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
-		await client`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
-		const known = new Set((await client<{ name: string }[]>`select name from schema_migration`).map((row) => row.name));
-		const applied: string[] = [];
-		for (const { name, sql } of migrations) {
-			if (known.has(name)) continue;
+		await makeOwnTables(client);
+		const known = await readList(client);
+		refuseNewer(known, list);
+		const missing = list.filter(({ name }) => !known.has(name));
+		if (missing.some(({ breaking }) => breaking)) await makeRoomForBreaking(client, missing);
+		for (const { name, sql, breaking } of missing) {
 			await client.begin(async (transaction) => {
 				await transaction.unsafe(sql);
-				await transaction`insert into schema_migration (name) values (${name})`;
+				if (breaking) await transaction.unsafe(BAR);
+				await transaction`insert into schema_migration (name, breaking) values (${name}, ${breaking ?? false})`;
 			});
-			applied.push(name);
 			deps.log.info("applied a migration", { name });
 		}
-		// Functions carry no data: each version lays down its own, after the tables that they name.
-		await client.begin(async (transaction) => {
-			await transaction`insert into control_clock (id, seq) values (1, 0) on conflict do nothing`;
-			await transaction.unsafe(clusterFunctions);
-			await transaction.unsafe(ledgerFunctions);
-			await transaction.unsafe(keyFunctions);
-			await transaction.unsafe(usageFunctions);
-			await transaction.unsafe(billingFunctions);
-		});
-		return applied;
+		await client`insert into control_clock (id, seq) select 1, 0 where not exists (select 1 from control_clock)`;
+		// After the tables that they name.
+		await layFunctions(client, VERSION);
+		const prepared = await urlWithFunctions(client, url);
+		await withClient(prepared, checkFunctions);
+		return { applied: missing.map(({ name }) => name), url: prepared };
+	});
+}
+
+/** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
+export async function migratedUrl(url: string): Promise<string | undefined> {
+	return withClient(url, async (client) => {
+		await leaveFunctions(client);
+		const [row] = await client`
+			select 1 from information_schema.columns
+			where table_name = 'schema_migration' and column_name = 'breaking' and table_schema = any (current_schemas(false))`;
+		if (row === undefined || !(await hasFunctions(client))) return undefined;
+		const known = await readList(client);
+		refuseNewer(known, migrations);
+		return migrations.every(({ name }) => known.has(name)) ? urlWithFunctions(client, url) : undefined;
+	});
+}
+
+async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
+	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+	try {
+		return await work(client);
 	} finally {
 		await client.end({ timeout: 1 });
 	}
 }
 
-/** True if all migrations and functions of this version are there; those of a newer version may be there too. */
-export async function isMigrated(url: string): Promise<boolean> {
-	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
-	try {
-		// The functions come last, those of billing last of all.
-		const [row] = await client<{ ready: boolean }[]>`
-			select to_regclass('schema_migration') is not null and to_regproc('topup_confirm') is not null as ready`;
-		if (row?.ready !== true) return false;
-		const known = new Set(
-			(await client<{ name: string }[]>`select name from schema_migration`).map(({ name }) => name),
-		);
-		return migrations.every(({ name }) => known.has(name));
-	} finally {
-		await client.end({ timeout: 1 });
-	}
+/** What is known of the schema's state. They are no migration's, since migrations are known by them. */
+async function makeOwnTables(client: postgres.Sql): Promise<void> {
+	await client`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
+	// Version 0.1 made it without, and reads and writes the two columns that it knows.
+	await client`alter table schema_migration add column if not exists breaking boolean not null default false`;
+	await client`
+		create table if not exists function_set (
+			name text primary key, version text not null, laid_at timestamptz not null default now(), used_at timestamptz not null default now())`;
 }
+
+async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boolean>> {
+	const rows = await client<{ name: string; breaking: boolean }[]>`select name, breaking from schema_migration`;
+	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
+}
+
+function refuseNewer(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
+	const ours = new Set(list.map(({ name }) => name));
+	const theirs = [...known].find(([name, breaking]) => breaking && !ours.has(name))?.[0];
+	if (theirs === undefined) return;
+	throw new Fault(
+		"conflict",
+		`The database belongs to a newer version: its migration ${theirs} breaks version ${VERSION}. Start the newer one, or restore the backup from before it.`,
+	);
+}
+
+/** Whoever runs would go on with tables that are not what he takes them for, so nobody may. */
+async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
+	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance') is not null as there`;
+	if (row?.there !== true) return;
+	const running = await client<{ id: string }[]>`
+		select distinct id from instance where state in ('joining', 'live') and lease_until > clock_timestamp() order by id`;
+	if (running.length > 0) {
+		const names = missing.filter(({ breaking }) => breaking).map(({ name }) => name);
+		throw new Fault(
+			"conflict",
+			`The migration ${names.join(", ")} breaks the versions before it: stop all instances first (${running.map(({ id }) => id).join(", ")}).`,
+		);
+	}
+	// They name tables as they were.
+	await dropFunctions(client, 1);
+}
+
+/** Version 0.1 knows of no breaking migrations: it begins with this insert, and so it ends there. */
+const BAR = `
+	create or replace function refuse_version_0_1() returns trigger language plpgsql as $$
+	begin
+		raise exception 'The database belongs to a newer version of Tollgate, with which this one cannot work.';
+	end $$;
+	create or replace trigger refuse_version_0_1 before insert on control_clock for each row execute function refuse_version_0_1()`;

@@ -2,16 +2,18 @@ import type { Cleanup } from "../base/cleanup.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { EMBEDDED_STOP_MS_MAX, startEmbeddedPostgres } from "../db/embedded.ts";
+import { isPrepared } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
 /**
- * The address of a database whose schema is there: the configured one, or an embedded one that is started here unless
+ * The address of a database whose schema is there, with this version's functions: the configured one, or an embedded one that is started here unless
  * it runs, and stopped by who leaves it last. The children of a supervisor get an address where all of that is done.
  */
 export async function openDatabase(deps: { log: Log; cleanup: Cleanup }, config: Config): Promise<string> {
-	if (config.databaseUrl !== null && config.runDir !== null) return config.databaseUrl;
-	const url = config.databaseUrl ?? (await embeddedUrl(deps, config));
-	await migrate(deps, url);
+	// A supervisor whose program was replaced meanwhile is of another version than its new children.
+	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))
+		return config.databaseUrl;
+	const { url } = await migrate(deps, config.databaseUrl ?? (await embeddedUrl(deps, config)));
 	return url;
 }
 

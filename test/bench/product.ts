@@ -77,8 +77,8 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 }
 
 /** Opens a database that exists, and migrates it. */
-export async function openBenchDatabase(url: string): Promise<BenchDatabase> {
-	await migrate({ log: silentLog }, url);
+export async function openBenchDatabase(address: string): Promise<BenchDatabase> {
+	const { url } = await migrate({ log: silentLog }, address);
 	const database = createDatabase(
 		{ clock: systemClock, log: silentLog },
 		{ url, applicationName: "bench", statementDeadlineMs: STATEMENT_DEADLINE_MS },

@@ -91,15 +91,15 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 		DRAIN_S: "15",
 		...options.env,
 	};
-	await migrate({ log: silentLog }, options.databaseUrl);
+	const { url } = await migrate({ log: silentLog }, options.databaseUrl);
 	const members = Array.from({ length: options.instances ?? 3 }, (_, index) =>
 		createMember(index, folder, options, shared),
 	);
 	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },
-		{ url: options.databaseUrl, connectionsMax: 4, statementDeadlineMs: 3_000, applicationName: "operator" },
+		{ url, connectionsMax: 4, statementDeadlineMs: 3_000, applicationName: "operator" },
 	);
-	const sql = postgres(options.databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 5 });
+	const sql = postgres(url, { max: 2, onnotice: () => {}, connect_timeout: 5 });
 	const maker = { statements, digest: createDigest(pepper), serviceName: "service" };
 	const fleet: Fleet = {
 		members,

@@ -1,12 +1,21 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import { isMigrated, migrate } from "../../src/db/migrate.ts";
+import { FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
+import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { testPostgres, uniqueName } from "../support/postgres.ts";
 
+const deps = { log: silentLog };
+const names = migrations.map((migration) => migration.name);
+/** Of a version to come. */
+const harmless: Migration = { name: "9000_harmless", sql: "create table harmless (a int)" };
+const breaking: Migration = { name: "9001_breaking", sql: "create table broken (a int)", breaking: true };
+
 let url: string;
 let name: string;
+let client: postgres.Sql;
 
 async function asAdmin(statement: string): Promise<void> {
 	const admin = postgres((await testPostgres()).adminUrl, { max: 1, onnotice: () => {} });
@@ -18,35 +27,124 @@ beforeEach(async () => {
 	name = uniqueName("test_empty");
 	url = (await testPostgres()).urlOf(name);
 	await asAdmin(`create database ${name}`);
+	client = postgres(url, { max: 1, onnotice: () => {} });
 });
-afterEach(() => asAdmin(`drop database ${name} with (force)`));
+afterEach(async () => {
+	await client.end();
+	await asAdmin(`drop database ${name} with (force)`);
+});
 
 test("instances that boot together on an empty database apply each migration once", async () => {
-	expect(await isMigrated(url)).toBe(false);
-	const applied = await Promise.all(Array.from({ length: 4 }, () => migrate({ log: silentLog }, url)));
-	expect(applied.flat()).toEqual(migrations.map((migration) => migration.name));
-	expect(await isMigrated(url)).toBe(true);
-	const client = postgres(url, { max: 1, onnotice: () => {} });
+	expect(await migratedUrl(url)).toBeUndefined();
+	const migrated = await Promise.all(Array.from({ length: 4 }, () => migrate(deps, url)));
+	expect(migrated.flatMap(({ applied }) => applied)).toEqual(names);
+	expect(await migratedUrl(url)).toBe(migrated[0]?.url as string);
 	expect(await client`select count(*)::int as rows from control_clock`).toEqual([{ rows: 1 }] as never);
-	await client.end();
 });
 
 test("a migration that fails leaves nothing behind and keeps the lock from nobody", async () => {
-	const client = postgres(url, { max: 1, onnotice: () => {} });
 	// Stands in the way of the first migration's table of this name.
 	await client`create table lease (a int)`;
-	await expect(migrate({ log: silentLog }, url)).rejects.toThrow();
+	await expect(migrate(deps, url)).rejects.toThrow();
 	expect(await client`select to_regclass('budget') is null as nothing`).toEqual([{ nothing: true }] as never);
 	await client`drop table lease`;
-	await client.end();
-	expect(await migrate({ log: silentLog }, url)).toEqual(migrations.map((migration) => migration.name));
+	expect((await migrate(deps, url)).applied).toEqual(names);
 });
 
-test("a database that is up to date is left as it is, but for the functions", async () => {
-	await migrate({ log: silentLog }, url);
-	const client = postgres(url, { max: 1, onnotice: () => {} });
+test("a database that is up to date is left as it is", async () => {
+	await migrate(deps, url);
 	await client`update control_clock set seq = 41`;
-	expect(await migrate({ log: silentLog }, url)).toEqual([]);
+	const laid = await functionsOf(FUNCTION_SET);
+	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await client`select seq from control_clock`).toEqual([{ seq: "41" }] as never);
-	await client.end();
+	expect(await functionsOf(FUNCTION_SET)).toEqual(laid);
 });
+
+test("clients find this version's functions, whatever others of their names lie beside the tables", async () => {
+	await client`create function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint language sql as 'select -1::bigint'`;
+	const migrated = await migrate(deps, url);
+	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	// Through a function that calls another one, too.
+	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
+	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
+	await ours.end();
+	expect(await functionsOf("public")).toHaveLength(1);
+});
+
+test("a process that was given a prepared address makes no tables among the functions", async () => {
+	const { url: prepared } = await migrate(deps, url);
+	const again = await migrate(deps, prepared);
+	expect(again.applied).toEqual([]);
+	expect(await migratedUrl(prepared)).toBe(again.url);
+	expect([isPrepared(url), isPrepared(prepared), isPrepared(again.url)]).toEqual([false, true, true]);
+	expect(await client`select count(*)::int as tables from pg_tables where schemaname = ${FUNCTION_SET}`).toEqual([
+		{ tables: 0 },
+	] as never);
+	expect(await migratedUrl(again.url)).toBeDefined();
+});
+
+test("a path that the role or the address sets is kept behind the functions", async () => {
+	await client`create schema elsewhere`;
+	const migrated = await migrate(deps, `${url}?search_path=public,elsewhere`);
+	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, elsewhere` }] as never);
+	await ours.end();
+});
+
+test("functions that were laid down are never replaced", async () => {
+	await migrate(deps, url);
+	const body = "returns text language sql immutable as $$ select 'as it was' $$";
+	await client.unsafe(`create or replace function ${FUNCTION_SET}.usage_class(p_ending text) ${body}`);
+	await migrate(deps, url);
+	expect(await client.unsafe(`select ${FUNCTION_SET}.usage_class('finished') as class`)).toEqual([
+		{ class: "as it was" },
+	] as never);
+});
+
+test("of many versions' functions those that were booted with last are kept", async () => {
+	await migrate(deps, url);
+	for (let at = 1; at <= 5; at++) {
+		await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);
+		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
+	}
+	await client`create schema tollgate_of_somebody`;
+	await layFunctions(client, "0.0.0", 3);
+	const left = await client<
+		{ nspname: string }[]
+	>`select nspname from pg_namespace where nspname like 'tollgate%' order by 1`;
+	expect(left.map((row) => row.nspname)).toEqual(
+		["tollgate_000000000001", "tollgate_000000000002", FUNCTION_SET, "tollgate_of_somebody"].sort(),
+	);
+	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
+});
+
+test("a version works on a newer schema that is compatible, and refuses one that breaks it", async () => {
+	await migrate(deps, url, [...migrations, harmless]);
+	expect((await migrate(deps, url)).applied).toEqual([]);
+	expect(await migratedUrl(url)).toBeDefined();
+	await migrate(deps, url, [...migrations, harmless, breaking]);
+	await expect(migrate(deps, url)).rejects.toThrow("its migration 9001_breaking breaks version");
+	await expect(migratedUrl(url)).rejects.toThrow("its migration 9001_breaking breaks version");
+	// The newer one goes on.
+	expect((await migrate(deps, url, [...migrations, harmless, breaking])).applied).toEqual([]);
+});
+
+test("a migration that breaks the versions before it waits until none of them runs", async () => {
+	await migrate(deps, url);
+	const lives = (until: string) =>
+		client`insert into instance (id, epoch, state, lease_until) values ('old', 1, 'live', now() + ${until}::interval)
+			on conflict (id, epoch) do update set lease_until = excluded.lease_until`;
+	await lives("1 minute");
+	await expect(migrate(deps, url, [...migrations, breaking])).rejects.toThrow("stop all instances first (old)");
+	expect(await client`select to_regclass('broken') is null as nothing`).toEqual([{ nothing: true }] as never);
+	await lives("-1 second");
+	expect((await migrate(deps, url, [...migrations, breaking])).applied).toEqual([breaking.name]);
+});
+
+async function functionsOf(schema: string): Promise<object[]> {
+	return [
+		...(await client`
+			select p.oid, p.xmin, p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+			where n.nspname = ${schema} order by p.oid`),
+	];
+}

@@ -95,7 +95,7 @@ function schemaDigest(): string {
 		const files = [...new Bun.Glob("*.sql").scanSync(join(root, folder))].sort();
 		for (const file of files) hash.update(readFileSync(join(root, folder, file)));
 	}
-	hash.update(readFileSync(join(root, "migrate.ts")));
+	for (const file of ["migrate.ts", "function-set.ts"]) hash.update(readFileSync(join(root, file)));
 	return hash.digest("hex").slice(0, 12);
 }
 

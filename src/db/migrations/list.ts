@@ -5,8 +5,15 @@ import refusedRequest from "./0003_refused_request.sql" with { type: "text" };
 import statusDay from "./0004_status_day.sql" with { type: "text" };
 import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
 
+export interface Migration {
+	readonly name: string;
+	readonly sql: string;
+	/** The version before this one cannot work on what it leaves: all instances are stopped for it. */
+	readonly breaking?: true;
+}
+
 /** All migrations in order, embedded so that the binary carries them. A test compares the list with the folder. */
-export const migrations: readonly { name: string; sql: string }[] = [
+export const migrations: readonly Migration[] = [
 	{ name: "0000_credit", sql: credit },
 	{ name: "0001_console", sql: console },
 	{ name: "0002_fillfactor", sql: fillfactor },

@@ -1,0 +1,96 @@
+import type postgres from "postgres";
+import { Fault } from "../base/fault.ts";
+import billingFunctions from "./functions/billing.sql" with { type: "text" };
+import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
+import keyFunctions from "./functions/keys.sql" with { type: "text" };
+import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
+import usageFunctions from "./functions/usage.sql" with { type: "text" };
+
+/** In the order in which they are laid down: later ones may name earlier ones. */
+const FILES: readonly string[] = [clusterFunctions, ledgerFunctions, keyFunctions, usageFunctions, billingFunctions];
+
+const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");
+
+/**
+ * The schema that holds the SQL functions of this version, named after their text. Whoever finds it there has laid down
+ * the same functions; nobody ever replaces one, so a version that boots changes nothing under those that run.
+ */
+export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
+const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
+
+/** Sets that are kept for versions that may come back or run still; those booted with least lately go first. */
+const SETS_KEPT = 16;
+
+/** Lays the functions down unless they are there, and notes that this version uses them. All of it or nothing. */
+export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
+	await client.begin(async (transaction) => {
+		if (!(await hasFunctions(transaction))) {
+			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
+			await transaction`select set_config('search_path', ${withFunctions(await searchPath(transaction))}, true)`;
+			for (const file of FILES) await transaction.unsafe(file);
+		}
+		await transaction`
+			insert into function_set (name, version) values (${FUNCTION_SET}, ${version})
+			on conflict (name) do update set used_at = clock_timestamp()`;
+	});
+	await dropFunctions(client, setsKept);
+}
+
+/** Drops all sets but this version's and those that were booted with last, `kept` in all. */
+export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
+	const sets = await client<{ name: string }[]>`
+		select nspname as name from pg_namespace left join function_set on name = nspname
+		where nspname ~ ${ANY_SET.source} and nspname <> ${FUNCTION_SET} order by used_at desc nulls last, nspname offset ${kept - 1}`;
+	for (const { name } of sets) {
+		await client.begin(async (transaction) => {
+			await transaction.unsafe(`drop schema if exists ${name} cascade`);
+			await transaction`delete from function_set where name = ${name}`;
+		});
+	}
+}
+
+export async function hasFunctions(client: postgres.Sql | postgres.TransactionSql): Promise<boolean> {
+	const [row] = await client`select 1 from pg_namespace where nspname = ${FUNCTION_SET}`;
+	return row !== undefined;
+}
+
+/**
+ * The address by which connections find the functions of this version before all others of the same names: those of
+ * 0.1 lie beside the tables. `client` is of `url`.
+ */
+export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
+	const path = withFunctions(await searchPath(client));
+	// Of a setting that is there twice the last one counts.
+	return `${url}${url.includes("?") ? "&" : "?"}search_path=${encodeURIComponent(path)}`;
+}
+
+/** True of an address that a process of this version has made. */
+export function isPrepared(url: string): boolean {
+	return url.includes(`search_path=${FUNCTION_SET}`);
+}
+
+/** Functions off the connection's path: who was given a prepared address would make tables among them. */
+export async function leaveFunctions(client: postgres.Sql): Promise<void> {
+	await client`select set_config('search_path', ${await searchPath(client)}, false)`;
+}
+
+/** A Fault unless the connection, made with `urlWithFunctions`, looks into the set first. */
+export async function checkFunctions(client: postgres.Sql): Promise<void> {
+	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
+	if (row?.first === FUNCTION_SET) return;
+	throw new Fault(
+		"service_unavailable",
+		"The connection to the database loses its search_path: connect to PostgreSQL directly, or have the pooler pass that setting on.",
+	);
+}
+
+/** The connection's own path, without functions. */
+async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
+	const [row] = await client<{ path: string }[]>`select current_setting('search_path') as path`;
+	const names = (row?.path ?? "").split(",").map((name) => name.trim());
+	return names.filter((name) => !ANY_SET.test(name)).join(", ");
+}
+
+function withFunctions(path: string): string {
+	return path === "" ? FUNCTION_SET : `${FUNCTION_SET}, ${path}`;
+}

@@ -3,12 +3,12 @@
  * with mistakes, or rates that cannot be stored, leave the old snapshot in force and show in `problems()`.
  */
 
-import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
+import type { Statements } from "../db/statements.ts";
 import type { CatalogFile } from "./file.ts";
 import { CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec } from "./model.ts";
@@ -44,7 +44,7 @@ export interface FixedCatalog extends Catalog {
 }
 
 interface StoreDeps {
-	tx: PostgresJsDatabase;
+	statements: Statements;
 	clock: Clock;
 	log: Log;
 }
@@ -145,7 +145,7 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 
 /** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {
-	const { tx, clock, log } = deps;
+	const { statements, clock, log } = deps;
 	let snapshot: CatalogSnapshot = Object.freeze({ revision: 0, models: new Map(), aliases: new Map() });
 	let limits: ServiceLimits = DEFAULT_LIMITS;
 	const listeners = new Set<CatalogListener>();
@@ -158,7 +158,7 @@ function createStore(deps: StoreDeps) {
 			return model !== undefined && haveEqualRates(model.rateCard, spec.rates) ? model : undefined;
 		};
 		const unknown = specs.filter((spec) => known(spec) === undefined);
-		const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(tx, unknown);
+		const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(statements, unknown);
 		const pinned: Awaited<ReturnType<typeof pinRateCards>> = await withDeadline(
 			clock,
 			pinning,

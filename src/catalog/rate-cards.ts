@@ -1,9 +1,7 @@
-import { and, desc, eq, inArray } from "drizzle-orm";
-import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { assert } from "../base/assert.ts";
+import type { Statements } from "../db/statements.ts";
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
-import { rateCardTable } from "./rate-card.sql.ts";
 
 /** A version of a model's prices, with the time that the model was first seen (Unix seconds). */
 export interface PinnedRateCard extends RateCard {
@@ -16,36 +14,44 @@ const HISTORY_ROWS_MAX = 1000;
 
 const RATE_FIELDS = ["input", "cachedInput", "output", "request", "image", "audioSecond", "search"] as const;
 
-type Row = typeof rateCardTable.$inferSelect;
+/** A row of `rate_card`; the driver gives bigints as text, so that they are exact. */
+interface Row {
+	id: string;
+	model: string;
+	version: number;
+	input: string;
+	cached_input: string;
+	output: string;
+	request: string;
+	image: string;
+	audio_second: string;
+	search: string;
+	created_at: Date;
+}
 
 /**
  * The stored version of each model's prices: the newest one if its rates are those of `specs`, else a new one.
  * Instances that start together agree on one version: `(model, version)` is unique, and who loses an insert reads again.
  */
 export async function pinRateCards(
-	tx: PostgresJsDatabase,
+	statements: Statements,
 	specs: readonly { readonly id: string; readonly rates: Rates }[],
 ): Promise<Map<string, PinnedRateCard>> {
 	const pinned = new Map<string, PinnedRateCard>();
 	let open = specs;
 	for (let round = 0; open.length > 0; round++) {
 		assert(round < PIN_ROUNDS_MAX, "versions of rate cards do not settle: instances keep storing different rates");
-		const newest = await readNewest(tx, open);
-		const created = await readCreated(tx, open);
-		const missing: (typeof rateCardTable.$inferInsert)[] = [];
+		const newest = await readNewest(statements, open);
+		const missing: (Rates & { id: string; model: string; version: number })[] = [];
 		for (const { id, rates } of open) {
-			const row = newest.get(id);
-			const createdAt = created.get(id);
-			if (row !== undefined && createdAt !== undefined && haveEqualRates(row, rates)) {
-				pinned.set(id, { ...rateCardOf(row), createdS: unixSeconds(createdAt) });
-			} else {
-				const version = (row?.version ?? 0) + 1;
+			const found = newest.get(id);
+			if (found !== undefined && haveEqualRates(found, rates)) pinned.set(id, found);
+			else {
+				const version = (found?.version ?? 0) + 1;
 				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesOf(rates) });
 			}
 		}
-		// One order for all instances: rows inserted in different orders would wait for each other in a circle.
-		missing.sort((a, b) => (a.id < b.id ? -1 : 1));
-		if (missing.length > 0) await tx.insert(rateCardTable).values(missing).onConflictDoNothing();
+		if (missing.length > 0) await insert(statements, missing);
 		open = open.filter(({ id }) => !pinned.has(id));
 	}
 	return pinned;
@@ -53,48 +59,45 @@ export async function pinRateCards(
 
 /** All versions of a model's prices with the time each was stored (Unix seconds), newest first. */
 export async function rateCardHistory(
-	tx: PostgresJsDatabase,
+	statements: Statements,
 	modelId: string,
 ): Promise<(RateCard & { readonly storedS: number })[]> {
-	const rows = await tx
-		.select()
-		.from(rateCardTable)
-		.where(eq(rateCardTable.model, modelId))
-		.orderBy(desc(rateCardTable.version))
-		.limit(HISTORY_ROWS_MAX);
-	return rows.map((row) => ({ ...rateCardOf(row), storedS: unixSeconds(row.createdAt) }));
+	const rows = await statements<Row>`
+		select * from rate_card where model = ${modelId} order by version desc limit ${HISTORY_ROWS_MAX}`;
+	return rows.map((row) => ({ ...rateCardOf(row), storedS: unixSeconds(row.created_at) }));
 }
 
-export function haveEqualRates(a: Rates | Row, b: Rates): boolean {
+export function haveEqualRates(a: Rates, b: Rates): boolean {
 	return RATE_FIELDS.every((field) => a[field] === b[field]);
 }
 
+/** The newest version of each model; a model is as old as its first. */
 async function readNewest(
-	tx: PostgresJsDatabase,
+	statements: Statements,
 	specs: readonly { readonly id: string }[],
-): Promise<Map<string, Row>> {
-	const rows = await tx
-		.selectDistinctOn([rateCardTable.model])
-		.from(rateCardTable)
-		.where(inArray(rateCardTable.model, idsOf(specs)))
-		.orderBy(rateCardTable.model, desc(rateCardTable.version));
-	return new Map(rows.map((row) => [row.model, row]));
+): Promise<Map<string, PinnedRateCard>> {
+	const ids = JSON.stringify(specs.map(({ id }) => id));
+	const rows = await statements<Row & { first_created_at: Date }>`
+		select distinct on (r.model) r.*, f.created_at as first_created_at
+		from rate_card r join rate_card f on f.model = r.model and f.version = 1
+		where r.model in (select jsonb_array_elements_text(${ids}::text::jsonb))
+		order by r.model, r.version desc`;
+	return new Map(
+		rows.map((row) => [row.model, { ...rateCardOf(row), createdS: unixSeconds(row.first_created_at) }] as const),
+	);
 }
 
-/** A model is as old as its first version. */
-async function readCreated(
-	tx: PostgresJsDatabase,
-	specs: readonly { readonly id: string }[],
-): Promise<Map<string, Date>> {
-	const rows = await tx
-		.select({ model: rateCardTable.model, createdAt: rateCardTable.createdAt })
-		.from(rateCardTable)
-		.where(and(inArray(rateCardTable.model, idsOf(specs)), eq(rateCardTable.version, 1)));
-	return new Map(rows.map((row) => [row.model, row.createdAt]));
-}
-
-function idsOf(specs: readonly { readonly id: string }[]): string[] {
-	return specs.map(({ id }) => id);
+/** One order for all instances: rows inserted in different orders would wait for each other in a circle. */
+async function insert(
+	statements: Statements,
+	cards: readonly (Rates & { readonly id: string; readonly model: string; readonly version: number })[],
+): Promise<void> {
+	await statements`
+		insert into rate_card (id, model, version, input, cached_input, output, request, image, audio_second, search)
+		select id, model, version, input, "cachedInput", output, request, image, "audioSecond", search
+		from jsonb_to_recordset(${JSON.stringify(cards)}::text::jsonb) as c(id text, model text, version integer, input bigint,
+			"cachedInput" bigint, output bigint, request bigint, image bigint, "audioSecond" bigint, search bigint)
+		order by id on conflict do nothing`;
 }
 
 function ratesOf(rates: Rates): Rates {
@@ -103,16 +106,16 @@ function ratesOf(rates: Rates): Rates {
 }
 
 function rateCardOf(row: Row): RateCard {
-	const rate = (value: number) => value as PicoUsdPerUnit;
+	const rate = (value: string) => Number(value) as PicoUsdPerUnit;
 	return {
 		id: row.id,
 		version: row.version,
 		input: rate(row.input),
-		cachedInput: rate(row.cachedInput),
+		cachedInput: rate(row.cached_input),
 		output: rate(row.output),
 		request: rate(row.request),
 		image: rate(row.image),
-		audioSecond: rate(row.audioSecond),
+		audioSecond: rate(row.audio_second),
 		search: rate(row.search),
 	};
 }

@@ -38,7 +38,7 @@ async function showFile({ config, env }: CommandContext): Promise<Output> {
 }
 
 async function showHistory({ withDatabase }: CommandContext, model: string): Promise<Output> {
-	const versions = await withDatabase(({ tx }) => rateCardHistory(tx, model));
+	const versions = await withDatabase(({ statements }) => rateCardHistory(statements, model));
 	if (versions.length === 0) throw new Fault("not_found", `No prices were ever stored for the model ${model}.`);
 	const rows = versions.map((card) => ({
 		rate_card: card.id,

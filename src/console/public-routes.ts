@@ -36,7 +36,7 @@ export function publicRoutes(parts: ConsoleParts) {
 				const deployed = await deployments.current();
 				const model = deployed.find(query.id);
 				if (model === undefined) throw new Fault("model_not_found", "There is no such model.", { param: "id" });
-				const history = await rateCardHistory(parts.tx, model.id);
+				const history = await rateCardHistory(parts.statements, model.id);
 				return {
 					...modelView(model, deployed),
 					history: history.map((card) => ({

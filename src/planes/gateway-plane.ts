@@ -103,7 +103,7 @@ async function build(
 	cleanup.add(() => db.end());
 	const { statements } = db;
 
-	const { catalog, fixedCatalog } = await openCatalog(config, { db, clock, log, cleanup });
+	const { catalog, fixedCatalog } = await openCatalog(config, { statements, clock, log, cleanup });
 	const keyring = createKeyring({ load: keyLoader(statements), log });
 	const instanceLease = await startInstanceLease(
 		{

@@ -8,22 +8,21 @@ import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import { createCatalog, createFixedCatalog } from "../catalog/catalog.ts";
 import { watchCatalog } from "../catalog/watch.ts";
 import type { Config } from "../config.ts";
-import type { Database } from "../db/database.ts";
+import type { Statements } from "../db/statements.ts";
 
 /** The catalogue of the configured file, watched; or one without a file, which the demo fills. Fault if it has problems. */
 export async function openCatalog(
 	config: Config,
-	deps: { db: Database; clock: Clock; log: Log; cleanup: Cleanup },
+	deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup },
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
-	const { clock, log } = deps;
-	const tx = deps.db.tx;
+	const { statements, clock, log } = deps;
 	const path = config.configPath;
 	if (path === null) {
-		const fixedCatalog = createFixedCatalog({ tx, clock, log });
+		const fixedCatalog = createFixedCatalog({ statements, clock, log });
 		if (!config.demo) await fixedCatalog.setModels([]);
 		return { catalog: fixedCatalog, fixedCatalog };
 	}
-	const catalog = createCatalog({ tx, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
+	const catalog = createCatalog({ statements, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
 	const first = await catalog.reload();
 	if (!first.ok) {
 		const list = first.problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");

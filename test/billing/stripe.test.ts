@@ -1,33 +1,24 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 const SECRET = "whsec_present";
 const OLD_SECRET = "whsec_past";
-let upstream: ReturnType<typeof startUpstream>;
-let stripe: ReturnType<typeof startStripe>;
-let service: TestService;
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	stripe = startStripe();
-	service = await startService({
-		models: chatModel({ url: upstream.url, dialect: "vllm" }),
-		env: {
-			...PERSON_ENV,
-			STRIPE_SECRET_KEY: "sk_test_local",
-			STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
-			STRIPE_API_BASE: stripe.url,
-		},
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-	await stripe.stop();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const stripe = untilEnd(startStripe());
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: {
+		...PERSON_ENV,
+		STRIPE_SECRET_KEY: "sk_test_local",
+		STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
+		STRIPE_API_BASE: stripe.url,
+	},
 });
 afterEach(async () => {
 	const broken = (await service.reconciled()).filter((check) => !check.ok);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { confirmTopUp, createTopUp, getTopUp, listTopUps, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { readControlAfter } from "../../src/cluster/control-log.ts";
 import { createAccount, findAccount } from "../../src/keys/account-admin.ts";
@@ -6,14 +6,9 @@ import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-	database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await withDatabase();
 
 let made = 0;
 async function newAccount(): Promise<string> {

@@ -1,15 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { drizzle } from "drizzle-orm/postgres-js";
-import postgres from "postgres";
+import { describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { pinRateCards, rateCardHistory } from "../../src/catalog/rate-cards.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createStatements } from "../../src/db/statements.ts";
+import { withDatabase } from "../support/database.ts";
 import { ratesOf } from "./model-specs.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-	database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await withDatabase();
+
+const clientOf = (url: string) =>
+	createStatements(
+		{ clock: systemClock, log: silentLog },
+		{ url, connectionsMax: 1, statementDeadlineMs: 10_000, applicationName: "rate cards" },
+	);
 
 const versionsOf = async (model: string) =>
 	(
@@ -18,16 +21,17 @@ const versionsOf = async (model: string) =>
 
 describe("pinRateCards", () => {
 	test("stores a first version and finds it again, with the same age", async () => {
-		const first = (await pinRateCards(database.tx, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
-		const second = (await pinRateCards(database.tx, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
+		const first = (await pinRateCards(database.statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
+		const second = (await pinRateCards(database.statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
 		expect(first).toMatchObject({ id: "a/b@1", version: 1, ...ratesOf(10) });
 		expect(second).toEqual(first);
 		expect(Math.abs((first?.createdS ?? 0) - Date.now() / 1000)).toBeLessThan(60);
 	});
 
 	test("each change of price is a new version, going back to an old price too, and the history keeps all", async () => {
-		for (const input of [10, 20, 10, 10]) await pinRateCards(database.tx, [{ id: "changing", rates: ratesOf(input) }]);
-		const history = await rateCardHistory(database.tx, "changing");
+		for (const input of [10, 20, 10, 10])
+			await pinRateCards(database.statements, [{ id: "changing", rates: ratesOf(input) }]);
+		const history = await rateCardHistory(database.statements, "changing");
 		expect(history.map(({ id, input }) => [id, input as number])).toEqual([
 			["changing@3", 10],
 			["changing@2", 20],
@@ -36,20 +40,20 @@ describe("pinRateCards", () => {
 	});
 
 	test("a model stays as old as its first version", async () => {
-		await pinRateCards(database.tx, [{ id: "old", rates: ratesOf(1) }]);
+		await pinRateCards(database.statements, [{ id: "old", rates: ratesOf(1) }]);
 		await database.sql`update rate_card set created_at = '2020-01-01T00:00:00Z' where model = 'old'`;
-		const pinned = await pinRateCards(database.tx, [{ id: "old", rates: ratesOf(2) }]);
+		const pinned = await pinRateCards(database.statements, [{ id: "old", rates: ratesOf(2) }]);
 		expect(pinned.get("old")).toMatchObject({ version: 2, createdS: Date.UTC(2020, 0, 1) / 1000 });
 	});
 
 	test("the largest rates come back exactly", async () => {
 		const rates = ratesOf(1_000_000_000_000);
-		expect((await pinRateCards(database.tx, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
+		expect((await pinRateCards(database.statements, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
 	});
 
 	test("four instances that start together, with their models in any order, agree on one version", async () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
-		const clients = Array.from({ length: 4 }, () => postgres(database.url, { max: 1, onnotice: () => {} }));
+		const clients = Array.from({ length: 4 }, () => clientOf(database.url));
 		try {
 			// Connected beforehand, so that they do start together.
 			await Promise.all(clients.map((client) => client`select 1`));
@@ -57,7 +61,7 @@ describe("pinRateCards", () => {
 				const answers = await Promise.all(
 					clients.map((client, index) => {
 						const specs = ids.map((id) => ({ id, rates: ratesOf(input) }));
-						return pinRateCards(drizzle(client), index % 2 === 0 ? specs : specs.toReversed());
+						return pinRateCards(client, index % 2 === 0 ? specs : specs.toReversed());
 					}),
 				);
 				const byId = (answer: (typeof answers)[number] | undefined) => Object.fromEntries(answer ?? []);
@@ -65,22 +69,22 @@ describe("pinRateCards", () => {
 			}
 			for (const id of ids) expect(await versionsOf(id)).toEqual([1, 2]);
 		} finally {
-			await Promise.all(clients.map((client) => client.end({ timeout: 1 })));
+			await Promise.all(clients.map((client) => client.end()));
 		}
 	});
 
 	test("instances that start together with different prices each get a version with their own", async () => {
-		const clients = Array.from({ length: 4 }, () => postgres(database.url, { max: 1, onnotice: () => {} }));
+		const clients = Array.from({ length: 4 }, () => clientOf(database.url));
 		try {
 			await Promise.all(clients.map((client) => client`select 1`));
 			const answers = await Promise.all(
-				clients.map((client, index) => pinRateCards(drizzle(client), [{ id: "split", rates: ratesOf(index + 1) }])),
+				clients.map((client, index) => pinRateCards(client, [{ id: "split", rates: ratesOf(index + 1) }])),
 			);
 			expect(answers.map((answer) => answer.get("split")?.input as number)).toEqual([1, 2, 3, 4]);
 			expect(new Set(answers.map((answer) => answer.get("split")?.id)).size).toBe(4);
 			expect(await versionsOf("split")).toEqual([1, 2, 3, 4]);
 		} finally {
-			await Promise.all(clients.map((client) => client.end({ timeout: 1 })));
+			await Promise.all(clients.map((client) => client.end()));
 		}
 	});
 });

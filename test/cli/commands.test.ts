@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -10,24 +9,15 @@ import { keyLoader } from "../../src/keys/key-loader.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { parseSecret } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { runCli } from "./run-cli.ts";
 
 const PEPPER = "p".repeat(32);
-let database: TestDatabase;
-let env: Record<string, string>;
-let folder: string;
 
-beforeAll(async () => {
-	database = await createTestDatabase();
-	folder = mkdtempSync(join(tmpdir(), "tollgate-cli-"));
-	env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), KEY_PEPPER: PEPPER, CONSOLE_SECRET: PEPPER };
-});
-afterAll(async () => {
-	await database.drop();
-	rmSync(folder, { recursive: true, force: true });
-});
+const database = await withDatabase();
+const folder = temporaryFolder();
+const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), KEY_PEPPER: PEPPER, CONSOLE_SECRET: PEPPER };
 
 const run = (...args: string[]) => runCli([...args, "--json"], env);
 /** What a test only needs to be there is made without a process. */

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { MAIN, runCli } from "./run-cli.ts";
 
 const CATALOGUE = `models:
@@ -16,28 +15,18 @@ const CATALOGUE = `models:
       - { url: 'http://127.0.0.1:1/v1', model: m, dialect: openai }
 `;
 
-let database: TestDatabase;
-let folder: string;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-	database = await createTestDatabase();
-	folder = mkdtempSync(join(tmpdir(), "tollgate-serve-"));
-	const config = join(folder, "tollgate.yaml");
-	writeFileSync(config, CATALOGUE);
-	env = {
-		PORT: "0",
-		DATABASE_URL: database.url,
-		DATA_DIR: join(folder, "data"),
-		CONFIG: config,
-		DRAIN_S: "2",
-		LEASE_TTL_S: "5",
-	};
-});
-afterAll(async () => {
-	await database.drop();
-	rmSync(folder, { recursive: true, force: true });
-});
+const database = await withDatabase();
+const folder = temporaryFolder();
+const config = join(folder, "tollgate.yaml");
+writeFileSync(config, CATALOGUE);
+const env = {
+	PORT: "0",
+	DATABASE_URL: database.url,
+	DATA_DIR: join(folder, "data"),
+	CONFIG: config,
+	DRAIN_S: "2",
+	LEASE_TTL_S: "5",
+};
 
 interface Started {
 	readonly url: string;

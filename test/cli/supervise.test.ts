@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -11,10 +10,9 @@ import type { Exchange } from "../chaos/keep-alive-client.ts";
 import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
 import type { ServeProcess } from "../chaos/serve-process.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { runCli } from "./run-cli.ts";
@@ -22,32 +20,19 @@ import { runCli } from "./run-cli.ts";
 const PEPPER = "p".repeat(40);
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
 
-let database: TestDatabase;
-let upstream: UpstreamServer;
-let folder: string;
-let secret: string;
-let accountId: string;
-
-beforeAll(async () => {
-	database = await createTestDatabase();
-	upstream = startUpstream({ dialect: "vllm" });
-	folder = mkdtempSync(join(tmpdir(), "tollgate-supervise-"));
-	writeFileSync(
-		join(folder, "tollgate.yaml"),
-		`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
-	);
-	const { statements } = database;
-	accountId = (await createAccount(statements, { email: "w@example.com", vouched: true })).id;
-	const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "transfer" as const, reference: "r" };
-	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
-	const maker = { statements, digest: createDigest(PEPPER), serviceName: "service" };
-	secret = (await createKey(maker, accountId, { name: "k" })).secret;
-});
-afterAll(async () => {
-	await upstream.stop();
-	await database.drop();
-	rmSync(folder, { recursive: true, force: true });
-});
+const database = await withDatabase();
+const upstream = startUpstream({ dialect: "vllm" });
+const folder = temporaryFolder();
+writeFileSync(
+	join(folder, "tollgate.yaml"),
+	`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
+);
+const { statements } = database;
+const accountId = (await createAccount(statements, { email: "w@example.com", vouched: true })).id;
+const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "transfer" as const, reference: "r" };
+await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+const maker = { statements, digest: createDigest(PEPPER), serviceName: "service" };
+const secret = (await createKey(maker, accountId, { name: "k" })).secret;
 
 const environment = (name: string, workers: number): Record<string, string> => ({
 	PORT: String(quietPort()),

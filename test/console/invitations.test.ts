@@ -1,24 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { invite } from "../../src/console/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
 const DAY_MS = 24 * 3600_000;
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
 
 const newAccount = async () =>
 	(await createAccount(service.db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;

@@ -1,57 +1,38 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-let ann: Person & { accountId: string };
-let bob: Person & { accountId: string };
-let boss: Person;
 /** What is Ann's, by the name of the parameter that asks for it. */
-let hers: {
-	key: string;
-	topUp: string;
-	request: string;
-	refused: string;
-	session: string;
-	invitation: string;
-	user: string;
-};
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-	ann = await signedUp(service);
-	bob = await signedUp(service);
-	boss = await operator(service);
-	const topUpId = await topUp(ann, boss);
-	const made = (await ann.send("POST", "/api/console/keys", { name: "hers" })).body;
-	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
-	const used = await service.post("/v1/chat/completions", made.secret, body);
-	await used.text();
-	const refused = await service.post("/v1/chat/completions", made.secret, { ...body, model: "none" });
-	await refused.text();
-	await service.settled();
-	const me = (await ann.get("/api/console/me")).body;
-	const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "member" });
-	hers = {
-		key: made.key.id,
-		topUp: topUpId,
-		request: used.headers.get("x-request-id") ?? "",
-		refused: refused.headers.get("x-request-id") ?? "",
-		session: me.session.id,
-		invitation: invited.body.id,
-		user: me.user.id,
-	};
-}, 60_000);
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const ann = await signedUp(service);
+const bob = await signedUp(service);
+const boss = await operator(service);
+const topUpId = await topUp(ann, boss);
+const made = (await ann.send("POST", "/api/console/keys", { name: "hers" })).body;
+const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
+const used = await service.post("/v1/chat/completions", made.secret, body);
+await used.text();
+const refused = await service.post("/v1/chat/completions", made.secret, { ...body, model: "none" });
+await refused.text();
+await service.settled();
+const me = (await ann.get("/api/console/me")).body;
+const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "member" });
+const hers = {
+	key: made.key.id,
+	topUp: topUpId,
+	request: used.headers.get("x-request-id") ?? "",
+	refused: refused.headers.get("x-request-id") ?? "",
+	session: me.session.id,
+	invitation: invited.body.id,
+	user: me.user.id,
+};
 
 interface Route {
 	readonly method: string;

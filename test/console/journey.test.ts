@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, startService, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
 

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { rebuildUsage } from "../../src/console/usage-fold.ts";
 import { createStatements } from "../../src/db/statements.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
@@ -12,38 +13,26 @@ const ROWS = 1_000_000;
 const REFUSALS = 200_000;
 const PAGE_MS_MAX = 300;
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-let customer: Person & { accountId: string };
-let boss: Person;
-let keyIds: string[];
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-	customer = await signedUp(service);
-	boss = await operator(service);
-	await topUp(customer, boss);
-	keyIds = [];
-	for (let number = 0; number < 8; number++)
-		keyIds.push((await customer.send("POST", "/api/console/keys", { name: `key ${number}` })).body.key.id);
-	const of = { accountId: customer.accountId, keyIds, models: 6 };
-	await Promise.all([
-		indexedAfterwards("usage_event", () => writeUsage(service.db, { ...of, rows: ROWS, days: 60 })),
-		indexedAfterwards("refused_request", () => writeRefusals(service.db, { ...of, rows: REFUSALS, days: 30 })),
-	]);
-	const options = { url: service.db.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 };
-	const sums = createStatements({ clock: systemClock, log: silentLog }, options);
-	const startedMs = performance.now();
-	expect(await rebuildUsage(sums)).toBe(ROWS);
-	console.log(`all ${ROWS} rows folded in ${Math.round(performance.now() - startedMs)} ms`);
-	await sums.end();
-	await service.db.sql`analyze`;
-}, 180_000);
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const customer = await signedUp(service);
+const boss = await operator(service);
+await topUp(customer, boss);
+const keyIds: string[] = [];
+for (let number = 0; number < 8; number++)
+	keyIds.push((await customer.send("POST", "/api/console/keys", { name: `key ${number}` })).body.key.id);
+const of = { accountId: customer.accountId, keyIds, models: 6 };
+await Promise.all([
+	indexedAfterwards("usage_event", () => writeUsage(service.db, { ...of, rows: ROWS, days: 60 })),
+	indexedAfterwards("refused_request", () => writeRefusals(service.db, { ...of, rows: REFUSALS, days: 30 })),
+]);
+const options = { url: service.db.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 };
+const sums = createStatements({ clock: systemClock, log: silentLog }, options);
+const startedMs = performance.now();
+expect(await rebuildUsage(sums)).toBe(ROWS);
+console.log(`all ${ROWS} rows folded in ${Math.round(performance.now() - startedMs)} ms`);
+await sums.end();
+await service.db.sql`analyze`;
 
 /** Many rows are sooner in a table whose indexes are made of all of them at once. */
 async function indexedAfterwards(table: string, write: () => Promise<void>): Promise<void> {

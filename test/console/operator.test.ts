@@ -1,29 +1,18 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
-
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-let boss: Person;
-let customer: Person & { accountId: string };
-let secret: string;
+import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 10 };
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-	boss = await operator(service);
-	customer = await signedUp(service);
-	await topUp(customer, boss);
-	secret = (await customer.send("POST", "/api/console/keys", { name: "k" })).body.secret;
-}, 60_000);
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const boss = await operator(service);
+const customer = await signedUp(service);
+await topUp(customer, boss);
+const secret = (await customer.send("POST", "/api/console/keys", { name: "k" })).body.secret;
 
 const at = (path: string) => `/api/console/operator/accounts/${customer.accountId}${path}`;
 

@@ -1,26 +1,18 @@
 /** What people see while the database is away. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { consoleErrorResponse } from "../../src/console/console-error.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { testPostgres } from "../support/postgres.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
 
 function expectAway({ status, headers, body }: Answer): void {
 	expect({ status, code: body?.error?.code }).toEqual({ status: 503, code: "service_unavailable" });

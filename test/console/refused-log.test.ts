@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { forgetRefusals } from "../../src/console/refused-log.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 /** The request log with what was refused in it. */
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-let customer: Person & { accountId: string };
-let rich: { id: string; secret: string };
-let capped: { id: string; secret: string };
 /** Ids in the order of their requests, and whether each was refused. */
 const sent: { id: string; refused: boolean }[] = [];
 
@@ -29,26 +25,20 @@ async function send(secret: string, more: Record<string, unknown> = {}): Promise
 	return id;
 }
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-	customer = await signedUp(service);
-	await topUp(customer, await operator(service));
-	rich = await make({ name: "rich" });
-	capped = await make({ name: "capped", capUsd: "0.00002" });
-	for (let round = 0; round < 8; round++) {
-		await send(rich.secret);
-		await send(capped.secret, { max_tokens: 1_000 });
-		if (round < 4) await send(rich.secret, { model: `none-${round}` });
-	}
-	await service.settled();
-	const refused = sent.filter((one) => one.refused).length;
-	await waitFor(async () => (await list("status=refused&limit=100")).length === refused, "the refusals");
-}, 60_000);
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const customer = await signedUp(service);
+await topUp(customer, await operator(service));
+const rich = await make({ name: "rich" });
+const capped = await make({ name: "capped", capUsd: "0.00002" });
+for (let round = 0; round < 8; round++) {
+	await send(rich.secret);
+	await send(capped.secret, { max_tokens: 1_000 });
+	if (round < 4) await send(rich.secret, { model: `none-${round}` });
+}
+await service.settled();
+const refused = sent.filter((one) => one.refused).length;
+await waitFor(async () => (await list("status=refused&limit=100")).length === refused, "the refusals");
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of both kinds.
 async function list(query: string): Promise<any[]> {

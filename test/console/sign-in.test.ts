@@ -1,24 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createOperator, revokeOperator } from "../../src/console/operator-admin.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, startService, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 import { totpCode } from "./totp.ts";
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
 let models: string;
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	models = chatModel({ url: upstream.url, dialect: "vllm" });
-	service = await startService({ models, env: PERSON_ENV });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+models = chatModel({ url: upstream.url, dialect: "vllm" });
+const service = await withService({ models, env: PERSON_ENV });
 
 test("an account that an operator made for an address is its owner's at the first sign-in", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;

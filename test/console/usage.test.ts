@@ -1,31 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/console/csv.ts";
 import { foldUsage, rebuildUsage } from "../../src/console/usage-fold.ts";
+import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-let upstream: ReturnType<typeof startUpstream>;
-let service: TestService;
-let customer: Person & { accountId: string };
-let key: { id: string };
-let secret: string;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
-	customer = await signedUp(service);
-	await topUp(customer, await operator(service));
-	({ key, secret } = (await customer.send("POST", "/api/console/keys", { name: "=cmd|' /C calc'!A0" })).body);
-}, 60_000);
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const customer = await signedUp(service);
+await topUp(customer, await operator(service));
+const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "=cmd|' /C calc'!A0" })).body;
 
 async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_event") {
 	const requests = table === "usage_hour" ? db.sql`sum(requests)` : db.sql`count(*)`;
@@ -67,6 +56,12 @@ test("a row whose transaction was open during a fold is counted by the next one,
 			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
 		values (${id}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())`;
 	const count = async () => Number((await db.sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n);
+	// Transactions of the whole server hold a fold back, those of other tests' databases too.
+	const allCounted = () =>
+		waitFor(async () => {
+			await foldUsage(db.statements);
+			return (await count()) >= 3;
+		}, "all rows to be counted");
 	try {
 		await foldUsage(db.statements);
 		const opened = Promise.withResolvers<void>();
@@ -84,16 +79,16 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		await foldUsage(db.statements);
 		release.resolve();
 		await slow;
-		await foldUsage(db.statements);
-		expect(await count()).toBe(3);
+		await allCounted();
 		for (let again = 0; again < 3; again++) await foldUsage(db.statements);
 		expect(await count()).toBe(3);
 		await rebuildUsage(db.statements);
+		await allCounted();
 		expect(await count()).toBe(3);
 		// A restored database counts its transactions anew.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
 		await foldUsage(db.statements);
-		await foldUsage(db.statements);
+		await allCounted();
 		expect(await count()).toBe(3);
 	} finally {
 		await db.drop();

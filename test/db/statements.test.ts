@@ -1,32 +1,24 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createDatabase, type Database } from "../../src/db/database.ts";
+import { createDatabase } from "../../src/db/database.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 300;
-let server: TestDatabase;
-let proxy: TcpProxy;
-let db: Database;
 
-beforeAll(async () => {
-	server = await createTestDatabase();
-	const url = new URL(server.url);
-	proxy = startTcpProxy({ hostname: url.hostname, port: Number(url.port) });
-	url.port = String(proxy.port);
-	db = createDatabase(
-		{ clock: systemClock, log: silentLog },
-		{ url: url.href, applicationName: "statements test", statementConnectionsMax: 1, statementDeadlineMs: DEADLINE_MS },
-	);
-});
-afterAll(async () => {
-	await db.end();
-	proxy.stop();
-	await server.drop();
-});
+const server = await withDatabase();
+const url = new URL(server.url);
+const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+url.port = String(proxy.port);
+const db = createDatabase(
+	{ clock: systemClock, log: silentLog },
+	{ url: url.href, applicationName: "statements test", statementConnectionsMax: 1, statementDeadlineMs: DEADLINE_MS },
+);
+atEnd(() => db.end());
 
 test("a statement on a connection that never answers again is given up in time, and the next one works", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);

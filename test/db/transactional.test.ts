@@ -1,39 +1,35 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createDatabase, type Database } from "../../src/db/database.ts";
 import { isDatabaseAway } from "../../src/db/outage.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 500;
 const note = pgTable("note", { id: integer().primaryKey(), words: text().notNull(), at: timestamp().notNull() });
 const AT = new Date("2026-01-02T03:04:05.678Z");
 
-let server: TestDatabase;
-let proxy: TcpProxy;
-let db: Database;
-
-beforeAll(async () => {
-	server = await createTestDatabase();
-	await server.sql`create table note (id integer primary key, words text not null, at timestamp not null)`;
-	const url = new URL(server.url);
-	proxy = startTcpProxy({ hostname: url.hostname, port: Number(url.port) });
-	url.port = String(proxy.port);
-	db = createDatabase(
-		{ clock: systemClock, log: silentLog },
-		{ url: url.href, applicationName: "tx test", txDeadlineMs: DEADLINE_MS },
-	);
-});
-afterAll(async () => {
-	await db.end();
-	proxy.stop();
-	await server.drop();
-});
+const server = await withDatabase();
+await server.sql`create table note (id integer primary key, words text not null, at timestamp not null)`;
+const url = new URL(server.url);
+const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+url.port = String(proxy.port);
+const db = createTransactional(
+	{ clock: systemClock, log: silentLog },
+	{
+		url: url.href,
+		applicationName: "tx test",
+		statementDeadlineMs: DEADLINE_MS,
+		transactionDeadlineMs: 3 * DEADLINE_MS,
+	},
+);
+atEnd(() => db.end());
 
 /** What a promise was rejected with. */
 async function rejection(work: PromiseLike<unknown>): Promise<unknown> {

@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { listTopUps } from "../../src/billing/top-ups.ts";
 import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
 import { findAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
-import type { KeyMakerDeps } from "../../src/keys/key-admin.ts";
 import { listKeys, revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 
-let db: TestDatabase;
-let maker: KeyMakerDeps;
 const now = { nowMs: Date.now(), newPepper: false };
 
-beforeAll(async () => {
-	db = await createTestDatabase();
-	maker = { statements: db.statements, digest: createDigest("a pepper"), serviceName: "service" };
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
+const maker = { statements: db.statements, digest: createDigest("a pepper"), serviceName: "service" };
 
 test("the first start makes a signed-in account with a confirmed USD 100 and one key", async () => {
 	const account = await ensureDemoAccount(maker, now);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { readControlAfter } from "../../src/cluster/control-log.ts";
 import {
@@ -11,23 +11,16 @@ import {
 } from "../../src/keys/account-admin.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createDigest } from "../../src/keys/digest.ts";
-import type { KeyMakerDeps } from "../../src/keys/key-admin.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 
-let database: TestDatabase;
-let maker: KeyMakerDeps;
 const digest = createDigest("pepper");
 
-beforeAll(async () => {
-	database = await createTestDatabase();
-	maker = { statements: database.statements, digest, serviceName: "service" };
-});
-afterAll(() => database.drop());
+const database = await withDatabase();
+const maker = { statements: database.statements, digest, serviceName: "service" };
 
 let made = 0;
 async function newAccount(): Promise<string> {

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Refusal } from "../../src/ops/refusals.ts";
 import { createRefusals, ROWS_PER_MINUTE_MAX, WAITING_MAX } from "../../src/ops/refusals.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-let db: TestDatabase;
-beforeAll(async () => {
-	db = await createTestDatabase();
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
 
 /** A database that can be away: statements are refused, or never answered. */
 function setUp() {

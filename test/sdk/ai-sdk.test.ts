@@ -1,38 +1,27 @@
 /** The AI SDK by way of its OpenAI-compatible provider. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany, generateImage, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
-import { startService, type TestService } from "../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withService } from "../support/service.ts";
+import { deployment, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 
-let service: TestService;
-let endpoints: EndpointServer;
-let chats: UpstreamServer;
-let provider: ReturnType<typeof createOpenAICompatible>;
-
-beforeAll(async () => {
-	endpoints = startEndpoints("vllm");
-	chats = startUpstream({ dialect: "vllm" });
-	const at = { url: endpoints.url, dialect: "vllm" as const };
-	const tokens = 'input: "1", output: "2"';
-	const parameters = "max_tokens, temperature, tools, tool_choice";
-	service = await startService({
-		models: [
-			deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
-			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
-			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
-			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size, response_format" }),
-		].join("\n"),
-	});
-	const { secret } = await service.customer();
-	provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.url}/v1`, apiKey: secret });
+const endpoints = untilEnd(startEndpoints("vllm"));
+const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const at = { url: endpoints.url, dialect: "vllm" as const };
+const tokens = 'input: "1", output: "2"';
+const parameters = "max_tokens, temperature, tools, tool_choice";
+const service = await withService({
+	models: [
+		deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
+		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
+		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size, response_format" }),
+	].join("\n"),
 });
-afterAll(async () => {
-	await service.stop();
-	await endpoints.stop();
-	await chats.stop();
-});
+const { secret } = await service.customer();
+const provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.url}/v1`, apiKey: secret });
 
 test("text, whole and streamed, with its usage", async () => {
 	const whole = await generateText({ model: provider("chat"), prompt: "hello there" });

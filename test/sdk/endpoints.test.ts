@@ -1,37 +1,22 @@
 /** Both major versions of the OpenAI client against every endpoint beside chats. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import OpenAI6 from "openai6";
-import { startService, type TestService } from "../support/service.ts";
-import {
-	brokenSse,
-	deployment,
-	type EndpointServer,
-	startEndpoints,
-	vectorOf,
-	wavOf,
-} from "../support/upstream-endpoints.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withService } from "../support/service.ts";
+import { brokenSse, deployment, startEndpoints, vectorOf, wavOf } from "../support/upstream-endpoints.ts";
 
-let service: TestService;
-let upstream: EndpointServer;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	const at = { url: upstream.url, dialect: "vllm" as const };
-	const tokens = 'input: "1", output: "2"';
-	service = await startService({
-		models: [
-			deployment({ id: "acme/text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
-			deployment({ id: "acme/embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
-			deployment({ id: "acme/image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
-			deployment({ id: "acme/audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
-		].join("\n"),
-		limits: "  breaker_failures_in_row: 100",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startEndpoints("vllm"));
+const at = { url: upstream.url, dialect: "vllm" as const };
+const tokens = 'input: "1", output: "2"';
+const service = await withService({
+	models: [
+		deployment({ id: "acme/text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+		deployment({ id: "acme/embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
+		deployment({ id: "acme/image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
+		deployment({ id: "acme/audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 100",
 });
 
 /** What a call of a client fails with; its promises are lazy. */

@@ -1,40 +1,29 @@
 /** LangChain's OpenAI package. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
-import { startService, type TestService } from "../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withService } from "../support/service.ts";
+import { deployment, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 
-let service: TestService;
-let endpoints: EndpointServer;
-let chats: UpstreamServer;
-let common: { apiKey: string; configuration: { baseURL: string }; maxRetries: number };
-
-beforeAll(async () => {
-	endpoints = startEndpoints("tei");
-	chats = startUpstream({ dialect: "vllm" });
-	const parameters = "max_tokens, temperature, tools, tool_choice";
-	service = await startService({
-		models: [
-			deployment({
-				id: "chat",
-				kind: "chat",
-				url: chats.url,
-				dialect: "vllm",
-				rates: 'input: "1", output: "2"',
-				parameters,
-			}),
-			deployment({ id: "embedding", kind: "embedding", url: endpoints.url, dialect: "tei", rates: 'input: "1"' }),
-		].join("\n"),
-	});
-	const { secret } = await service.customer();
-	common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
+const endpoints = untilEnd(startEndpoints("tei"));
+const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const parameters = "max_tokens, temperature, tools, tool_choice";
+const service = await withService({
+	models: [
+		deployment({
+			id: "chat",
+			kind: "chat",
+			url: chats.url,
+			dialect: "vllm",
+			rates: 'input: "1", output: "2"',
+			parameters,
+		}),
+		deployment({ id: "embedding", kind: "embedding", url: endpoints.url, dialect: "tei", rates: 'input: "1"' }),
+	].join("\n"),
 });
-afterAll(async () => {
-	await service.stop();
-	await endpoints.stop();
-	await chats.stop();
-});
+const { secret } = await service.customer();
+const common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
 
 test("a chat has its text and its usage", async () => {
 	const answer = await new ChatOpenAI({ model: "chat", ...common }).invoke("hello there");

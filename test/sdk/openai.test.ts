@@ -1,44 +1,34 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI7 from "openai";
 import OpenAI6 from "openai6";
 import { createAccount, suspendAccount } from "../../src/keys/account-admin.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { priceOf } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** The unmodified SDKs against the service: base address, key and model are all that a customer changes. */
-
-let upstream: UpstreamServer;
-let gone: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; keyId: string; secret: string };
 
 const MODEL = "acme/llama-3.3-70b";
 const LIMITS =
 	"  first_event_s: 1\n  total_s: 1\n  body_mb: 1\n  auth_failures_per_minute: 1000\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  health_interval_s: 0.5";
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	gone = startUpstream();
-	service = await startService({
-		models: [
-			chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
-			chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
-			chatModel({ id: "old-model", url: upstream.url }).replace("[chat, completions]", "[completions]"),
-			chatModel({ id: "gone-model", url: gone.url }),
-		].join("\n"),
-		limits: LIMITS,
-	});
-	customer = await service.customer();
-	await gone.stop();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const gone = startUpstream();
+const service = await withService({
+	models: [
+		chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
+		chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
+		chatModel({ id: "old-model", url: upstream.url }).replace("[chat, completions]", "[completions]"),
+		chatModel({ id: "gone-model", url: gone.url }),
+	].join("\n"),
+	limits: LIMITS,
 });
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const customer = await service.customer();
+await gone.stop();
 
 const messages = [{ role: "user" as const, content: "one two three" }];
 const weather = {

@@ -1,14 +1,15 @@
 /** GET /status with its history: what instances saw minute by minute, as JSON and as a page. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
 import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { dayOf } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { createStatusStore } from "../../src/status/status-store.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
 import { violationOf } from "../support/json-schema.ts";
-import { startService, type TestService } from "../support/service.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { type TestService, withService } from "../support/service.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -60,12 +61,8 @@ function createLookClock(): LookClock {
 
 const NAME = `Sly </span><script>alert("1")</script> & 'co'`;
 const clocks = [createLookClock(), createLookClock()] as const;
-let chats: UpstreamServer;
-let vectors: UpstreamServer;
-let service: TestService;
-/** A second instance on the same database, which it reaches through the proxy; it begins when there is a past. */
-let other: TestService;
-let proxy: TcpProxy;
+const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const vectors = untilEnd(startUpstream({ dialect: "vllm" }));
 
 const chat = () =>
 	deployment({ id: "org/chat", kind: "chat", url: chats.url, dialect: "vllm", rates: 'input: "1", output: "2"' });
@@ -79,34 +76,6 @@ const embedding = () =>
 		extra: `    name: ${JSON.stringify(NAME)}`,
 	});
 
-beforeAll(async () => {
-	chats = startUpstream({ dialect: "vllm" });
-	vectors = startUpstream({ dialect: "vllm" });
-	const common = { models: `${chat()}\n${embedding()}`, limits: "  health_interval_s: 0.5" };
-	service = await startService({ ...common, clock: clocks[0] });
-	const address = new URL(service.db.url);
-	proxy = startTcpProxy({ hostname: address.hostname, port: Number(address.port) });
-	address.hostname = "127.0.0.1";
-	address.port = String(proxy.port);
-	await createStatusStore(service.db.statements).add(
-		[100, 89, 3].flatMap((ago) =>
-			["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject)),
-		),
-	);
-	other = await startService({ ...common, clock: clocks[1], env: { DATABASE_URL: address.href } });
-	// What was down and is connected has been asked: only then is it judged.
-	await setHealth(503, chats, vectors);
-	await setHealth(200, chats, vectors);
-});
-afterAll(async () => {
-	proxy.reset();
-	await other.stop();
-	proxy.stop();
-	await service.stop();
-	await chats.stop();
-	await vectors.stop();
-});
-
 const pastMinute = (ago: number, subject: string) => ({
 	minute: (TODAY - ago) * 1_440 + 600,
 	levels: new Map([[subject, "operational" as const]]),
@@ -119,6 +88,23 @@ const page = ({ url }: TestService) =>
 	fetch(`${url}/status`, { headers: { accept: "text/html" }, signal: AbortSignal.timeout(3_000) });
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
 const today = (track: Any) => track.days.at(-1);
+
+const common = { models: `${chat()}\n${embedding()}`, limits: "  health_interval_s: 0.5" };
+const service = await withService({ ...common, clock: clocks[0] });
+const address = new URL(service.db.url);
+const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+address.hostname = "127.0.0.1";
+address.port = String(proxy.port);
+await createStatusStore(service.db.statements).add(
+	[100, 89, 3].flatMap((ago) => ["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject))),
+);
+/** A second instance on the same database, which it reaches through the proxy; it begins when there is a past. */
+const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: address.href } });
+// It may be cut off by then.
+atEnd(() => proxy.reset());
+// What was down and is connected has been asked: only then is it judged.
+await setHealth(503, chats, vectors);
+await setHealth(200, chats, vectors);
 
 /** Lets servers be sick or well, and both instances notice. */
 async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[]): Promise<void> {

@@ -5,13 +5,24 @@ import { silentLog } from "../../src/base/log.ts";
 import type { Database } from "../../src/db/database.ts";
 import { createDatabase } from "../../src/db/database.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
+import type { Transactional } from "../../src/db/transactional.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
+import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 
 export interface TestDatabase extends Database {
 	/** A plain client for looking at rows. */
 	readonly sql: postgres.Sql;
+	readonly tx: Transactional;
 	/** Ends the clients and drops the database. */
 	drop(): Promise<void>;
+}
+
+/** A database for all tests of a file: awaited at its top, dropped after its last test. */
+export async function withDatabase(): Promise<TestDatabase> {
+	const database = await createTestDatabase();
+	atEnd(() => database.drop());
+	return database;
 }
 
 /** A migrated database of its own, cloned from the template in about 100 ms. */
@@ -24,12 +35,17 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	const url = await migratedUrl(server.urlOf(name));
 	assert(url !== undefined, "the template is migrated");
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
+	const transactional = createTransactional(
+		{ clock: systemClock, log: silentLog },
+		{ url, applicationName: "test tx", statementDeadlineMs: 10_000, transactionDeadlineMs: 30_000 },
+	);
 	const sql = postgres(url, { max: 2, onnotice: () => {} });
 	return {
 		...database,
 		sql,
+		tx: transactional.tx,
 		async drop() {
-			await Promise.all([sql.end({ timeout: 1 }), database.end()]);
+			await Promise.all([sql.end({ timeout: 1 }), transactional.end(), database.end()]);
 			const cleaner = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
 			await cleaner.unsafe(`drop database if exists ${name} with (force)`);
 			await cleaner.end();

@@ -16,6 +16,7 @@ import { accountBalance } from "../../src/ledger/balance.ts";
 import type { Check } from "../../src/ledger/reconcile.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import { untilEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 import { createTestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
@@ -51,13 +52,21 @@ export interface TestService {
 	stop(): Promise<void>;
 }
 
-/** `models` is YAML of the `models:` list; `limits` of the `limits:` section. */
-export async function startService(options: {
-	models: string;
-	limits?: string;
-	env?: Record<string, string>;
-	clock?: Clock;
-}): Promise<TestService> {
+export interface ServiceOptions {
+	/** YAML of the `models:` list. */
+	readonly models: string;
+	/** YAML of the `limits:` section. */
+	readonly limits?: string;
+	readonly env?: Record<string, string>;
+	readonly clock?: Clock;
+}
+
+/** A service for all tests of a file: awaited at its top, stopped after its last test. */
+export async function withService(options: ServiceOptions): Promise<TestService> {
+	return untilEnd(await startService(options));
+}
+
+export async function startService(options: ServiceOptions): Promise<TestService> {
 	const db = await createTestDatabase();
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");

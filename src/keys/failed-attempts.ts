@@ -8,6 +8,12 @@ import { Fault } from "../base/fault.ts";
 export interface FailedAttempts {
 	/** Counts one failure. Throws rate_limit_exceeded instead of the caller's own fault once there were too many. */
 	count(address: string): void;
+	/** Failures that the address may still have in its present window. */
+	left(address: string): number;
+	/** What one hears that has none left. */
+	tooMany(address: string): Fault;
+	/** Once a second for an address, whatever it did before: true, and then not for a second. */
+	takeTrickle(address: string): boolean;
 	size(): number;
 }
 
@@ -17,12 +23,15 @@ export interface FailedAttemptsOptions {
 }
 
 const WINDOW_MS = 60_000;
+const TRICKLE_MS = 1_000;
 /** Addresses remembered at once; beyond it the oldest is forgotten and starts anew. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {
 	endsAtMs: number;
 	failures: number;
+	/** When one more may be tried although too many failed. */
+	trickleAtMs: number;
 }
 
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions): FailedAttempts {
@@ -39,9 +48,17 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 				break;
 			}
 		}
-		const fresh = { endsAtMs: nowMs + WINDOW_MS, failures: 0 };
+		const fresh = { endsAtMs: nowMs + WINDOW_MS, failures: 0, trickleAtMs: nowMs };
 		windows.set(network, fresh);
 		return fresh;
+	}
+
+	function tooMany({ endsAtMs }: Window, nowMs: number): Fault {
+		return new Fault(
+			"rate_limit_exceeded",
+			"Too many requests with an invalid API key came from this address. Please check the key.",
+			{ retryAfterS: Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)) },
+		);
 	}
 
 	return {
@@ -49,14 +66,24 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
 			window.failures += 1;
-			if (window.failures <= options.perMinuteMax) return;
-			throw new Fault(
-				"rate_limit_exceeded",
-				"Too many requests with an invalid API key came from this address. Please check the key.",
-				{
-					retryAfterS: Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1000)),
-				},
-			);
+			if (window.failures > options.perMinuteMax) throw tooMany(window, nowMs);
+		},
+		left(address) {
+			const nowMs = deps.clock.monotonicMs();
+			const known = windows.get(networkOf(address));
+			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax;
+			return Math.max(0, options.perMinuteMax - known.failures);
+		},
+		tooMany(address) {
+			const nowMs = deps.clock.monotonicMs();
+			return tooMany(windowOf(networkOf(address), nowMs), nowMs);
+		},
+		takeTrickle(address) {
+			const nowMs = deps.clock.monotonicMs();
+			const window = windowOf(networkOf(address), nowMs);
+			if (nowMs < window.trickleAtMs) return false;
+			window.trickleAtMs = nowMs + TRICKLE_MS;
+			return true;
 		},
 		size: () => windows.size,
 	};

@@ -17,6 +17,7 @@ import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring } from "../keys/keyring.ts";
+import { createLookUps } from "../keys/look-ups.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
 import { startBooksWatch } from "../ledger/books-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -74,6 +75,8 @@ export interface GatewayPlaneDeps {
 const FORCED_STOP_MS = 2_000;
 /** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
+/** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
+const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
@@ -139,6 +142,10 @@ async function build(
 		onSettled: (event) => stats.record(event),
 	});
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
+	const lookUps = createLookUps(
+		{ keyring, failedAttempts, clock },
+		{ failuresPerMinuteMax: FAILED_LOOK_UPS_PER_MINUTE_MAX },
+	);
 	const digest = createDigest(secrets.keyPepper);
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
@@ -157,7 +164,10 @@ async function build(
 		...refusalReadings(refusals),
 	]);
 	const gateway = {
-		authenticate: createAuthenticate({ keyring, digest, failedAttempts, clock }, { serviceName: config.serviceName }),
+		authenticate: createAuthenticate(
+			{ keyring, lookUps, digest, failedAttempts, clock },
+			{ serviceName: config.serviceName },
+		),
 		refusals,
 		catalog,
 		admission,

@@ -5,6 +5,7 @@ import type { Digest, KeyDigest } from "../../keys/digest.ts";
 import type { FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Keyring } from "../../keys/keyring.ts";
+import type { LookUps } from "../../keys/look-ups.ts";
 import type { Connection } from "../connection.ts";
 
 /** Who asks. A promise only for a key that this instance has not seen yet. */
@@ -15,13 +16,19 @@ export type Authenticate = (connection: Connection) => KeyEntry | Promise<KeyEnt
  * that is not in force is turned away before its body is read, by a KeyFault; what admits the request looks again.
  */
 export function createAuthenticate(
-	deps: { keyring: Keyring; digest: Digest; failedAttempts: FailedAttempts; clock: Clock },
+	deps: {
+		keyring: Pick<Keyring, "peek">;
+		lookUps: LookUps;
+		digest: Digest;
+		failedAttempts: FailedAttempts;
+		clock: Clock;
+	},
 	options: { serviceName: string },
 ): Authenticate {
-	const { keyring, digest, failedAttempts, clock } = deps;
+	const { keyring, lookUps, digest, failedAttempts, clock } = deps;
 
-	function known(entry: KeyEntry | null | "unknown", connection: Connection): KeyEntry {
-		if (entry === null || entry === "unknown") {
+	function known(entry: KeyEntry | "unknown", connection: Connection): KeyEntry {
+		if (entry === "unknown") {
 			failedAttempts.count(connection.address);
 			throw invalidApiKey();
 		}
@@ -40,7 +47,7 @@ export function createAuthenticate(
 		}
 		const entry = keyring.peek(found);
 		return entry === undefined
-			? keyring.load(found).then((loaded) => known(loaded, connection))
+			? lookUps.find(found, connection.address).then((loaded) => known(loaded, connection))
 			: known(entry, connection);
 	};
 }

@@ -1,0 +1,102 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { invalidApiKey } from "./bearer.ts";
+import type { KeyDigest } from "./digest.ts";
+import type { FailedAttempts } from "./failed-attempts.ts";
+import { networkOf } from "./failed-attempts.ts";
+import type { KeyEntry } from "./key-entry.ts";
+import type { Keyring } from "./keyring.ts";
+
+/**
+ * Looks keys up that this instance has not seen. A key of valid form costs Postgres a question before anybody knows
+ * that it does not exist, so the limit of failures acts before: as many questions of one address are under way as it may
+ * still fail, and the others wait for their outcome. Once it has failed too often one a second goes on, so that a good
+ * key behind the same address gets in. Keys that are in memory never come here.
+ */
+export interface LookUps {
+	/**
+	 * The key. Faults: invalid_api_key; rate_limit_exceeded if the address has failed too often; service_unavailable if
+	 * too many are asked for, everybody together fails too often, or Postgres cannot be asked.
+	 */
+	find(digest: KeyDigest, address: string): Promise<KeyEntry>;
+}
+
+/** Of one address; beyond it they are sent away to come back. */
+const WAITING_MAX = 1_000;
+const WINDOW_MS = 60_000;
+
+interface Asking {
+	underWay: number;
+	readonly waiting: (() => void)[];
+}
+
+export function createLookUps(
+	deps: { keyring: Pick<Keyring, "load">; failedAttempts: FailedAttempts; clock: Clock },
+	/** Failures a minute of all addresses together, that many networks at once cannot keep Postgres busy. */
+	options: { failuresPerMinuteMax: number },
+): LookUps {
+	const { keyring, failedAttempts, clock } = deps;
+	const networks = new Map<string, Asking>();
+	let failures = 0;
+	let failuresUntilMs = 0;
+
+	function assertNotFlooded(): void {
+		const nowMs = clock.monotonicMs();
+		if (nowMs >= failuresUntilMs) {
+			failures = 0;
+			failuresUntilMs = nowMs + WINDOW_MS;
+		}
+		if (failures >= options.failuresPerMinuteMax) throw comeBack("keys that do not exist are asked for too often");
+	}
+
+	/** Counts a question of this address in, once it may be asked; in the turn in which it was found that it may. */
+	async function enter(asking: Asking, address: string): Promise<void> {
+		for (;;) {
+			const left = failedAttempts.left(address);
+			if (left > asking.underWay || (left === 0 && failedAttempts.takeTrickle(address))) {
+				asking.underWay += 1;
+				return;
+			}
+			if (left === 0) throw failedAttempts.tooMany(address);
+			if (asking.waiting.length >= WAITING_MAX) throw comeBack("too many keys of one address are being loaded");
+			await new Promise<void>((resolve) => asking.waiting.push(resolve));
+		}
+	}
+
+	async function ask(digest: KeyDigest, address: string): Promise<KeyEntry> {
+		const entry = await keyring.load(digest);
+		if (entry !== null) return entry;
+		failures += 1;
+		failedAttempts.count(address);
+		throw invalidApiKey();
+	}
+
+	return {
+		async find(digest, address) {
+			const network = networkOf(address);
+			const asking = networks.get(network) ?? { underWay: 0, waiting: [] };
+			networks.set(network, asking);
+			try {
+				await enter(asking, address);
+				try {
+					assertNotFlooded();
+					return await ask(digest, address);
+				} finally {
+					asking.underWay -= 1;
+				}
+			} finally {
+				// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
+				if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
+				else asking.waiting.shift()?.();
+				if (asking.underWay === 0 && asking.waiting.length === 0) networks.delete(network);
+			}
+		},
+	};
+}
+
+function comeBack(detail: string): Fault {
+	return new Fault("service_unavailable", "The API key cannot be checked right now. Please try again.", {
+		retryAfterS: 1,
+		private: detail,
+	});
+}

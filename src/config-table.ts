@@ -28,7 +28,11 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("PORT", "8080", "port to listen on; 0 takes a free one"),
 	variable("HOST", "127.0.0.1", "address to listen on; the image sets 0.0.0.0"),
 	variable("DATABASE_URL", "", "Postgres; without it an embedded one runs under DATA_DIR"),
-	variable("DATA_DIR", "./.data", "journals, embedded Postgres and secrets made on the first run"),
+	variable(
+		"DATA_DIR",
+		"./.data",
+		"journals, embedded Postgres and secrets made on the first run; the demo has a folder demo in it",
+	),
 	ofGateway("CONFIG", "tollgate.yaml if it exists", "the catalogue: models, rates, upstreams, limits"),
 	variable("SERVICE_NAME", "service", "stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9"),
 	variable("INSTANCE_ID", "made once", "this machine's name among the instances; 1 to 63 of A-Z a-z 0-9 . _ -"),

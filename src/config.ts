@@ -106,12 +106,14 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 	const configPath = findConfigFile(read, cwd, problems);
 	const role = read.choice("ROLE", ROLES);
 	const runDir = read.text("RUN_DIR");
+	const demo = !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO"));
 	const config: Config = {
 		role,
 		port: read.integer("PORT", 8080, 0, 65_535),
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
 		databaseUrl,
-		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data"),
+		// Play money and real credit never share a database, nor a journal.
+		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
 		instanceId: read.pattern("INSTANCE_ID", /^[A-Za-z0-9._-]{1,63}$/, "must be 1 to 63 of A-Z a-z 0-9 . _ -"),
@@ -125,7 +127,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
-		demo: !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO")),
+		demo,
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,

@@ -43,7 +43,7 @@ describe("loadConfig", () => {
 			port: 8080,
 			host: "127.0.0.1",
 			databaseUrl: null,
-			dataDir: join(cwd, ".data"),
+			dataDir: join(cwd, ".data", "demo"),
 			configPath: null,
 			serviceName: "service",
 			instanceId: null,
@@ -267,6 +267,20 @@ describe("fetchSlotsEnvironment", () => {
 	});
 });
 
+describe("the demo's data", () => {
+	test("lie in a folder of their own, so that they are gone with the demo", () => {
+		const dataDir = (env: Record<string, string>) => loadConfig({ DATA_DIR: "d", ...env }, cwd).dataDir;
+		expect(dataDir({})).toBe(join(cwd, "d", "demo"));
+		expect(dataDir({ DATABASE_URL: "postgres://db/x" })).toBe(join(cwd, "d"));
+		expect(dataDir(PRODUCTION)).toBe(join(cwd, "d"));
+		// Its processes agree: they are told the database, and that it is the demo.
+		const child = { RUN_DIR: "/run/x", DATABASE_URL: "postgres://db/x", DEMO: "1" };
+		expect(dataDir({ ...child, ROLE: "gateway" })).toBe(join(cwd, "d", "demo"));
+		writeFileSync(join(cwd, "tollgate.yaml"), "");
+		expect(dataDir({})).toBe(join(cwd, "d"));
+	});
+});
+
 describe("loadOrCreateSecrets", () => {
 	test("makes secrets and a name once, readable by their owner alone, and finds them again", () => {
 		const config = loadConfig({}, cwd);
@@ -275,10 +289,10 @@ describe("loadOrCreateSecrets", () => {
 		expect(first.keyPepper).toMatch(/^[0-9a-f]{64}$/);
 		expect(first.keyPepper).not.toBe(first.consoleSecret);
 		expect(first.instanceId).toMatch(/^[A-Za-z0-9._-]{1,63}$/);
-		expect(first.path).toBe(join(cwd, ".data/secrets.json"));
+		expect(first.path).toBe(join(cwd, ".data/demo/secrets.json"));
 		expect(statSync(first.path).mode & 0o777).toBe(0o600);
 		expect(loadOrCreateSecrets(config)).toEqual({ ...first, made: [] });
-		expect(readdirSync(join(cwd, ".data")).sort()).toEqual(["instance-id", "secrets.json"]);
+		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["instance-id", "secrets.json"]);
 	});
 
 	test("takes what the environment has, and the kept one stays for when it has not", () => {
@@ -325,7 +339,7 @@ describe("loadOrCreateSecrets", () => {
 		const loser = loadOrCreateSecrets(config, late);
 		expect(loser.keyPepper).toBe(winner?.keyPepper ?? "");
 		expect(loser.made).toEqual([]);
-		expect(readdirSync(join(cwd, ".data"))).toEqual(["secrets.json"]);
+		expect(readdirSync(join(cwd, ".data/demo"))).toEqual(["secrets.json"]);
 	});
 
 	test("a damaged file stops the start and is left as it is", () => {

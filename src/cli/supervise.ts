@@ -22,6 +22,8 @@ export interface ChildCommand {
 	readonly env: Environment;
 }
 
+/** The first run's welcome waits so long for a console that does not come. */
+const CONSOLE_WAIT_MS = 10_000;
 /** Beyond the drain: for the last settlements. */
 const STOP_MARGIN_MS = 10_000;
 
@@ -103,7 +105,14 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		() => log.info("all processes are ready", { workers: gateways.length, port: facts.port }),
 		() => {},
 	);
-	if (config.demo) void gateways[0]?.ready.then(({ demo }) => greet(deps, config, found, demo)).catch(() => {});
+	if (config.demo) {
+		const welcome = gateways[0]?.ready.then(async ({ demo }) => {
+			// The links that it prints lead to the console, which is there a moment later.
+			await Promise.race([people.ready.catch(() => {}), Bun.sleep(CONSOLE_WAIT_MS)]);
+			await greet(deps, config, found, demo);
+		});
+		void welcome?.catch(() => {});
+	}
 
 	const exitCode = await end.promise;
 	await found.release();
@@ -155,6 +164,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 				newPepper,
 				serviceName: config.serviceName,
 				command: commandFor(config, deps.program),
+				publicUrl: config.publicUrl,
 			},
 			demo as DemoDescription,
 		);

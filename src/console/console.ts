@@ -22,6 +22,7 @@ import { createMailer } from "./mailer.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
+import { openSignInLink, SIGN_IN_LINK } from "./sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { createVisits, sessionRequired } from "./visit.ts";
 
@@ -158,7 +159,10 @@ async function route(
 		return parts.cards.webhook(request);
 	}
 	const origins = originsOf(parts.config, parts.origin());
-	if (pathname.startsWith("/api/auth/")) {
+	if (parts.config.demo && pathname.startsWith(SIGN_IN_LINK)) {
+		return openSignInLink(parts.auth(), connection);
+	}
+	if (pathname.startsWith("/api/auth/") && !pathname.startsWith("/api/auth/magic-link/")) {
 		checkChange(request, origins);
 		return parts.auth().handler(withAddress(connection));
 	}

@@ -20,6 +20,8 @@ export interface BannerFacts {
 	readonly shownKey: { readonly prefix: string; readonly lastFour: string };
 	/** How this program is called from a shell, as `tollgate`. */
 	readonly command: string;
+	/** Links that sign in, each good once and for so long; undefined if there are none. */
+	readonly doors: { readonly customer: string; readonly operator: string; readonly hours: number } | undefined;
 }
 
 const MODELS_SHOWN_MAX = 8;
@@ -36,6 +38,8 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 		`  Account  ${facts.email}, USD ${facts.availableUsd} of demo credit; input USD ${facts.rates.input}, output USD ${facts.rates.output} per million tokens`,
 		...keyLines(facts, bold),
 		"",
+		...consoleLines(facts, bold),
+		"",
 		`  ${bold("Ask it something:")}`,
 		"",
 		curlLine(facts),
@@ -44,7 +48,8 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 		"",
 		sdkSnippet(facts),
 		"",
-		"  This is the demo. DATABASE_URL or a tollgate.yaml switches it off; the README says how. Ctrl-C stops.",
+		"  This is the demo, with books of its own. DATABASE_URL or a tollgate.yaml switches it off; the README says how.",
+		"  Ctrl-C stops.",
 		"",
 		"",
 	].join("\n");
@@ -96,6 +101,18 @@ function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] 
 		`${facts.command} key create --account ${facts.accountId} --name another`,
 		"",
 		`export ${KEY_VARIABLE}=`,
+	];
+}
+
+function consoleLines({ url, doors }: BannerFacts, bold: (text: string) => string): string[] {
+	const head = `  ${bold("Look at it in the console:")}`;
+	if (doors === undefined) return [`${head} ${url}/sign-in`];
+	return [
+		`${head} these links sign you in, on this machine, once each, for ${doors.hours} hours.`,
+		"  The customer's has a week of made-up usage; the operator's sees the whole service.",
+		"",
+		`  Customer  ${doors.customer}`,
+		`  Operator  ${doors.operator}`,
 	];
 }
 

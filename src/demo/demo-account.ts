@@ -5,6 +5,7 @@ import { createAccount, findAccount } from "../keys/account-admin.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys } from "../keys/key-admin.ts";
 import { shownParts } from "../keys/secret.ts";
+import { DEMO_DATA } from "./demo-history.ts";
 
 /** The first run's account: a top-up of USD 100 that nobody paid, and one key. */
 export interface DemoAccount {
@@ -63,6 +64,7 @@ const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as co
 
 /** A key of another service name was made before SERVICE_NAME was changed, and is refused by its form. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
+	if (key.name.endsWith(DEMO_DATA)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;
 	return lives && key.prefix.startsWith(`sk_${serviceName}_`);
 }

@@ -3,9 +3,10 @@ import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { FixedCatalog } from "../catalog/catalog.ts";
-import type { ModelSpec } from "../catalog/model.ts";
+import type { CatalogSnapshot, ModelSpec } from "../catalog/model.ts";
 import type { DemoUpstream } from "./demo-upstream.ts";
 import { startDemoUpstream } from "./demo-upstream.ts";
+import type { WeekModel } from "./demo-week.ts";
 import type { FoundServer } from "./discover.ts";
 import { discover, USUAL_PORTS } from "./discover.ts";
 
@@ -17,6 +18,8 @@ export interface DemoDescription {
 	readonly exampleModel: string;
 	/** Ports that were asked in vain; empty if a server was found. */
 	readonly portsAsked: readonly number[];
+	/** What the made-up week was asked of. */
+	readonly chatModels: readonly WeekModel[];
 }
 
 /** The gateway's part of the demo; stop it after the gateway. */
@@ -47,6 +50,7 @@ export async function connectDemoModels(
 				models: describeModels(models, found.servers, standIn),
 				exampleModel: models.find(({ kind }) => kind === "chat")?.id ?? "",
 				portsAsked: found.servers.length === 0 ? ports : [],
+				chatModels: chatModels(fixedCatalog.current()),
 			},
 			stop: async () => standIn?.stop(),
 		};
@@ -54,6 +58,13 @@ export async function connectDemoModels(
 		await standIn?.stop();
 		throw error;
 	}
+}
+
+function chatModels(catalog: CatalogSnapshot): WeekModel[] {
+	const chat = [...catalog.models.values()].filter(({ kind }) => kind === "chat");
+	return chat.map(({ id, contextLength, maxOutputTokens, rateCard }) => {
+		return { id, contextLength, maxOutputTokens, rateCard };
+	});
 }
 
 function describeModels(models: readonly ModelSpec[], servers: readonly FoundServer[], standIn?: DemoUpstream) {

@@ -1,8 +1,10 @@
 /** The first run: `serve` with neither a database nor a catalogue. Nothing here runs once one of them is given. */
+import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
+import { createSignInLink, type LinkPage } from "../console/sign-in-link.ts";
 import type { Statements } from "../db/statements.ts";
 import { createStatements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
@@ -10,7 +12,9 @@ import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BannerFacts, formatBanner, shellQuoted } from "./banner.ts";
 import { DEMO_EMAIL, ensureDemoAccount } from "./demo-account.ts";
+import { ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
+import { DEMO_OPERATOR_EMAIL, ensureDemoPeople } from "./demo-people.ts";
 import { DEMO_RATES } from "./found-model.ts";
 
 export interface DemoDeps {
@@ -32,9 +36,12 @@ export interface DemoService {
 	readonly serviceName: string;
 	/** How this program is called from a shell. */
 	readonly command: string;
+	readonly publicUrl: string | null;
 }
 
 const STATEMENT_DEADLINE_MS = 10_000;
+/** How long a printed link into the console is good. */
+const LINK_HOURS = 12;
 
 /** As `greet`, for who has no client of the database. */
 export async function greetDemo(
@@ -67,14 +74,17 @@ export async function greet(
 ): Promise<void> {
 	const { statements } = deps;
 	const clock = deps.clock ?? systemClock;
-	const account = await ensureDemoAccount(
-		{ statements, digest: createDigest(service.keyPepper), serviceName: service.serviceName },
-		{ nowMs: clock.wallMs(), newPepper: service.newPepper },
-	);
+	const keyMaker = { statements, digest: createDigest(service.keyPepper), serviceName: service.serviceName };
+	const options = { nowMs: clock.wallMs(), newPepper: service.newPepper };
+	const account = await ensureDemoAccount(keyMaker, options);
+	await ensureDemoHistory({ ...keyMaker, clock }, { accountId: account.id, models: description.chatModels });
+	const url = reachableUrl(service.url);
 	const balance = await accountBalance(statements, account.id);
 	const facts: BannerFacts = {
-		url: reachableUrl(service.url),
-		...description,
+		url,
+		models: description.models,
+		exampleModel: description.exampleModel,
+		portsAsked: description.portsAsked,
 		accountId: account.id,
 		email: DEMO_EMAIL,
 		availableUsd: formatUsd(balance.available),
@@ -82,8 +92,25 @@ export async function greet(
 		secret: account.secret,
 		shownKey: account.key,
 		command: service.command,
+		doors: await openDoors(statements, url, service.publicUrl),
 	};
 	deps.out(formatBanner(facts, { colour: deps.colour }));
+}
+
+/**
+ * Links into the console, good on this machine. Where people reach it by a public address there are none: a session is
+ * for one address.
+ */
+async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
+	if (publicUrl !== null) return undefined;
+	await ensureDemoPeople(statements);
+	const link = async (email: string, page: LinkPage) =>
+		`${url}${await createSignInLink(statements, { email, page, hours: LINK_HOURS })}`;
+	return {
+		customer: await link(DEMO_EMAIL, "customer"),
+		operator: await link(DEMO_OPERATOR_EMAIL, "operator"),
+		hours: LINK_HOURS,
+	};
 }
 
 /**
@@ -91,7 +118,8 @@ export async function greet(
  * else may be installed; with DATA_DIR if it is not where a command would look by itself.
  */
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
-	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(config.dataDir)} ${program}` : program;
+	// The demo's own folder lies in it.
+	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }
 
 /** An address to listen on is not always one to connect to. */

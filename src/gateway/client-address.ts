@@ -33,6 +33,16 @@ export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }
 
+/** Said from one of our processes to another: the request had come through somebody before. */
+export const PASSED_ON_HEADER = "x-tollgate-passed-on";
+
+/** Whether a proxy, known or not, stands between us and the client. `address` is the client's as far as we know it. */
+export function isPassedOn(headers: Headers, address: string): boolean {
+	const forwardedFor = headers.get("x-forwarded-for");
+	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
+	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
+}
+
 function plain(address: string): string {
 	return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { isAbsent, passedBody } from "../base/passed-body.ts";
+import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
@@ -29,7 +30,7 @@ const START_POLL_MS = 50;
 
 /** They speak of one connection, or a client could say by them who it is. */
 const NOT_PASSED_ON =
-	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip)$/;
+	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-tollgate-.*)$/;
 const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
 
 /**
@@ -137,6 +138,7 @@ function headersFor({ request, address }: Connection): Headers {
 		if (!NOT_PASSED_ON.test(name) && !named.includes(name)) headers.append(name, value);
 	}
 	headers.set("x-forwarded-for", address);
+	if (isPassedOn(request.headers, address)) headers.set(PASSED_ON_HEADER, "yes");
 	return headers;
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { runCli } from "./run-cli.ts";
 
@@ -14,8 +15,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("without DATABASE_URL", () => {
 	test("a command starts the embedded database for its own time; beside a running one it leaves it running", async () => {
-		const dataDir = join(folder, "data");
-		const env = { DATA_DIR: dataDir };
+		const env = { DATA_DIR: join(folder, "data") };
+		const { dataDir } = loadConfig(env, folder);
 		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder);
 		expect(created.stderr).toBe("");
 		const { id } = created.json<{ id: string }>();

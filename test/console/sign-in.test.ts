@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { createOperator, revokeOperator } from "../../src/console/operator-admin.ts";
+import { createSignInLink } from "../../src/console/sign-in-link.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
@@ -156,4 +157,14 @@ test("everybody may see models and their prices, and no address of a server", as
 	expect(model.body.history.map((version: { version: number }) => version.version)).toEqual([1]);
 	expect(JSON.stringify([models.body, model.body])).not.toContain(String(upstream.port));
 	expect((await stranger.get("/api/console/public/model?id=none")).status).toBe(404);
+});
+
+test("outside the first run no link signs anybody in, whatever the database says", async () => {
+	const boss = await operator(service);
+	const path = await createSignInLink(service.db.statements, { email: boss.email, page: "operator", hours: 1 });
+	const token = path.split("/").at(-1);
+	for (const address of [path, `/api/auth/magic-link/verify?token=${token}`]) {
+		const response = await fetch(`${service.url}${address}`, { redirect: "manual" });
+		expect([response.status, response.headers.getSetCookie()]).toEqual([404, []]);
+	}
 });

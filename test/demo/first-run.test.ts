@@ -6,9 +6,11 @@ import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
+import { createSignInLink } from "../../src/console/sign-in-link.ts";
 import { commandFor, greet } from "../../src/demo/demo.ts";
 import type { DemoModels } from "../../src/demo/demo-models.ts";
 import { connectDemoModels } from "../../src/demo/demo-models.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 let dataDir: string;
@@ -38,6 +40,7 @@ async function start(): Promise<Run> {
 			newPepper: secrets.made.includes("KEY_PEPPER"),
 			serviceName: config.serviceName,
 			command: commandFor(config, "tollgate"),
+			publicUrl: config.publicUrl,
 		},
 		demo.description,
 	);
@@ -84,8 +87,86 @@ test("without a terminal the banner has no colour", () => {
 	expect(first.banner).not.toContain("\x1b");
 });
 
+const linkFor = (who: string, { banner }: Run = first) => {
+	const link = new RegExp(`^ +${who} +(http://\\S+)$`, "m").exec(banner)?.[1];
+	if (link === undefined) throw new Error(`no link for the ${who} in ${banner}`);
+	return link;
+};
+const open = (link: string, headers: Record<string, string> = {}) => fetch(link, { redirect: "manual", headers });
+const cookieOf = (response: Response) => response.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+const ask = async (path: string, cookie: string) =>
+	(await fetch(`${first.app.url}/api/console${path}`, { headers: { cookie } })).json();
+
+test("a link is refused to who is not at this machine, and stays good", async () => {
+	const link = linkFor("Customer");
+	const { host } = new URL(link);
+	for (const headers of [
+		{ "x-forwarded-for": "10.1.2.3" },
+		{ "x-forwarded-for": "10.1.2.3, 127.0.0.1" },
+		{ "x-real-ip": "10.1.2.3" },
+		{ "x-tollgate-passed-on": "yes" },
+		{ forwarded: "for=10.1.2.3" },
+		{ host: `service.example:${host.split(":")[1]}` },
+		{ "sec-purpose": "prefetch;prerender" },
+	]) {
+		const response = await open(link, headers);
+		expect({ headers, status: response.status, cookies: response.headers.getSetCookie() }).toEqual({
+			headers,
+			status: 403,
+			cookies: [],
+		});
+	}
+	expect((await fetch(link, { method: "HEAD" })).status).toBe(404);
+	expect((await open(link.replace("sign-in-link/customer/", "auth/magic-link/verify?token="))).status).toBe(404);
+});
+
+test("of many who open a link at the same moment one is signed in, as the customer, with a week to look at", async () => {
+	const responses = await Promise.all(Array.from({ length: 8 }, () => open(linkFor("Customer"))));
+	const signedIn = responses.filter(({ status }) => status === 302);
+	expect(signedIn).toHaveLength(1);
+	expect(responses.filter(({ status }) => status === 410)).toHaveLength(7);
+	expect(signedIn[0]?.headers.get("location")).toEndWith("/overview");
+	const cookie = cookieOf(signedIn[0] as Response);
+	const me = await ask("/me", cookie);
+	expect(me).toMatchObject({ user: { email: "demo@localhost", operator: false }, account: { role: "owner" } });
+	const { items } = await ask("/requests?limit=50", cookie);
+	expect(items.length).toBe(50);
+	expect((await ask("/operator/accounts", cookie)).error.code).toBe("forbidden");
+	// Who opens it again is signed in already, and goes where it leads.
+	const again = await open(linkFor("Customer"), { cookie });
+	expect([again.status, again.headers.get("location"), cookieOf(again)]).toEqual([302, "/overview", ""]);
+});
+
+test("the operator's link opens the operator's pages, and nobody can ask for another one", async () => {
+	const signedIn = await open(linkFor("Operator"));
+	expect(signedIn.headers.get("location")).toEndWith("/operator");
+	const { items } = await ask("/operator/accounts", cookieOf(signedIn));
+	expect(items.map(({ email }: { email: string }) => email)).toContain("demo@localhost");
+	const asked = await fetch(`${first.app.url}/api/auth/sign-in/magic-link`, {
+		method: "POST",
+		headers: { origin: first.app.url, "content-type": "application/json" },
+		body: JSON.stringify({ email: "operator@localhost" }),
+	});
+	expect(asked.status).toBe(404);
+});
+
+test("a link ends after some hours, and the database does not know it", async () => {
+	const { statements } = first.app.db;
+	const path = await createSignInLink(statements, { email: "demo@localhost", page: "customer", hours: 1 });
+	const [row] = await statements<{ text: string }>`select string_agg(verification::text, '') as text from verification`;
+	expect(row?.text).not.toContain(path.split("/").at(-1) as string);
+	await statements`update verification set expires_at = clock_timestamp() - interval '1 second' where value like '%demo@localhost%'`;
+	expect((await open(`${first.app.url}${path}`)).status).toBe(410);
+});
+
+test("the books hold with what the demo wrote into them", async () => {
+	expect((await reconcile(first.app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+});
+
 test("a later start on the same data keeps the account and says how to make another key, and shows no secret", async () => {
 	const secret = /sk_service_[A-Za-z0-9]{46}/.exec(first.banner)?.[0] ?? "";
+	const { statements } = first.app.db;
+	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });
 	const balance = /USD ([\d.]+) of demo credit/;
 	expect(balance.exec(first.banner)?.[1]).toBe("100.00");
 	await stop(first);
@@ -94,6 +175,8 @@ test("a later start on the same data keeps the account and says how to make anot
 		expect(second.banner).not.toMatch(/sk_service_[A-Za-z0-9]{40}/);
 		expect(second.banner).toMatch(/^DATA_DIR=\S+ tollgate key create --account acc_\w+ --name another$/m);
 		expect(Number(balance.exec(second.banner)?.[1])).toBeLessThan(100);
+		expect((await open(`${second.app.url}${old}`)).status).toBe(410);
+		expect((await open(linkFor("Operator", second))).status).toBe(302);
 		const headers = { authorization: `Bearer ${secret}` };
 		expect((await fetch(`${second.app.url}/v1/models`, { headers })).status).toBe(200);
 	} finally {

@@ -61,7 +61,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-const cluster = () => join(tree, ".data", "postgres", "cluster");
+const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 
 /** Linked where the file system allows it: only the folders must be a place's own. */
 function copy(from: string, to: string): void {
@@ -109,24 +109,30 @@ function spawnThere(place: Place, command: readonly string[], env: Record<string
 	});
 }
 
-async function curlLine(server: Subprocess<"ignore", "pipe", "pipe">): Promise<string> {
+/** What it prints until the `curl` line, and that line. */
+async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{ text: string; curl: string }> {
 	const errors = new Response(server.stderr).text();
 	let text = "";
 	for await (const chunk of server.stdout) {
 		text += new TextDecoder().decode(chunk);
-		const line = /^curl .*\n/m.exec(text)?.[0];
-		if (line !== undefined) return line.trim();
+		const curl = /^curl .*\n/m.exec(text)?.[0];
+		if (curl !== undefined) return { text, curl: curl.trim() };
 	}
 	throw new Error(`it ended without a banner: ${text}${await errors}`);
 }
 
-/** `run start` until the first answer of its model, then Ctrl-C. */
+/** `run start` until its model has answered and its console has let somebody in, then Ctrl-C. */
 async function startAndAsk(place: Place): Promise<void> {
 	moveTo(place);
 	const server = spawnThere(place, ["run", "start"], { PORT: "0" });
 	running = server;
-	const shell = Bun.spawn(["sh", "-c", `${await curlLine(server)} -sS`], { stdout: "pipe", stderr: "inherit" });
+	const { text, curl } = await bannerOf(server);
+	const shell = Bun.spawn(["sh", "-c", `${curl} -sS`], { stdout: "pipe", stderr: "inherit" });
 	expect(await new Response(shell.stdout).json()).toMatchObject({ object: "chat.completion" });
+	const link = /http:\S+\/customer\/\S+/.exec(text)?.[0] ?? "";
+	const open = (headers: Record<string, string>) => fetch(link, { redirect: "manual", headers });
+	expect((await open({ "x-forwarded-for": "10.1.2.3" })).status).toBe(403);
+	expect((await open({})).headers.getSetCookie()[0]).toContain("session_token=");
 	const postmaster = findPostmaster(cluster());
 	expect(postmaster?.ready).toBe(true);
 	expect(statSync(cluster()).mode & 0o777).toBe(0o700);

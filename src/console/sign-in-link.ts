@@ -1,0 +1,69 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Statements } from "../db/statements.ts";
+import { isLoopback, isPassedOn } from "../gateway/client-address.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { ADDRESS_HEADER, type Auth } from "./auth.ts";
+
+/**
+ * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
+ * sign-in library checks and uses up the token; what it would offer besides, asking for such a link, is closed.
+ */
+export const SIGN_IN_LINK = "/api/sign-in-link/";
+/** The library's own address of it, which is not served. */
+const VERIFY = "/api/auth/magic-link/verify";
+/** Where the library would send who has a bad link. */
+const REFUSED = "/link-refused";
+const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
+const TOKEN_BYTES = 24;
+const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
+
+/** Pages that a link leads to, by the word in it. */
+const PAGES = { customer: "/overview", operator: "/operator" } as const;
+export type LinkPage = keyof typeof PAGES;
+
+/** The path of a new link for the person with this address; one that was made before is not good any more. */
+export async function createSignInLink(
+	statements: Statements,
+	link: { email: string; page: LinkPage; hours: number },
+): Promise<string> {
+	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
+	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
+	// A row as the library makes it for a link that is asked for.
+	const value = JSON.stringify({ email: link.email });
+	await statements`delete from verification where value = ${value}`;
+	await statements`
+		insert into verification (id, identifier, value, expires_at)
+		values (${newId("ver")}, ${hash}, ${value}, clock_timestamp() + make_interval(hours => ${link.hours}::integer))`;
+	return `${SIGN_IN_LINK}${link.page}/${token}`;
+}
+
+/**
+ * Signs in who opened the link and sends them on to its page. A link that is not good any more only does so for who is
+ * signed in already. Faults: forbidden, not_found.
+ */
+export async function openSignInLink(auth: Auth, { request, address }: Connection): Promise<Response> {
+	const url = new URL(request.url);
+	const [page = "", token = ""] = url.pathname.slice(SIGN_IN_LINK.length).split("/");
+	const target = Object.hasOwn(PAGES, page) ? PAGES[page as LinkPage] : undefined;
+	if (request.method !== "GET" || target === undefined || token === "")
+		throw new Fault("not_found", "There is no such endpoint.");
+	if (!isOwnMachine(request, url, address))
+		throw new Fault("forbidden", "This link works on the machine that the service runs on.");
+	// What a browser opens by itself, ahead of the person, would use the link up.
+	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
+		throw new Fault("forbidden", "This link is opened by people.");
+	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
+	const headers = new Headers(request.headers);
+	headers.set(ADDRESS_HEADER, address);
+	const answer = await auth.handler(new Request(`${url.origin}${VERIFY}?${query}`, { headers }));
+	if (answer.status === 302 && !answer.headers.get("location")?.includes(REFUSED)) return answer;
+	const { session } = (await auth.api.getSession({ headers })) ?? {};
+	if (session !== undefined) return new Response(null, { status: 302, headers: { location: target } });
+	return new Response(USED_UP, { status: 410, headers: { "content-type": "text/plain; charset=utf-8" } });
+}
+
+/** A proxy on this machine speaks for others, and a foreign name that leads here is another site's. */
+function isOwnMachine({ headers }: Request, url: URL, address: string): boolean {
+	return isLoopback(address) && !isPassedOn(headers, address) && OWN_NAMES.includes(url.hostname);
+}

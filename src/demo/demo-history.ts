@@ -1,0 +1,119 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { newUuid } from "../base/id.ts";
+import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
+import { adjustCredit } from "../console/operator-accounts.ts";
+import type { Statements } from "../db/statements.ts";
+import { createKey, type KeyMakerDeps, listKeys } from "../keys/key-admin.ts";
+import type { SettledEvent } from "../ledger/event.ts";
+import { createPgLedgerStore } from "../ledger/pg-store.ts";
+import type { LedgerStore } from "../ledger/store.ts";
+import { nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { demoWeek, type WeekModel } from "./demo-week.ts";
+
+export interface HistoryDeps extends KeyMakerDeps {
+	readonly clock: Clock;
+}
+
+/** At the end of a key's name: its usage was made up, and nobody has its secret. */
+export const DEMO_DATA = "(demo data)";
+const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
+/** The instance that the history is booked by, as if it had served those requests. */
+const INSTANCE = "demo-history";
+const INSTANCE_TTL_MS = 60_000;
+const GO_LIVE_ATTEMPTS_MAX = 20;
+const OPENED_BEFORE_MS = 8 * 24 * 3_600_000;
+const MODELS_MAX = 3;
+const KEYS_SHOWN_MAX = 100;
+const NOTE = "demo data: pays for the week before the first start";
+
+/**
+ * Gives the demo's account a week of usage to look at, once, and the credit that it cost on top of its own. It is booked
+ * as every other usage, through the ledger's own statements, so that the books hold with it; what an interrupted start
+ * left undone is done by the next.
+ */
+export async function ensureDemoHistory(
+	deps: HistoryDeps,
+	{ accountId, models }: { accountId: string; models: readonly WeekModel[] },
+): Promise<void> {
+	const { statements, clock } = deps;
+	const idempotencyKey = `${INSTANCE} ${accountId}`;
+	const [booked] = await statements`select 1 from ledger_entry where source_ref = ${`adjust:${idempotencyKey}`}`;
+	if (booked !== undefined) return;
+	await closeUnfinished(deps);
+	const keys = await ensureKeys(deps, accountId);
+	const nowMs = clock.wallMs();
+	if ((await spentOf(statements, keys)) === 0 && models.length > 0) {
+		await book(deps, demoWeek({ nowMs, accountId, ...keys, models: models.slice(0, MODELS_MAX) }));
+	}
+	const spent = await spentOf(statements, keys);
+	if (spent === 0) return;
+	const credit = { amount: nanoUsd(spent), reason: NOTE, idempotencyKey, operatorId: "demo" };
+	await adjustCredit(statements, accountId, credit);
+	await backdate(statements, accountId, nowMs - OPENED_BEFORE_MS);
+}
+
+/** The account was opened and paid for before it was used: its balance was never below zero. */
+async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
+	const at = new Date(atMs).toISOString();
+	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;
+	await statements`update ledger_entry set created_at = ${at}::timestamptz where account_id = ${accountId}`;
+	await statements`update top_up set created_at = ${at}::timestamptz, decided_at = ${at}::timestamptz where account_id = ${accountId}`;
+}
+
+async function ensureKeys(deps: HistoryDeps, accountId: string): Promise<{ webKeyId: string; nightKeyId: string }> {
+	const { items } = await listKeys(deps.statements, accountId, { limit: KEYS_SHOWN_MAX });
+	const ensure = async (name: string) =>
+		items.find((key) => key.name === name)?.id ?? (await createKey(deps, accountId, { name })).id;
+	return { webKeyId: await ensure(KEY_NAMES.web), nightKeyId: await ensure(KEY_NAMES.night) };
+}
+
+async function spentOf(statements: Statements, keys: { webKeyId: string; nightKeyId: string }): Promise<number> {
+	const [row] = await statements<{ spent: string | null }>`
+		select sum(charged_nano_usd)::text as spent from usage_event where key_id in (${keys.webKeyId}, ${keys.nightKeyId})`;
+	return row?.spent ? nanoUsdOfColumn(row.spent) : 0;
+}
+
+/** Joins as an instance, draws what the events cost, settles them and leaves. */
+async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise<void> {
+	const epoch = await goLive(deps);
+	const store = createPgLedgerStore(deps, INSTANCE, epoch);
+	try {
+		await draw(store, events);
+		// All or nothing: a week that was cut off would be taken for the whole one.
+		await store.flush(JSON.stringify(events), "[]");
+	} finally {
+		await store.close();
+	}
+}
+
+async function goLive({ statements }: HistoryDeps): Promise<number> {
+	const cluster = createPgHeartbeatStore(statements);
+	const epoch = await cluster.join(INSTANCE, INSTANCE_TTL_MS);
+	for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {
+		const applied = await cluster.seq();
+		if ((await cluster.goLive(INSTANCE, epoch, applied, INSTANCE_TTL_MS)) === applied) return epoch;
+	}
+	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log does not rest.");
+}
+
+/** What the events cost, from the account's budget and from each key's. */
+async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promise<void> {
+	const costs = new Map<string, number>();
+	for (const { account, key, charged } of events) {
+		for (const budget of [account, key]) costs.set(budget, (costs.get(budget) ?? 0) + charged);
+	}
+	const wishes = [...costs].map(([budget, cost]) => {
+		return { op: newUuid(), budget, want: nanoUsd(cost), min: nanoUsd(cost), again: false };
+	});
+	const replies = await store.grant(wishes);
+	if (replies.some(({ op, amount }) => amount !== wishes.find((wish) => wish.op === op)?.want))
+		throw new Fault("service_unavailable", "The demo's history could not be booked: the demo's credit was spent.");
+}
+
+/** Epochs of starts that were cut off: what they drew and did not book is available again. */
+async function closeUnfinished(deps: HistoryDeps): Promise<void> {
+	const rows = await deps.statements<{ epoch: number }>`
+		select epoch from instance where id = ${INSTANCE} and state <> 'left' order by epoch`;
+	for (const { epoch } of rows) await createPgLedgerStore(deps, INSTANCE, epoch).close();
+}

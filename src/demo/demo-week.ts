@@ -1,0 +1,151 @@
+import { boundOf, NO_QUANTITIES, priceOf, type Quantities } from "../admission/price.ts";
+import { assert } from "../base/assert.ts";
+import type { Model } from "../catalog/model.ts";
+import type { Ending, SettledEvent } from "../ledger/event.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+
+/** What a made-up request needs to know of its model. */
+export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
+
+/** Whose usage is made up: a product that people use by day, and a job that runs at night. */
+export interface WeekOptions {
+	/** The end of the week. */
+	readonly nowMs: number;
+	readonly accountId: string;
+	readonly webKeyId: string;
+	readonly nightKeyId: string;
+	/** Chat models, the busiest first; at least one. */
+	readonly models: readonly WeekModel[];
+}
+
+const HOUR_MS = 3_600_000;
+const WEEK_HOURS = 7 * 24;
+/** Nothing made up is as new as what somebody has just asked. */
+const QUIET_MS = 10 * 60_000;
+/** Requests an hour of a working day, from midnight on this machine's clock. */
+const DAY = [1, 1, 0, 0, 0, 1, 3, 7, 14, 20, 22, 21, 15, 19, 22, 21, 17, 12, 8, 6, 5, 4, 3, 2];
+const WEEKEND_SHARE = 0.3;
+const NIGHT_HOUR = 2;
+const NIGHT_REQUESTS = 45;
+/** Shares of the models, the busiest first; the last one named takes what is left. */
+const MODEL_SHARES = [0.6, 0.3, 0.1];
+/** Of a hundred requests so many were left by their client, and so many met a model server that failed. */
+const LEFT_PERCENT = 2.5;
+const FAILED_PERCENT = 0.8;
+const SEED = 20_261_122;
+
+/** A week of usage, oldest first: the same for the same options, with prices as they are now. */
+export function demoWeek(options: WeekOptions): SettledEvent[] {
+	const chance = createChance(SEED);
+	const events: SettledEvent[] = [];
+	const firstHourMs = options.nowMs - WEEK_HOURS * HOUR_MS;
+	for (let hour = 0; hour < WEEK_HOURS; hour++) {
+		const fromMs = firstHourMs + hour * HOUR_MS;
+		const local = new Date(fromMs);
+		const share = [0, 6].includes(local.getDay()) ? WEEKEND_SHARE : 1;
+		const expected = (DAY[local.getHours()] as number) * share;
+		const web = Math.round(expected * (0.7 + 0.6 * chance()));
+		for (let n = 0; n < web; n++) events.push(webRequest(options, fromMs + chance() * HOUR_MS, chance));
+		const night = local.getHours() === NIGHT_HOUR ? NIGHT_REQUESTS : 0;
+		for (let n = 0; n < night; n++) events.push(nightRequest(options, fromMs + n * 20_000 + chance() * 5_000, chance));
+	}
+	return events.filter(({ at }) => at < options.nowMs - QUIET_MS).sort((a, b) => a.at - b.at);
+}
+
+/** A streamed chat: some context, a question, an answer that somebody reads. */
+function webRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
+	const dice = chance() * 100;
+	const ending: Ending =
+		dice < FAILED_PERCENT ? "upstream_failed" : dice < FAILED_PERCENT + LEFT_PERCENT ? "client_left" : "finished";
+	const prompt = 300 + Math.round(chance() ** 2 * 3_200);
+	return request(
+		options,
+		{ at, key: options.webKeyId, prompt, completion: 40 + chance() ** 1.5 * 560, ending },
+		chance,
+	);
+}
+
+/** A long text to sum up, not streamed. */
+function nightRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
+	const prompt = 2_200 + Math.round(chance() * 1_600);
+	const ending: Ending = chance() * 100 < FAILED_PERCENT ? "upstream_failed" : "finished";
+	return request(options, { at, key: options.nightKeyId, prompt, completion: 80 + chance() * 160, ending }, chance);
+}
+
+function request(
+	{ accountId, webKeyId, models }: WeekOptions,
+	wish: { at: number; key: string; prompt: number; completion: number; ending: Ending },
+	chance: () => number,
+): SettledEvent {
+	const { ending, key } = wish;
+	const model = pickModel(models, chance());
+	const streamed = key === webKeyId;
+	const at = Math.round(wish.at);
+	const failed = ending === "upstream_failed";
+	const prompt = Math.min(wish.prompt, Math.floor(model.contextLength / 2));
+	const completionMax = Math.min(model.maxOutputTokens, model.contextLength - prompt);
+	const completion = Math.max(
+		1,
+		Math.min(completionMax, Math.round(wish.completion * (ending === "client_left" ? 0.4 : 1))),
+	);
+	const used = { ...NO_QUANTITIES, prompt, completion, requests: 1 };
+	const firstMs = 90 + chance() ** 3 * 900;
+	return {
+		id: Bun.randomUUIDv7("hex", at),
+		account: accountId,
+		key,
+		model: model.id,
+		card: model.rateCard.id,
+		endpoint: "chat",
+		streamed,
+		reserved: boundFor(model, { ...used, completion: completionMax }),
+		at,
+		charged: failed ? (0 as NanoUsd) : chargeFor(model, used),
+		off: 0 as NanoUsd,
+		basis: ending === "client_left" ? "estimated" : "exact",
+		ending,
+		status: failed ? 502 : 200,
+		prompt: failed ? 0 : prompt,
+		cached: 0,
+		completion: failed ? 0 : completion,
+		reasoning: 0,
+		units: 0,
+		replica: `${model.id}#1`,
+		first: failed ? null : Math.round(firstMs),
+		ms: Math.round(failed ? 40 + firstMs : firstMs + completion * (11 + 5 * chance())),
+	};
+}
+
+function pickModel(models: readonly WeekModel[], dice: number): WeekModel {
+	let rest = dice;
+	for (const [place, model] of models.entries()) {
+		rest -= MODEL_SHARES[place] ?? 0;
+		if (rest < 0) return model;
+	}
+	const last = models.at(-1);
+	assert(last !== undefined, "a week needs a model");
+	return last;
+}
+
+function chargeFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
+	const price = priceOf(rateCard, used);
+	assert(price !== undefined, "some thousand tokens have a price");
+	return price;
+}
+
+function boundFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
+	const bound = boundOf(rateCard, used);
+	assert(bound !== undefined, "some thousand tokens have a bound");
+	return bound;
+}
+
+/** Numbers from 0 to 1 that look like chance and are the same each time (mulberry32). */
+function createChance(seed: number): () => number {
+	let state = seed;
+	return () => {
+		state = (state + 0x6d2b79f5) | 0;
+		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+	};
+}

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createFixedCatalog, type FixedCatalog } from "../../src/catalog/catalog.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
+import { DEMO_DATA, ensureDemoHistory } from "../../src/demo/demo-history.ts";
+import { demoModelSpec } from "../../src/demo/found-model.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const CREDIT = 100_000_000_000;
+let db: TestDatabase;
+let catalog: FixedCatalog;
+let accountId: string;
+
+const maker = (statements: Statements) => ({ statements, digest: createDigest("a pepper"), serviceName: "service" });
+const ensure = (statements: Statements = db.statements) =>
+	ensureDemoHistory(
+		{ ...maker(statements), clock: systemClock },
+		{ accountId, models: [...catalog.current().models.values()] },
+	);
+
+beforeEach(async () => {
+	db = await createTestDatabase();
+	catalog = createFixedCatalog({ statements: db.statements, clock: systemClock, log: silentLog });
+	const upstream = { url: "http://127.0.0.1:1/v1", model: "m", dialect: "openai" } as const;
+	const sizes = { contextLength: 8192, maxOutputTokens: 1024 };
+	await catalog.setModels([
+		demoModelSpec({ id: "m", name: "M", kind: "chat", modes: ["chat"], parameters: [], upstream, ...sizes }),
+	]);
+	accountId = (await ensureDemoAccount(maker(db.statements), { nowMs: Date.now(), newPepper: false })).id;
+});
+afterEach(() => db.drop());
+
+async function books() {
+	const [usage] = await db.sql<{ rows: number; charged: string; last: Date }[]>`
+		select count(*)::int as rows, sum(charged_nano_usd)::text as charged, max(admitted_at) as last from usage_event`;
+	const { available, held } = await accountBalance(db.statements, accountId);
+	const broken = (await reconcile(db.statements)).checks.filter(({ ok }) => !ok);
+	const live = await db.sql`select 1 from instance where state <> 'left'`;
+	return { usage, available: Number(available), held: Number(held), broken, live: live.length };
+}
+
+test("the week is in the books as any usage, the books hold, and the demo's own credit is untouched", async () => {
+	await ensure();
+	const { usage, ...rest } = await books();
+	expect(rest).toEqual({ available: CREDIT, held: 0, broken: [], live: 0 });
+	expect(usage?.rows).toBeGreaterThan(700);
+	expect(Number(usage?.charged)).toBeGreaterThan(0);
+	const names = await db.sql<{ name: string }[]>`
+		select distinct k.name from usage_event e join api_key k on k.id = e.key_id order by 1`;
+	expect(names).toHaveLength(2);
+	for (const { name } of names) expect(name).toEndWith(DEMO_DATA);
+});
+
+test("at no moment of the week had the account spent more than it had", async () => {
+	await ensure();
+	const [lowest] = await db.sql<{ nano: string }[]>`
+		select min(sum)::text as nano from (
+			select sum(nano) over (order by at, nano desc) from (
+				select created_at as at, amount_nano_usd as nano from ledger_entry where account_id = ${accountId}
+				union all select admitted_at, -charged_nano_usd from usage_event where account_id = ${accountId}) moves) sums`;
+	expect(Number(lowest?.nano)).toBeGreaterThan(0);
+});
+
+test("a later start adds nothing, and its key is not one of the made-up ones", async () => {
+	await ensure();
+	const before = await books();
+	await ensure();
+	expect(await books()).toEqual(before);
+	const again = await ensureDemoAccount(maker(db.statements), { nowMs: Date.now(), newPepper: false });
+	expect(again.secret).toBeUndefined();
+	const [shown] = await db.sql`select name from api_key where last_four = ${again.key.lastFour}`;
+	expect(shown?.name).toBe("demo");
+});
+
+test("wherever a start is cut off, the next one completes it", async () => {
+	for (let allowed = 0, done = false; !done; allowed++) {
+		if (allowed > 50) throw new Error("it never came to its end");
+		let left = allowed;
+		const cut = new Proxy(db.statements, {
+			apply(target, _, args) {
+				if (left === 0) throw new Error("cut off");
+				left -= 1;
+				return Reflect.apply(target, undefined, args);
+			},
+		});
+		done = await ensure(cut).then(
+			() => true,
+			() => false,
+		);
+		await ensure();
+		const { usage, ...rest } = await books();
+		expect({ allowed, ...rest }).toEqual({ allowed, available: CREDIT, held: 0, broken: [], live: 0 });
+		expect(usage?.rows).toBeGreaterThan(700);
+		await forget();
+	}
+}, 60_000);
+
+/** As before the first start, but for epochs. */
+async function forget(): Promise<void> {
+	for (const table of ["usage_event", "lease_op", "lease"]) await db.sql.unsafe(`delete from ${table}`);
+	await db.sql`delete from budget b using api_key k where k.id = b.id and k.name like ${`%${DEMO_DATA}`}`;
+	await db.sql`delete from api_key where name like ${`%${DEMO_DATA}`}`;
+	await db.sql`delete from ledger_entry where kind = 'adjustment'`;
+	await db.sql`
+		update budget set drawn_nano_usd = 0, limit_nano_usd = case when kind = 'account' then ${CREDIT}::bigint end`;
+}

@@ -32,8 +32,20 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
 	await admin.unsafe(`create database ${name} template ${server.template}`);
 	await admin.end();
-	const url = await migratedUrl(server.urlOf(name));
-	assert(url !== undefined, "the template is migrated");
+	return testDatabaseAt(server.urlOf(name), async () => {
+		const cleaner = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
+		await cleaner.unsafe(`drop database if exists ${name} with (force)`);
+		await cleaner.end();
+	});
+}
+
+/** A migrated one that is there. `ended` is called when its clients have ended. */
+export async function testDatabaseAt(
+	address: string,
+	ended: () => Promise<void> = async () => {},
+): Promise<TestDatabase> {
+	const url = await migratedUrl(address);
+	assert(url !== undefined, "the database is migrated");
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
 	const transactional = createTransactional(
 		{ clock: systemClock, log: silentLog },
@@ -46,9 +58,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 		tx: transactional.tx,
 		async drop() {
 			await Promise.all([sql.end({ timeout: 1 }), transactional.end(), database.end()]);
-			const cleaner = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
-			await cleaner.unsafe(`drop database if exists ${name} with (force)`);
-			await cleaner.end();
+			await ended();
 		},
 	};
 }

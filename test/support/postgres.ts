@@ -24,7 +24,7 @@ export interface TestPostgres {
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
 /** Durability is not what these tests are about, and a test machine's disk is slow. */
-const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" };
+export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 let shared: Promise<TestPostgres> | undefined;
 
@@ -45,7 +45,10 @@ async function start(): Promise<TestPostgres> {
 	const lock = await waitForFileLock(join(HOME, "lock"), 60_000);
 	if (lock === undefined) throw new Error(`nobody released ${HOME}/lock`);
 	try {
-		const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: HOME, settings: SETTINGS });
+		const server = await startEmbeddedPostgres(
+			{ log: silentLog },
+			{ dataDir: HOME, settings: { ...FAST, max_connections: "300" } },
+		);
 		const urlOf = (database: string) => server.url.replace(/\/tollgate$/, `/${database}`);
 		const adminUrl = urlOf("postgres");
 		const template = `template_${schemaDigest()}`;

@@ -58,6 +58,8 @@ export interface ServiceOptions {
 	/** YAML of the `limits:` section. */
 	readonly limits?: string;
 	readonly env?: Record<string, string>;
+	/** By default one of its own. It is dropped with the service. */
+	readonly database?: TestDatabase;
 	readonly clock?: Clock;
 }
 
@@ -67,7 +69,7 @@ export async function withService(options: ServiceOptions): Promise<TestService>
 }
 
 export async function startService(options: ServiceOptions): Promise<TestService> {
-	const db = await createTestDatabase();
+	const db = options.database ?? (await createTestDatabase());
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");
 	writeFileSync(configPath, catalogText(options.models, options.limits));

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
+import { readBytes } from "../../src/gateway/body/bytes-body.ts";
+import { readForm } from "../../src/gateway/body/form-body.ts";
 import { readJson } from "../../src/gateway/body/json-body.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -38,6 +40,35 @@ describe("a body", () => {
 		expect((await readJson(post('{"a":1}'), 1_000, clock)).value).toEqual({ a: 1 });
 		expect(clock.pending()).toBe(0);
 	});
+
+	test.each([
+		["JSON", 60, readJson, "application/json"],
+		["of any kind", 600, readBytes, "audio/wav"],
+		["a form", 600, readForm, "multipart/form-data; boundary=b"],
+	] as const)(
+		"that is %s and not there after %d seconds is let go, and nobody's rejection is left over",
+		async (_, seconds, read, type) => {
+			const clock = createManualClock();
+			const asked = Promise.withResolvers<void>();
+			let isLetGo = false;
+			const body = new ReadableStream<Uint8Array>(
+				{
+					pull: () => asked.resolve(),
+					cancel() {
+						isLetGo = true;
+					},
+				},
+				{ highWaterMark: 0 },
+			);
+			const reading = codeOf(read(post(body, { "content-type": type }), 1_000, clock));
+			await asked.promise;
+			clock.advance(seconds * 1_000 - 1);
+			expect(isLetGo).toBe(false);
+			clock.advance(1);
+			expect(await reading).toBe("request_timeout");
+			expect([isLetGo, clock.pending()]).toEqual([true, 0]);
+		},
+	);
 
 	test("that breaks off is not a fault of ours", async () => {
 		const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error("gone")) });

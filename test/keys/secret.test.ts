@@ -91,4 +91,16 @@ describe("digest", () => {
 		expect(digest(secret)).toBe(expected);
 		expect(createDigest("other")(secret)).not.toBe(expected);
 	});
+
+	test("is of a type of its own: no secret can stand in its place, nor a digest in a secret's", () => {
+		const lookUp = (digest: KeyDigest) => digest.length;
+		const digest = createDigest("pepper");
+		const secret = newSecret("service");
+		// @ts-expect-error: the compiler refuses a secret.
+		expect(lookUp(secret)).not.toBe(64);
+		// @ts-expect-error: and any other text.
+		expect(lookUp("text")).not.toBe(64);
+		// @ts-expect-error: and a digest where a secret is meant.
+		expect(lookUp(digest(digest(secret)))).toBe(64);
+	});
 });

@@ -1,37 +1,62 @@
 import type { Clock } from "../../base/clock.ts";
+import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 
-/** As long as a form may take. */
-const READ_DEADLINE_MS = 10 * 60_000;
+/** A file takes its time on a slow line, but not for ever. */
+export const FILE_DEADLINE_MS = 10 * 60_000;
 
 /** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout. */
 export async function readBytes(request: Request, bytesMax: number, clock: Clock): Promise<Uint8Array<ArrayBuffer>> {
-	if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
-	const late = Promise.withResolvers<never>();
-	const cancel = clock.after(READ_DEADLINE_MS, () =>
-		late.reject(new Fault("request_timeout", "The body was sent too slowly.")),
-	);
+	const declared = request.headers.get("content-length");
+	if (declared !== null && Number(declared) > bytesMax) throw bodyTooLarge(bytesMax);
+	// To ask for the stream of a body costs more than to read it whole.
+	return declared === null && request.body !== null
+		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS })
+		: inTime(clock, FILE_DEADLINE_MS, request.bytes());
+}
+
+/** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
+export async function inTime<T>(
+	clock: Clock,
+	deadlineMs: number,
+	reading: Promise<T>,
+	onLate: () => void = () => {},
+): Promise<T> {
 	try {
-		return await Promise.race([collect(request, bytesMax), late.promise]);
+		return await withDeadline(clock, reading, deadlineMs, () => {
+			onLate();
+			return new Fault("request_timeout", "The body was sent too slowly.");
+		});
 	} catch (error) {
 		if (error instanceof Fault) throw error;
 		throw new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
-	} finally {
-		cancel();
 	}
 }
 
-async function collect(request: Request, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
-	if (request.headers.has("content-length") || request.body === null) return request.bytes();
-	// A body without a length is counted while it arrives.
-	const chunks: Uint8Array[] = [];
-	let bytes = 0;
-	for await (const chunk of request.body as ReadableStream<Uint8Array> & AsyncIterable<Uint8Array>) {
-		bytes += chunk.length;
-		if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
-		chunks.push(chunk);
+/** A body without a length is counted while it arrives, and let go when it is too large or too late. */
+export function readChunked(
+	body: ReadableStream<Uint8Array>,
+	{ bytesMax, clock, deadlineMs }: { bytesMax: number; clock: Clock; deadlineMs: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+	const reader = body.getReader();
+	const letGo = () => void reader.cancel().catch(() => {});
+
+	async function read(): Promise<Uint8Array<ArrayBuffer>> {
+		const chunks: Uint8Array[] = [];
+		let bytes = 0;
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) return new Uint8Array(Buffer.concat(chunks));
+			bytes += value.length;
+			if (bytes > bytesMax) {
+				letGo();
+				throw bodyTooLarge(bytesMax);
+			}
+			chunks.push(value);
+		}
 	}
-	return new Uint8Array(Buffer.concat(chunks));
+
+	return inTime(clock, deadlineMs, read(), letGo);
 }
 
 export function bodyTooLarge(bytesMax: number): Fault {

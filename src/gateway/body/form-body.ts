@@ -1,9 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { bodyTooLarge, readBytes } from "./bytes-body.ts";
-
-/** A file takes its time on a slow line, but not for ever. */
-const READ_DEADLINE_MS = 10 * 60_000;
+import { bodyTooLarge, FILE_DEADLINE_MS, inTime, readBytes } from "./bytes-body.ts";
 
 /**
  * Reads a multipart form of at most `bytesMax` bytes. Its files stay where the parser put them and are never copied.
@@ -15,21 +12,18 @@ export async function readForm(request: Request, bytesMax: number, clock: Clock)
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
 	const declared = request.headers.get("content-length");
 	if (Number(declared ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
-	const late = Promise.withResolvers<never>();
-	const cancel = clock.after(READ_DEADLINE_MS, () =>
-		late.reject(new Fault("request_timeout", "The body was sent too slowly.")),
-	);
+	// A body without a length is counted while it arrives.
+	const source =
+		declared === null
+			? new Response(await readBytes(request, bytesMax, clock), { headers: { "content-type": type } })
+			: request;
+	return inTime(clock, FILE_DEADLINE_MS, parseForm(source));
+}
+
+async function parseForm(source: Request | Response): Promise<FormData> {
 	try {
-		// A body without a length is counted while it arrives.
-		const source =
-			declared === null
-				? new Response(await readBytes(request, bytesMax, clock), { headers: { "content-type": type } })
-				: request;
-		return await Promise.race([source.formData(), late.promise]);
+		return await source.formData();
 	} catch (error) {
-		if (error instanceof Fault) throw error;
 		throw new Fault("invalid_request", "The body is not a valid form.", { cause: error });
-	} finally {
-		cancel();
 	}
 }

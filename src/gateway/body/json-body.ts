@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { bodyTooLarge, inTime, readChunked } from "./bytes-body.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -55,40 +55,9 @@ function isDeeperThan(value: object, depth: number): boolean {
 
 async function readText(request: Request, bytesMax: number, clock: Clock): Promise<string> {
 	const declared = request.headers.get("content-length");
-	if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
-	let late = false;
-	const text =
-		declared === null && request.body !== null ? readChunked(request.body, bytesMax, () => late) : request.text();
-	try {
-		return await withDeadline(clock, text, READ_DEADLINE_MS, () => {
-			late = true;
-			return new Fault("request_timeout", "The body was sent too slowly.");
-		});
-	} catch (error) {
-		throw error instanceof Fault
-			? error
-			: new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
-	}
-}
-
-/** A body without a length is counted while it arrives. */
-async function readChunked(body: ReadableStream<Uint8Array>, bytesMax: number, isLate: () => boolean): Promise<string> {
-	const reader = body.getReader();
-	const chunks: Uint8Array[] = [];
-	let bytes = 0;
-	for (;;) {
-		const { done, value } = await reader.read();
-		if (done) break;
-		bytes += value.length;
-		if (bytes > bytesMax || isLate()) {
-			void reader.cancel().catch(() => {});
-			throw tooLarge(bytesMax);
-		}
-		chunks.push(value);
-	}
-	return new TextDecoder().decode(Buffer.concat(chunks));
-}
-
-function tooLarge(bytesMax: number): Fault {
-	return new Fault("payload_too_large", `The body is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`);
+	if (declared !== null && Number(declared) > bytesMax) throw bodyTooLarge(bytesMax);
+	// To ask for the stream of a body costs more than to read it whole.
+	return declared === null && request.body !== null
+		? new TextDecoder().decode(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS }))
+		: inTime(clock, READ_DEADLINE_MS, request.text());
 }

@@ -13,44 +13,77 @@ export interface Delivery {
 	bytes: number;
 	/** Chunks that carried output. */
 	chunks: number;
+	/** By the upstream's count; undefined if there was none. */
+	usage: ReportedUsage | undefined;
 	/** Milliseconds from the request's first moment to the first chunk; null if there was none yet. */
 	firstMs: number | null;
 	/** Output from which on the journal's bound does not hold any more, counted as `recordedPrompt` says. */
 	recordAt: number;
 	/** Prompt tokens by the upstream's count when the last record was written; undefined if there was no count. */
 	recordedPrompt: number | undefined;
+	/** Something arrived that could not be put on record. It does not go out, and nothing after it. */
+	isCut: boolean;
 }
 
 export function createDelivery(): Delivery {
-	return { bytes: 0, chunks: 0, firstMs: null, recordAt: -1, recordedPrompt: undefined };
+	return {
+		bytes: 0,
+		chunks: 0,
+		usage: undefined,
+		firstMs: null,
+		recordAt: -1,
+		recordedPrompt: undefined,
+		isCut: false,
+	};
 }
 
-export function countChunks(delivery: Delivery, chunks: readonly OutputChunk[]): void {
+/**
+ * Counts what arrived, with the upstream's count of all so far, and has the journal bound its cost before the client
+ * gets it. Throws, with nothing counted, if the journal does not take it.
+ */
+export function deliver<Chunk extends OutputChunk>(
+	delivery: Delivery,
+	exchange: Exchange,
+	relay: Relay<Chunk>,
+	chunks: readonly Chunk[],
+	usage: ReportedUsage | undefined,
+): void {
+	const { bytes, chunks: count } = delivery;
 	for (const { outputBytes } of chunks) {
 		delivery.bytes += outputBytes;
 		if (outputBytes > 0) delivery.chunks += 1;
 	}
+	try {
+		record(delivery, exchange, relay, usage);
+	} catch (error) {
+		delivery.bytes = bytes;
+		delivery.chunks = count;
+		delivery.isCut = true;
+		throw error;
+	}
+	delivery.usage = usage;
 }
 
-/** Write-ahead: the journal bounds the cost of what was counted before the client gets it. */
-export function recordDelivery(
-	{ admitted: { hold } }: Exchange,
-	relay: Pick<Relay<never>, "bill" | "costAt">,
+/** Write-ahead, where the last bound does not hold any more. */
+function record<Chunk>(
 	delivery: Delivery,
+	{ admitted: { hold } }: Exchange,
+	relay: Relay<Chunk>,
 	usage: ReportedUsage | undefined,
 ): void {
 	const counted = usage?.completionTokens;
 	const output = counted ?? delivery.bytes;
 	if (output <= delivery.recordAt && usage?.promptTokens === delivery.recordedPrompt) return;
-	delivery.recordAt = output + (counted === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
-	delivery.recordedPrompt = usage?.promptTokens;
+	const recordAt = output + (counted === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
 	const now = relay.bill(usage, delivery, false);
 	const { promptTokens, completionTokens } = now.usage;
-	const bound = minUsd(hold.reserved, relay.costAt(now, delivery.recordAt));
+	const bound = minUsd(hold.reserved, relay.costAt(now, recordAt));
 	hold.ledger.progress(hold, {
 		delivered: minUsd(now.cost, bound),
 		bound,
 		prompt: promptTokens,
 		completion: completionTokens,
 	});
+	delivery.recordAt = recordAt;
+	delivery.recordedPrompt = usage?.promptTokens;
 }

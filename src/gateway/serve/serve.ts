@@ -1,9 +1,8 @@
-import { assert } from "../../base/assert.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
 import { modelNameOf } from "../request-fields.ts";
 import type { Authenticate } from "./authenticate.ts";
-import { createContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
+import { createContext, type Exchange, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
@@ -23,22 +22,10 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	connection: Connection,
 	authenticate: Authenticate = deps.authenticate,
 ): Promise<Response> {
-	const context = createContext(endpoint.name, connection, deps.clock);
-	const response = await answer(deps, endpoint, context, authenticate);
-	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
-	if (standing !== null) setRateHeaders(response.headers, standing);
-	return response;
-}
-
-async function answer<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
-	deps: ServeDeps,
-	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
-	context: RequestContext,
-	authenticate: Authenticate,
-): Promise<Response> {
 	const { clock, catalog } = deps;
-	const { connection } = context;
+	const context = createContext(endpoint.name, connection, clock);
 	let exchange: Exchange<Input> | undefined;
+	let response: Response;
 	try {
 		const known = authenticate(connection);
 		const key = known instanceof Promise ? await known : known;
@@ -63,11 +50,14 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		const admitted = decision instanceof Promise ? await decision : decision;
 		exchange = { context, model, input, admitted, createdS: Math.floor(clock.wallMs() / 1000) };
 
-		if (input.stream !== true) return await wholeAnswer(deps, endpoint.whole, exchange);
-		assert(endpoint.streamed !== undefined, "an endpoint without streams reads no request for one");
-		return await streamAnswer(deps, endpoint.streamed, exchange);
+		response = await (input.stream === true
+			? streamAnswer(deps, endpoint.streamed, exchange)
+			: wholeAnswer(deps, endpoint.whole, exchange));
 	} catch (error) {
 		if (exchange !== undefined) settleFailed(deps, exchange, error);
-		return refuse(deps, context, { error, promptField: endpoint.promptField, admitted: exchange !== undefined });
+		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: exchange !== undefined });
 	}
+	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
+	if (standing !== null) setRateHeaders(response.headers, standing);
+	return response;
 }

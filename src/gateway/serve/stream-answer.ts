@@ -6,7 +6,7 @@ import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import type { Exchange, ServeDeps } from "./context.ts";
-import { countChunks, recordDelivery } from "./delivery.ts";
+import { deliver } from "./delivery.ts";
 import type { EndpointInput, OutputChunk, StreamedAnswer } from "./endpoint.ts";
 import type { Streaming } from "./streaming.ts";
 import { close, createStreaming, enter, fail, isSettled, leave, listen, settle, write } from "./streaming.ts";
@@ -20,9 +20,10 @@ type Next<Chunk> = readonly Chunk[] | null;
  */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
-	streamed: StreamedAnswer<Input, Chunk>,
+	streamed: StreamedAnswer<Input, Chunk> | undefined,
 	exchange: Exchange<Input>,
 ): Promise<Response> {
+	assert(streamed !== undefined, "an endpoint without streams reads no request for one");
 	const { connection, requestId } = exchange.context;
 	const streaming = createStreaming(deps, exchange, streamed.relay(exchange));
 	try {
@@ -101,14 +102,11 @@ async function pump<Chunk extends OutputChunk>(
 	streaming: Streaming<Chunk>,
 	first: Promise<Next<Chunk>> | undefined,
 ): Promise<void> {
-	const { upstream, relay, exchange } = streaming;
-	const { hold } = exchange.admitted;
-	assert(upstream !== undefined, "a stream was opened");
 	try {
-		for (let next = await (first ?? upstream.next()); !isSettled(streaming); next = await upstream.next()) {
+		for (let next = await (first ?? nextOf(streaming)); !isSettled(streaming); next = await nextOf(streaming)) {
 			if (next === null) return await finish(streaming);
-			take(streaming, next);
-			const text = relay.chunks(next);
+			const text = take(streaming, next);
+			const { hold } = streaming.exchange.admitted;
 			const durable = hold.ledger.durable(hold);
 			if (durable) await durable;
 			if (isSettled(streaming)) return;
@@ -119,12 +117,17 @@ async function pump<Chunk extends OutputChunk>(
 	}
 }
 
-/** Counts what arrived and puts its cost on record, before any of it goes out. */
-function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: readonly Chunk[]): void {
+function nextOf<Chunk>({ upstream }: Streaming<Chunk>): Promise<Next<Chunk>> {
+	assert(upstream !== undefined, "a stream was opened");
+	return upstream.next();
+}
+
+/** The text of what arrived, counted and with its cost on record, before any of it goes out. */
+function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: readonly Chunk[]): string {
 	const { deps, exchange, relay, delivery, upstream } = streaming;
-	countChunks(delivery, chunks);
-	recordDelivery(exchange, relay, delivery, upstream?.usage());
+	deliver(delivery, exchange, relay, chunks, upstream?.usage());
 	delivery.firstMs ??= deps.clock.monotonicMs() - exchange.context.startedMs;
+	return relay.chunks(chunks);
 }
 
 /** The end that was hoped for: settled, and the settlement durable, before the last bytes go out. */

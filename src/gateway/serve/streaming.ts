@@ -112,7 +112,7 @@ export function settle<Chunk>(streaming: Streaming<Chunk>, ending: Ending, statu
 /** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */
 function billOf<Chunk>({ deps, exchange, relay, delivery, upstream }: Streaming<Chunk>, ending: Ending): Bill {
 	try {
-		return relay.bill(upstream?.usage(), delivery, ending === "finished");
+		return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 	} catch (error) {
 		deps.log.error("a bill could not be made", { request: exchange.context.requestId, error });
 		return { ...FREE_BILL, cost: exchange.admitted.hold.bound, basis: "estimated" };

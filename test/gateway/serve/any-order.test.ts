@@ -1,0 +1,191 @@
+/** Whatever happens to a request, in whatever order and how many of it in one turn: one settlement, for what was delivered. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { chat } from "../../../src/gateway/chat/chat.ts";
+import { serve } from "../../../src/gateway/serve/serve.ts";
+import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
+import type { Road, ScriptedCall } from "../../support/road.ts";
+import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
+
+const HOLD_MS = 500;
+/** Rare enough in any other text to be counted. */
+const WORD = "~";
+
+/** What can happen, each to be followed by another in the same turn or not. */
+const EVENTS = [
+	"word",
+	"words",
+	"end",
+	"die",
+	"leave",
+	"cancel",
+	"stop",
+	"read",
+	"tick",
+	"sync",
+	"syncs fail",
+	"disk breaks",
+] as const;
+type What = (typeof EVENTS)[number];
+interface Happening {
+	readonly what: What;
+	readonly turnEnds: boolean;
+}
+interface Scene {
+	readonly stream: boolean;
+	readonly host: boolean;
+	readonly isDurable: boolean;
+	readonly counts: boolean;
+	readonly isDeaf: boolean;
+	readonly events: readonly Happening[];
+}
+
+const scenes: fc.Arbitrary<Scene> = fc.record({
+	stream: fc.boolean(),
+	host: fc.boolean(),
+	isDurable: fc.boolean(),
+	counts: fc.boolean(),
+	isDeaf: fc.boolean(),
+	events: fc.array(fc.record({ what: fc.constantFrom(...EVENTS), turnEnds: fc.boolean() }), { maxLength: 14 }),
+});
+
+/** The client: reads when told, and remembers what it got. */
+function createClient(answer: Promise<Response>) {
+	let reader: ReadableStreamDefaultReader<string> | undefined;
+	let cancelled = false;
+	const client = { status: 0, text: "", ended: false, read, cancel };
+	void answer.then((response) => {
+		client.status = response.status;
+		reader = readerOf(response);
+		if (cancelled) void reader.cancel().catch(() => {});
+	});
+	async function read(): Promise<void> {
+		const { done, value } = (await reader?.read().catch(() => undefined)) ?? { done: false, value: undefined };
+		if (value !== undefined) client.text += typeof value === "string" ? value : new TextDecoder().decode(value);
+		if (done) client.ended = true;
+	}
+	async function cancel(): Promise<void> {
+		cancelled = true;
+		await reader?.cancel().catch(() => {});
+	}
+	return client;
+}
+
+function happen(
+	what: What,
+	road: Road,
+	call: ScriptedCall,
+	client: ReturnType<typeof createClient>,
+	leave: () => void,
+) {
+	switch (what) {
+		case "word":
+			return call.arrive(WORD);
+		case "words":
+			return call.arrive(...Array.from({ length: 90 }, () => WORD));
+		case "end":
+			call.end();
+			return call.reply(call.tokens);
+		case "die":
+			return call.fail(new UpstreamFailure("died", { private: "scripted" }));
+		case "leave":
+			return leave();
+		case "cancel":
+			return void client.cancel();
+		case "stop":
+			return road.openStreams.shutDown();
+		case "read":
+			return void client.read();
+		case "tick":
+			return road.clock.advance(HOLD_MS);
+		case "sync":
+			for (const { resolve } of road.journal.syncs.splice(0)) resolve();
+			return;
+		case "syncs fail":
+			for (const { reject } of road.journal.syncs.splice(0)) reject(new Error("scripted"));
+			return;
+		case "disk breaks":
+			road.journal.isBroken = true;
+	}
+}
+
+async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) {
+	const road = createRoad({ mode: host ? "host" : "process", holdStatusMs: HOLD_MS });
+	const { connection, leave } = madeUp({ stream, max_tokens: 1_000 });
+	const answer = serve(road.deps, chat, connection);
+	const client = createClient(answer);
+	const call = await road.call();
+	Object.assign(call, { counts, isDeaf });
+	road.journal.isDurable = isDurable;
+	for (const { what, turnEnds } of events) {
+		happen(what, road, call, client, leave);
+		if (turnEnds) await turn();
+		expect(road.settled.length).toBeLessThanOrEqual(1);
+	}
+	// Whoever still waits for something is let go; a client that is still there leaves.
+	road.journal.isDurable = true;
+	for (const { resolve } of road.journal.syncs.splice(0)) resolve();
+	await turn();
+	leave();
+	if (isDeaf) call.fail(new UpstreamFailure("timeout", { private: "scripted" }));
+	road.clock.advance(HOLD_MS);
+	await answer;
+	await turn();
+	return { road, client, call };
+}
+
+/** One settlement, nothing left, and no output beyond what was charged and on record. Gives how it ended. */
+async function check(scene: Scene): Promise<string> {
+	const { road, client, call } = await play(scene);
+	const [event, ...more] = road.settled;
+	if (event === undefined) throw new Error("never settled");
+	expect(more).toEqual([]);
+	// What a broken disk did not take stays held until Postgres has it.
+	if (!road.journal.isBroken) expect(road.leftovers()).toEqual(NOTHING_LEFT);
+	else expect(road.leftovers()).toMatchObject({ running: 0, ofKey: 0, streams: 0 });
+
+	// It has a usage record, so it has no refusal beside it.
+	expect(road.refused).toEqual([]);
+	const wasCutShort = event.ending !== "finished" && event.ending !== "client_left";
+	const saysSo = road.logged.filter((line) => line === "a stream ended early").length;
+	expect(saysSo).toBe(scene.stream && client.status === 200 && wasCutShort ? 1 : 0);
+	if (event.ending === "client_left" || event.ending === "shutdown") expect(call.signal.aborted).toBe(true);
+
+	const delivered = client.text.split(WORD).length - 1;
+	const charged = Number(event.charged);
+	if (scene.stream) {
+		const bound = Number(road.journal.progress.at(-1)?.bound ?? 0);
+		expect(delivered * OUTPUT).toBeLessThanOrEqual(bound);
+		// By the upstream's count all is charged that it made until it was let go; by ours, what was on record.
+		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
+	}
+	if (event.basis === "exact" && charged > 0) {
+		expect(charged).toBe(costOf(event.completion));
+		expect(event.completion).toBeGreaterThanOrEqual(delivered);
+		expect(event.completion).toBeLessThanOrEqual(call.tokens);
+	} else if (charged === 0) expect(delivered).toBe(0);
+	if (client.status === 200 && !scene.stream) expect([event.ending, charged > 0]).toEqual(["finished", true]);
+	return `${scene.stream ? "streamed" : "whole"} ${event.ending}`;
+}
+
+test("one settlement for what was delivered, and nothing is left behind", () =>
+	fc.assert(
+		fc.asyncProperty(scenes, async (scene) => void (await check(scene))),
+		{ numRuns: 300 },
+	));
+
+test("the scenes reach every end", async () => {
+	const endings = new Set<string>();
+	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 250 })) endings.add(await check(scene));
+	expect([...endings].sort()).toEqual([
+		"streamed client_left",
+		"streamed finished",
+		"streamed shutdown",
+		"streamed upstream_died",
+		"streamed upstream_failed",
+		"whole client_left",
+		"whole finished",
+		"whole upstream_died",
+		"whole upstream_silent",
+	]);
+});

@@ -1,0 +1,291 @@
+/** Each way out of the road, those included that no upstream and no client can be made to take: settled once, at the right amount. */
+import { describe, expect, test } from "bun:test";
+import { chat } from "../../../src/gateway/chat/chat.ts";
+import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { serve } from "../../../src/gateway/serve/serve.ts";
+import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
+import type { Road, RoadOptions } from "../../support/road.ts";
+import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
+
+const STREAM = { stream: true, max_tokens: 1_000 };
+
+/** A request that has reached its upstream. */
+async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
+	const road = createRoad(options);
+	const made = madeUp(body);
+	const answer = serve(road.deps, chat, made.connection);
+	return { road, ...made, answer, call: await road.call() };
+}
+
+/** A stream whose first word has been read. */
+async function streaming(options: RoadOptions = {}) {
+	const request = await sent(STREAM, options);
+	request.call.arrive("w1");
+	const response = await request.answer;
+	expect(response.status).toBe(200);
+	const reader = readerOf(response);
+	expect((await reader.read()).value).toContain("w1");
+	return { ...request, reader };
+}
+
+async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string> {
+	let text = "";
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return text;
+		text += value;
+	}
+}
+
+/** One settlement, and nothing left of the request. */
+function settledOnce(road: Road, expected: object): void {
+	expect(road.settled).toMatchObject([expected]);
+	expect(road.leftovers()).toEqual(NOTHING_LEFT);
+}
+
+async function errorOf(answer: Promise<Response>) {
+	const response = await answer;
+	const { error } = (await response.json()) as { error: { code: string } };
+	return [response.status, error.code];
+}
+
+describe("before the status is out", () => {
+	test("a client that left before its request was admitted costs nothing, and the upstream is never asked", async () => {
+		for (const body of [STREAM, {}]) {
+			const road = createRoad();
+			const { asked, grant } = road.withholdCredit();
+			const { connection, leave } = madeUp(body);
+			const answer = serve(road.deps, chat, connection);
+			await asked;
+			leave();
+			grant();
+			expect(await errorOf(answer)).toEqual([408, "request_timeout"]);
+			settledOnce(road, { ending: "client_left", charged: 0 });
+			if (body === STREAM) expect(road.calls).toEqual([]);
+		}
+	});
+
+	test("a client that leaves while the upstream does not notice is settled at once, and its late answer changes nothing", async () => {
+		const { road, leave, call, answer } = await sent(STREAM);
+		call.isDeaf = true;
+		leave();
+		settledOnce(road, { ending: "client_left", charged: 0, status: 499 });
+		call.arrive("late");
+		call.end();
+		expect(await errorOf(answer)).toEqual([408, "request_timeout"]);
+		settledOnce(road, { ending: "client_left", charged: 0 });
+	});
+
+	test("a stop in the very turn in which the first event arrives has one outcome, for the books and for the client", async () => {
+		const { road, call, answer, timeouts } = await sent(STREAM);
+		call.arrive("w1");
+		road.openStreams.shutDown();
+		expect(await errorOf(answer)).toEqual([503, "service_unavailable"]);
+		settledOnce(road, { ending: "shutdown", charged: 0, status: 503 });
+		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+	});
+
+	test("a stop while a deaf upstream holds the status back ends with a status of its own when the hold is over", async () => {
+		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
+		call.isDeaf = true;
+		road.openStreams.shutDown();
+		road.clock.advance(500);
+		expect(await errorOf(answer)).toEqual([503, "service_unavailable"]);
+		settledOnce(road, { ending: "shutdown", charged: 0 });
+	});
+
+	test("an upstream that throws instead of answering costs nothing", async () => {
+		for (const body of [STREAM, {}]) {
+			const road = createRoad();
+			const thrown = () => {
+				throw new Error("scripted");
+			};
+			const upstreams = { ...road.deps.upstreams, open: thrown, call: thrown };
+			expect(await errorOf(serve({ ...road.deps, upstreams }, chat, madeUp(body).connection))).toEqual([
+				500,
+				"internal_error",
+			]);
+			settledOnce(road, { ending: "upstream_failed", charged: 0, status: 500 });
+		}
+	});
+
+	test("a connection that can be told nothing any more leaves no hold behind", async () => {
+		for (const body of [STREAM, {}]) {
+			const road = createRoad();
+			const { connection } = madeUp(body);
+			const setIdleTimeout = () => {
+				throw new Error("scripted: the connection is gone");
+			};
+			const answer = await serve(road.deps, chat, { ...connection, setIdleTimeout });
+			expect(answer.status).toBe(500);
+			settledOnce(road, { charged: 0 });
+		}
+	});
+});
+
+describe("an answer in one piece", () => {
+	test("is charged before it leaves", async () => {
+		const { road, call, answer, timeouts } = await sent({});
+		expect(timeouts).toEqual([0]);
+		call.reply(7);
+		expect((await answer).status).toBe(200);
+		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
+		expect(timeouts).toEqual([0, IDLE_TIMEOUT_S]);
+	});
+
+	test("that cannot be billed costs nothing and is not delivered", async () => {
+		const { road, call, answer } = await sent({});
+		const whole = { ...chat.whole, bill: () => broken() };
+		const second = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
+		(await road.call(2)).reply(7);
+		expect(await errorOf(second)).toEqual([500, "internal_error"]);
+		expect(road.settled).toMatchObject([{ ending: "upstream_failed", charged: 0, status: 500 }]);
+		call.reply(1);
+		await answer;
+		expect(road.settled).toHaveLength(2);
+	});
+
+	test("that cannot be written, or whose settlement does not become durable, is charged once all the same", async () => {
+		const road = createRoad();
+		const whole = { ...chat.whole, write: () => broken() };
+		const unwritten = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
+		(await road.call()).reply(7);
+		expect(await errorOf(unwritten)).toEqual([500, "internal_error"]);
+		settledOnce(road, { ending: "finished", charged: costOf(7) });
+
+		const { road: host, call, answer } = await sent({}, { mode: "host" });
+		host.journal.isDurable = false;
+		call.reply(7);
+		await turn();
+		host.journal.syncs[0]?.reject(new Error("scripted: the disk failed"));
+		expect(await errorOf(answer)).toEqual([500, "internal_error"]);
+		settledOnce(host, { ending: "finished", charged: costOf(7) });
+	});
+
+	test("does not leave before its settlement is durable", async () => {
+		const { road, call, answer } = await sent({}, { mode: "host" });
+		road.journal.isDurable = false;
+		let left = false;
+		void answer.then(() => {
+			left = true;
+		});
+		call.reply(7);
+		await turn();
+		expect([road.settled.length, left]).toEqual([1, false]);
+		for (const sync of road.journal.syncs) sync.resolve();
+		expect((await answer).status).toBe(200);
+	});
+});
+
+describe("a stream", () => {
+	test("that the client both leaves and cancels, while the upstream dies and the process stops, is settled by the first", async () => {
+		const { road, reader, call, leave } = await streaming();
+		leave();
+		void reader.cancel();
+		call.fail();
+		road.openStreams.shutDown();
+		await turn();
+		settledOnce(road, { ending: "client_left", charged: costOf(1), status: 499 });
+		expect(call.isClosed).toBe(true);
+	});
+
+	test("whose body is cancelled without a word on the signal is settled too", async () => {
+		const { road, reader, call } = await streaming();
+		await reader.cancel();
+		settledOnce(road, { ending: "client_left", charged: costOf(1) });
+		expect(call.isClosed).toBe(true);
+	});
+
+	test("is charged for nothing that arrives after the client left", async () => {
+		const { road, call, leave } = await streaming();
+		call.isDeaf = true;
+		leave();
+		call.arrive("w2", "w3");
+		call.end();
+		await turn();
+		settledOnce(road, { ending: "client_left", charged: costOf(1) });
+	});
+
+	test("that stops while a record waits for the disk has one end, and is charged what was on record", async () => {
+		const { road, call, reader } = await streaming({ mode: "host" });
+		road.journal.isDurable = false;
+		call.arrive("w2");
+		await turn();
+		road.openStreams.shutDown();
+		for (const sync of road.journal.syncs) sync.resolve();
+		const text = await rest(reader);
+		expect(text).not.toContain("w2");
+		expect(text).toContain('"service_unavailable"');
+		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+		settledOnce(road, { ending: "shutdown", charged: costOf(2) });
+	});
+
+	test("gives out nothing that the journal did not take, and is not charged for it", async () => {
+		for (const counts of [true, false]) {
+			const request = await sent(STREAM);
+			request.call.counts = counts;
+			request.call.arrive("w1");
+			const reader = readerOf(await request.answer);
+			await reader.read();
+			request.road.journal.isBroken = true;
+			request.call.arrive(...Array.from({ length: 400 }, () => "never"));
+			const text = await rest(reader);
+			expect(text).not.toContain("never");
+			expect(text).toContain('"internal_error"');
+			const [event] = request.road.settled;
+			expect(event).toMatchObject({ ending: "upstream_failed", completion: 1 });
+			if (counts) expect(Number(event?.charged)).toBe(costOf(1));
+			expect(request.road.settled).toHaveLength(1);
+		}
+	});
+
+	test("that cannot be billed is charged the journal's bound, as after a crash, and ended", async () => {
+		const { road, call, reader } = await streaming();
+		const bound = road.journal.progress.at(-1)?.bound;
+		// More of the prompt came from the cache than there is of it: no bill has such a line.
+		call.usage = { promptTokens: -1, completionTokens: -1, cachedTokens: 0, reasoningTokens: 0 };
+		call.fail();
+		expect(await rest(reader)).toContain('"upstream_error"');
+		expect(bound).toBeGreaterThan(costOf(1));
+		settledOnce(road, { ending: "upstream_died", charged: bound, basis: "estimated" });
+		expect(road.logged).toContain("a bill could not be made");
+	});
+
+	test("whose settlement does not become durable is ended with an error, and not left open", async () => {
+		const { road, call, reader } = await streaming({ mode: "host" });
+		road.journal.isDurable = false;
+		call.end();
+		await turn();
+		for (const sync of road.journal.syncs) sync.reject(new Error("scripted: the disk failed"));
+		const text = await rest(reader);
+		expect(text).toContain('"internal_error"');
+		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+		settledOnce(road, { ending: "finished", charged: costOf(1) });
+	});
+
+	test("that has ended is not settled again by a stop, or by a client that leaves while its last bytes wait", async () => {
+		const { road, call, reader, leave } = await streaming({ mode: "host" });
+		road.journal.isDurable = false;
+		call.end();
+		await turn();
+		settledOnce(road, { ending: "finished", charged: costOf(1) });
+		road.openStreams.shutDown();
+		leave();
+		for (const sync of road.journal.syncs) sync.resolve();
+		await rest(reader);
+		settledOnce(road, { ending: "finished", charged: costOf(1) });
+	});
+
+	test("that fails after the hold is over tells it as an event, and costs nothing without a token", async () => {
+		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
+		road.clock.advance(500);
+		const reader = readerOf(await answer);
+		call.fail(new UpstreamFailure("timeout", { private: "scripted" }));
+		expect(await rest(reader)).toContain('"upstream_timeout"');
+		settledOnce(road, { ending: "upstream_silent", charged: 0, status: 504 });
+	});
+});
+
+function broken(): never {
+	throw new Error("scripted");
+}

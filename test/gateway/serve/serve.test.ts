@@ -1,0 +1,154 @@
+/** What all endpoints have from the one road, and who may take it. */
+import { describe, expect, test } from "bun:test";
+import type { Model, ModelKind } from "../../../src/catalog/model.ts";
+import { INFERENCE } from "../../../src/gateway/inference.ts";
+import { createAuthenticate } from "../../../src/gateway/serve/authenticate.ts";
+import { createServeAs } from "../../../src/gateway/serve/serve-as.ts";
+import type { KeyDigest } from "../../../src/keys/digest.ts";
+import { createDigest } from "../../../src/keys/digest.ts";
+import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";
+import type { KeyEntry } from "../../../src/keys/key-entry.ts";
+import { newSecret } from "../../../src/keys/secret.ts";
+import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, roadModel } from "../../support/road.ts";
+import { modelOver, snapshotOf } from "../../support/upstream-catalog.ts";
+
+const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
+const ofEachKind: readonly Model[] = KINDS.map((kind) =>
+	modelOver([], { id: kind, kind, modes: new Set(["chat", "completions"]) }),
+);
+const PATHS = Object.entries(INFERENCE);
+const CHAT = INFERENCE["/v1/chat/completions"];
+
+async function errorOf(answer: Promise<Response>) {
+	const response = await answer;
+	const { error } = (await response.json()) as { error: { code: string; param: string | null } };
+	return { status: response.status, code: error.code, param: error.param };
+}
+
+describe("every endpoint", () => {
+	test.each(PATHS)("%s waits for its body by the service's clock, and leaves no timer behind", async (_, endpoint) => {
+		const road = createRoad();
+		const before = road.clock.pending();
+		const waiting = Promise.withResolvers<void>();
+		const body = new ReadableStream({ pull: () => waiting.resolve() }, { highWaterMark: 0 });
+		const headers = {
+			"content-type": endpoint.name === "transcription" ? "multipart/form-data; boundary=b" : "application/json",
+		};
+		const request = new Request("http://internal.example/", { method: "POST", headers, body });
+		const deps = { ...road.deps, catalog: { current: () => snapshotOf(...ofEachKind) } };
+		const answer = endpoint.answer(deps, { request, address: "", setIdleTimeout() {} });
+		await waiting.promise;
+		road.clock.advance(10 * 60_000);
+		expect(await errorOf(answer)).toMatchObject({ status: 408, code: "request_timeout" });
+		expect(road.clock.pending()).toBe(before);
+		expect(road.refused).toMatchObject([{ code: "request_timeout", endpoint: endpoint.name, model: null }]);
+	});
+
+	test.each(PATHS)("%s asks for the key first and for the model's name next", async (path, endpoint) => {
+		const road = createRoad();
+		const deps = { ...road.deps, catalog: { current: () => snapshotOf(...ofEachKind) } };
+		const { connection } = madeUp({ model: "" }, path);
+		const form = new FormData();
+		form.set("model", "");
+		const request =
+			endpoint.name === "transcription"
+				? new Request("http://internal.example/", { method: "POST", body: form })
+				: connection.request;
+		expect(await errorOf(endpoint.answer(deps, { ...connection, request }))).toEqual({
+			status: 400,
+			code: "invalid_request",
+			param: "model",
+		});
+		expect(road.refused).toMatchObject([{ keyId: road.key.id, endpoint: endpoint.name, model: null }]);
+	});
+
+	test.each(PATHS.filter(([, { name }]) => name !== "chat" && name !== "completions"))(
+		"%s without a deployment is unavailable, whatever its body says",
+		async (path, endpoint) => {
+			const road = createRoad();
+			expect(await errorOf(endpoint.answer(road.deps, madeUp({}, path).connection))).toMatchObject({
+				status: 503,
+				code: "service_unavailable",
+			});
+		},
+	);
+});
+
+describe("a key that is known and may not be used", () => {
+	const digest = createDigest("pepper");
+	const secret = newSecret("service");
+	const past = 1;
+	const cases: [string, (key: KeyEntry) => void][] = [
+		["api_key_revoked", (key) => Object.assign(key, { state: "revoked" })],
+		["api_key_expired", (key) => Object.assign(key, { expiresAtMs: past })],
+		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
+	];
+
+	test.each(cases)("%s: its owner is told, and the header is read and digested once", async (code, change) => {
+		const road = createRoad();
+		change(road.key);
+		let digested = 0;
+		const counting = (text: typeof secret) => {
+			digested += 1;
+			return digest(text);
+		};
+		const authenticate = createAuthenticate(
+			{
+				keyring: { peek: () => road.key },
+				lookUps: { find: () => Promise.reject(new Error("the key is in memory")) },
+				digest: counting,
+				failedAttempts: createFailedAttempts({ clock: road.clock }, { perMinuteMax: 9 }),
+				clock: road.clock,
+			},
+			{ serviceName: "service" },
+		);
+		const { connection } = madeUp({});
+		connection.request.headers.set("authorization", `Bearer ${secret}`);
+		expect(await errorOf(CHAT.answer({ ...road.deps, authenticate }, connection))).toMatchObject({ code });
+		expect(digested).toBe(1);
+		expect(road.refused).toMatchObject([{ code, keyId: road.key.id, accountId: road.key.accountId }]);
+		expect(road.leftovers()).toMatchObject({ running: 0, ofKey: 0 });
+	});
+});
+
+describe("who asks from within", () => {
+	const known = "d".repeat(64) as KeyDigest;
+
+	function within() {
+		const road = createRoad();
+		const load = async (digest: KeyDigest) => (digest === known ? road.key : null);
+		const authenticate = () => {
+			throw new Error("nobody's header is read");
+		};
+		return { road, serveAs: createServeAs({ ...road.deps, authenticate, keyring: { load } }) };
+	}
+
+	test("is served without a socket, in one piece and streamed, and charged like anybody", async () => {
+		const { road, serveAs } = within();
+		const whole = serveAs(CHAT, known, madeUp({}).connection);
+		(await road.call()).reply(3);
+		expect(await (await whole).json()).toMatchObject({ model: roadModel.id, usage: { completion_tokens: 3 } });
+		const streamed = serveAs(CHAT, known, madeUp({ stream: true }).connection);
+		const call = await road.call(2);
+		call.arrive("a", "b");
+		call.end();
+		const reader = readerOf(await streamed);
+		let text = "";
+		for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
+		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+		expect(road.settled.map(({ charged }) => Number(charged))).toEqual([costOf(3), costOf(2)]);
+		expect(road.leftovers()).toEqual(NOTHING_LEFT);
+	});
+
+	test("is refused with a key that is not in force, or none", async () => {
+		const { road, serveAs } = within();
+		expect(await errorOf(serveAs(CHAT, "e".repeat(64) as KeyDigest, madeUp({}).connection))).toMatchObject({
+			code: "invalid_api_key",
+		});
+		expect(road.refused).toEqual([]);
+		road.key.state = "revoked";
+		expect(await errorOf(serveAs(CHAT, known, madeUp({}).connection))).toMatchObject({ code: "api_key_revoked" });
+		expect(road.refused).toMatchObject([{ code: "api_key_revoked", keyId: road.key.id }]);
+		expect(road.calls).toEqual([]);
+	});
+});

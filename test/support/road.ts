@@ -1,0 +1,330 @@
+/** The road of a request without sockets and without Postgres: the real one, between an upstream and a journal in the test's hands. */
+import { createAdmission } from "../../src/admission/admission.ts";
+import { newUuid } from "../../src/base/id.ts";
+import type { Log } from "../../src/base/log.ts";
+import type { Model } from "../../src/catalog/model.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import type { Connection } from "../../src/gateway/connection.ts";
+import type { ServeDeps } from "../../src/gateway/serve/context.ts";
+import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
+import type { KeyEntry } from "../../src/keys/key-entry.ts";
+import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
+import type { Journal } from "../../src/ledger/journal.ts";
+import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import { createLedger, type Progress } from "../../src/ledger/ledger.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { createWriter } from "../../src/ledger/writer.ts";
+import { createKeyLimits } from "../../src/limits/key-limits.ts";
+import { maxUsd, type NanoUsd, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import type { Refusal } from "../../src/ops/refusals.ts";
+import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
+import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
+import type { Upstreams } from "../../src/upstream/upstreams.ts";
+import type { TokenUsage } from "../../src/upstream/usage.ts";
+import { modelOver, snapshotOf } from "./upstream-catalog.ts";
+import { createManualClock } from "./upstream-clock.ts";
+
+/** Nano-dollars a token. */
+export const INPUT = 1_000;
+export const OUTPUT = 2_000;
+/** Prompt tokens by the upstream's count. */
+export const PROMPT = 10;
+
+export const roadModel: Model = modelOver([], {
+	rateCard: {
+		...modelOver([]).rateCard,
+		input: (INPUT * 1_000) as PicoUsdPerUnit,
+		cachedInput: (INPUT * 1_000) as PicoUsdPerUnit,
+		output: (OUTPUT * 1_000) as PicoUsdPerUnit,
+	},
+});
+
+/** What `tokens` of output cost by the upstream's count. */
+export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT;
+
+/** One call to the upstream, answered by the test. */
+export class ScriptedCall {
+	usage: TokenUsage | undefined;
+	tokens = 0;
+	isClosed = false;
+	/** Whether it falls silent, like one that hangs, instead of failing when it is aborted. */
+	isDeaf = false;
+	/** Whether it says what it has used as it goes. */
+	counts = true;
+	readonly signal: AbortSignal;
+	readonly #waiting: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
+	readonly #ready: (readonly ChatChunk[] | null | Error)[] = [];
+	readonly #reply = Promise.withResolvers<ChatReply>();
+
+	constructor(signal: AbortSignal) {
+		this.signal = signal;
+		this.#reply.promise.catch(() => {});
+		const aborted = () => {
+			if (this.isDeaf) return;
+			const failure = new UpstreamFailure("aborted", { private: "the client left" });
+			for (const step of this.#waiting.splice(0)) step.reject(failure);
+			this.#ready.unshift(failure);
+			this.#reply.reject(failure);
+		};
+		if (signal.aborted) aborted();
+		else signal.addEventListener("abort", aborted);
+	}
+
+	/** Output arrives: one token a word. */
+	arrive(...words: string[]): void {
+		this.tokens += words.length;
+		if (this.counts) this.count();
+		const delta = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+		this.#put(words.map((word) => ({ ...delta(word), outputBytes: word.length })));
+	}
+
+	/** The proper end, with a count of all. */
+	end(): void {
+		this.count();
+		this.#put(null);
+	}
+
+	fail(error: Error = new UpstreamFailure("died", { private: "scripted" })): void {
+		this.#put(error);
+		this.#reply.reject(error);
+	}
+
+	/** The whole answer, of so many tokens. */
+	reply(tokens: number): void {
+		this.tokens = tokens;
+		this.count();
+		const message = { role: "assistant", content: "~".repeat(tokens) };
+		const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" as const }];
+		this.#reply.resolve({ choices, usage: this.usage, outputBytes: tokens, outputEvents: 0 });
+	}
+
+	count(): void {
+		this.usage = { promptTokens: PROMPT, completionTokens: this.tokens, cachedTokens: 0, reasoningTokens: 0 };
+	}
+
+	/** As an AnswerStream has it. */
+	next(): Promise<readonly ChatChunk[] | null> {
+		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
+		const ready = this.#ready.shift();
+		if (ready === undefined) this.#waiting.push(step);
+		else if (ready instanceof Error) step.reject(ready);
+		else step.resolve(ready);
+		return step.promise;
+	}
+
+	get whole(): Promise<ChatReply> {
+		return this.#reply.promise;
+	}
+
+	#put(step: readonly ChatChunk[] | null | Error): void {
+		const waiting = this.#waiting.shift();
+		if (waiting === undefined) this.#ready.push(step);
+		else if (step instanceof Error) waiting.reject(step);
+		else waiting.resolve(step);
+	}
+}
+
+/** A journal whose disk is the test's to slow down and to break. */
+function scriptedJournal() {
+	const control = {
+		progress: [] as (Progress & { id: string })[],
+		settled: 0,
+		/** Whether records can be written. */
+		isBroken: false,
+		/** Whether what was written is on disk at once; else each `durable` waits in `syncs`. */
+		isDurable: true,
+		syncs: [] as PromiseWithResolvers<void>[],
+	};
+	const write = () => {
+		if (control.isBroken) throw new Error("scripted: the disk takes nothing");
+	};
+	const journal: Journal = {
+		admit: () => 1,
+		progress(json) {
+			write();
+			control.progress.push(JSON.parse(json));
+		},
+		settle() {
+			write();
+			control.settled += 1;
+		},
+		acknowledge() {},
+		durable() {
+			if (control.isDurable) return Promise.resolve();
+			const sync = Promise.withResolvers<void>();
+			sync.promise.catch(() => {});
+			control.syncs.push(sync);
+			return sync.promise;
+		},
+		isFull: () => false,
+		close() {},
+		destroy() {},
+	};
+	return { journal, control };
+}
+
+export interface RoadOptions {
+	readonly mode?: JournalMode;
+	readonly holdStatusMs?: number;
+}
+
+export function createRoad(options: RoadOptions = {}) {
+	const clock = createManualClock();
+	const { journal, control } = scriptedJournal();
+	const logged: string[] = [];
+	const note = (message: string) => void logged.push(message);
+	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log };
+	/** While it is set, credit is held back, and whoever asks for some waits. */
+	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
+	const store: LedgerStore = {
+		async grant(requests) {
+			credit?.asked.resolve();
+			await credit?.granted.promise;
+			return requests.map(({ op, want, min }) => ({
+				op,
+				amount: maxUsd(want, min),
+				available: null,
+				elsewhere: false,
+				live: 1,
+			}));
+		},
+		async giveBack() {},
+		flush: async () => "ok",
+		async settleLate() {},
+		async creditUndelivered() {},
+		async close() {},
+		async recall() {},
+	};
+	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000 });
+	const slices = createSlices(
+		{ store, clock, log, newUuid },
+		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
+	);
+	const ledger = createLedger(
+		{ slices, journal, writer, close: async () => {}, clock, log },
+		{ epoch: 1, mode: options.mode ?? "process" },
+	);
+	const keyLimits = createKeyLimits({ clock });
+	const settled: SettledEvent[] = [];
+	const refused: Refusal[] = [];
+	const counted: string[] = [];
+	const calls: ScriptedCall[] = [];
+	const arrivals: PromiseWithResolvers<ScriptedCall>[] = [];
+	const arrival = (nth: number) => {
+		arrivals[nth - 1] ??= Promise.withResolvers();
+		return arrivals[nth - 1] as PromiseWithResolvers<ScriptedCall>;
+	};
+	const call = (signal: AbortSignal) => {
+		const made = new ScriptedCall(signal);
+		calls.push(made);
+		arrival(calls.length).resolve(made);
+		return made;
+	};
+	const upstreams = {
+		open(_: Model, { signal }: { signal: AbortSignal }) {
+			const made = call(signal);
+			return {
+				next: () => made.next(),
+				usage: () => made.usage,
+				usageIsFinal: () => true,
+				replica: () => "m#0",
+				close() {
+					made.isClosed = true;
+				},
+			};
+		},
+		call: async (_: Model, { signal }: { signal: AbortSignal }) => ({
+			reply: await call(signal).whole,
+			replica: "m#0",
+		}),
+	} as unknown as Upstreams;
+	const openStreams = createOpenStreams({ clock });
+	const key: KeyEntry = createKeyEntry(
+		{
+			id: "key_1",
+			accountId: "acc_1",
+			name: "k",
+			state: "active",
+			capNanoUsd: null,
+			models: null,
+			expiresAtMs: null,
+			requestsPerMinute: null,
+			concurrencyMax: null,
+		},
+		createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true }),
+	);
+	const deps: ServeDeps = {
+		authenticate: () => key,
+		catalog: { current: () => snapshotOf(roadModel) },
+		admission: createAdmission({
+			ledger: () => ledger,
+			closedReason: () => undefined,
+			keyLimits,
+			clock,
+			onSettled: (event) => void settled.push(event),
+		}),
+		upstreams,
+		openStreams,
+		clock,
+		log,
+		stats: { refuse: (code) => void counted.push(code) },
+		refusals: { record: (refusal) => void refused.push(refusal) },
+		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs: options.holdStatusMs ?? DEFAULT_LIMITS.holdStatusMs }),
+	};
+	return {
+		deps,
+		key,
+		clock,
+		journal: control,
+		openStreams,
+		settled,
+		refused,
+		counted,
+		logged,
+		calls,
+		/** Holds credit back until `grant`; `asked` resolves when a request waits for it. */
+		withholdCredit() {
+			credit = { asked: Promise.withResolvers(), granted: Promise.withResolvers() };
+			return { asked: credit.asked.promise, grant: credit.granted.resolve };
+		},
+		/** The nth call to the upstream, 1 the first, as soon as there is one. */
+		call(nth = 1): Promise<ScriptedCall> {
+			return arrival(nth).promise;
+		},
+		/** Nothing is left of any request: no hold, no place of the key's, no stream, no timer but the parts' own. */
+		leftovers: () => ({
+			running: ledger.view().running,
+			held: ledger.view().slices.map(({ held }): NanoUsd => held),
+			ofKey: keyLimits.running(key.id),
+			streams: openStreams.size(),
+		}),
+	};
+}
+
+export type Road = ReturnType<typeof createRoad>;
+
+export const NOTHING_LEFT = { running: 0, held: [0, 0] as NanoUsd[], ofKey: 0, streams: 0 };
+
+/** A request that nobody sent over a wire. */
+export function madeUp(body: Record<string, unknown>, path = "/v1/chat/completions") {
+	const leaving = new AbortController();
+	const timeouts: number[] = [];
+	const request = new Request(`http://internal.example${path}`, {
+		method: "POST",
+		headers: { "content-type": "application/json" },
+		body: JSON.stringify({ model: roadModel.id, messages: [{ role: "user", content: "hello" }], ...body }),
+		signal: leaving.signal,
+	});
+	const connection: Connection = { request, address: "", setIdleTimeout: (seconds) => void timeouts.push(seconds) };
+	return { connection, timeouts, leave: () => leaving.abort() };
+}
+
+/** The body of an answer, which holds text. */
+export function readerOf(response: Response): ReadableStreamDefaultReader<string> {
+	return (response.body as unknown as ReadableStream<string>).getReader();
+}
+
+/** Lets everything that is already resolved run. */
+export const turn = () => Bun.sleep(0);

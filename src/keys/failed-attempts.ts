@@ -12,8 +12,8 @@ export interface FailedAttempts {
 	left(address: string): number;
 	/** What one hears that has none left. */
 	tooMany(address: string): Fault;
-	/** Once a second for an address, whatever it did before: true, and then not for a second. */
-	takeTrickle(address: string): boolean;
+	/** One a second for an address, whatever it did before: 0 if it is taken now, else milliseconds until the next. */
+	takeTrickle(address: string): number;
 	size(): number;
 }
 
@@ -81,9 +81,9 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 		takeTrickle(address) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
-			if (nowMs < window.trickleAtMs) return false;
+			if (nowMs < window.trickleAtMs) return window.trickleAtMs - nowMs;
 			window.trickleAtMs = nowMs + TRICKLE_MS;
-			return true;
+			return 0;
 		},
 		size: () => windows.size,
 	};

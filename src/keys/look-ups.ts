@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { invalidApiKey } from "./bearer.ts";
 import type { KeyDigest } from "./digest.ts";
@@ -10,8 +11,8 @@ import type { Keyring } from "./keyring.ts";
 /**
  * Looks keys up that this instance has not seen. A key of valid form costs Postgres a question before anybody knows
  * that it does not exist, so the limit of failures acts before: as many questions of one address are under way as it may
- * still fail, and the others wait for their outcome. Once it has failed too often one a second goes on, so that a good
- * key behind the same address gets in. Keys that are in memory never come here.
+ * still fail, and the others wait for their outcome. Once it has failed too often one a second goes on and a few wait for
+ * that, so that a good key behind the same address gets in. Keys that are in memory never come here.
  */
 export interface LookUps {
 	/**
@@ -23,10 +24,14 @@ export interface LookUps {
 
 /** Of one address; beyond it they are sent away to come back. */
 const WAITING_MAX = 1_000;
+/** Of an address that failed too often: the last of them waits as many seconds. */
+const TRICKLE_MAX = 8;
 const WINDOW_MS = 60_000;
 
 interface Asking {
 	underWay: number;
+	/** Wait for the one that goes on each second. */
+	trickling: number;
 	readonly waiting: (() => void)[];
 }
 
@@ -53,11 +58,18 @@ export function createLookUps(
 	async function enter(asking: Asking, address: string): Promise<void> {
 		for (;;) {
 			const left = failedAttempts.left(address);
-			if (left > asking.underWay || (left === 0 && failedAttempts.takeTrickle(address))) {
+			const waitMs = left > asking.underWay ? 0 : left === 0 ? failedAttempts.takeTrickle(address) : undefined;
+			if (waitMs === 0) {
 				asking.underWay += 1;
 				return;
 			}
-			if (left === 0) throw failedAttempts.tooMany(address);
+			if (waitMs !== undefined) {
+				if (asking.trickling >= TRICKLE_MAX) throw failedAttempts.tooMany(address);
+				asking.trickling += 1;
+				await sleep(clock, waitMs);
+				asking.trickling -= 1;
+				continue;
+			}
 			if (asking.waiting.length >= WAITING_MAX) throw comeBack("too many keys of one address are being loaded");
 			await new Promise<void>((resolve) => asking.waiting.push(resolve));
 		}
@@ -74,7 +86,7 @@ export function createLookUps(
 	return {
 		async find(digest, address) {
 			const network = networkOf(address);
-			const asking = networks.get(network) ?? { underWay: 0, waiting: [] };
+			const asking = networks.get(network) ?? { underWay: 0, trickling: 0, waiting: [] };
 			networks.set(network, asking);
 			try {
 				await enter(asking, address);
@@ -88,7 +100,7 @@ export function createLookUps(
 				// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
 				if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 				else asking.waiting.shift()?.();
-				if (asking.underWay === 0 && asking.waiting.length === 0) networks.delete(network);
+				if (asking.underWay + asking.trickling + asking.waiting.length === 0) networks.delete(network);
 			}
 		},
 	};

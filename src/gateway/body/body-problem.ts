@@ -19,7 +19,8 @@ export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
 /**
  * A field that may be one of several things is wrong in as many ways. The way that leads deepest into the value is the
  * one that its author meant (an array with a bad element, not "neither an array nor null"), but not one that a wrong
- * name ended, if another's name was right. If all end where they began, or at the same name, each of them.
+ * name ended, if another's name was right, nor one of another kind, if a value of the right kind is only too long or too
+ * large. If all end where they began, or at the same name, each of them.
  */
 function placesOf(error: ValueError): ValueError[] {
 	if (error.type !== ValueErrorType.Union) return [error];
@@ -29,7 +30,8 @@ function placesOf(error: ValueError): ValueError[] {
 	});
 	const inside = ways.filter(({ path, type }) => path !== error.path || !KINDS.has(type));
 	const named = inside.filter(({ type }) => type !== ValueErrorType.Literal);
-	const meant = named.length > 0 ? named : inside;
+	const limits = named.filter(({ type }) => !KINDS.has(type) && type !== ValueErrorType.ObjectRequiredProperty);
+	const meant = [limits, named, inside].find((some) => some.length > 0) ?? [];
 	const deepest = meant.reduce<ValueError | undefined>(
 		(best, way) => (best === undefined || way.path.length > best.path.length ? way : best),
 		undefined,

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { findPostmaster } from "../../src/db/postmaster.ts";
+import { waitFor } from "../support/wait.ts";
+import { MAIN } from "./run-cli.ts";
+
+/** The first start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
+let folder: string;
+let server: Subprocess;
+let shown = "";
+
+beforeAll(() => {
+	folder = mkdtempSync(join(tmpdir(), "tollgate-terminal-"));
+	const decoder = new TextDecoder();
+	server = Bun.spawn([process.execPath, MAIN], {
+		cwd: folder,
+		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: "0", TERM: "xterm" },
+		terminal: {
+			cols: 120,
+			rows: 40,
+			data: (_, bytes) => {
+				shown += decoder.decode(bytes, { stream: true });
+			},
+		},
+	});
+});
+afterAll(async () => {
+	server.kill("SIGKILL");
+	await server.exited;
+	const left = postmaster();
+	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
+	await waitFor(() => postmaster() === undefined, "the database to end");
+	rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+const postmaster = () => findPostmaster(join(folder, ".data", "demo", "postgres", "cluster"));
+
+test("it shows the banner and nothing besides; what goes wrong later is one line for people; Ctrl-C ends it", async () => {
+	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
+	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
+	expect(shown).not.toContain('{"time"');
+	expect(shown).not.toMatch(/^\d\d:\d\d:\d\d /m);
+
+	process.kill(postmaster()?.pid as number, "SIGKILL");
+	await waitFor(() => /^\d\d:\d\d:\d\d .*warn.*PostgreSQL died.*$/m.test(shown), "a line about it", 30_000);
+	await waitFor(() => postmaster()?.ready === true, "a new database", 30_000);
+	expect(shown).not.toContain('{"time"');
+
+	server.terminal?.write("\x03");
+	expect(await server.exited).toBe(0);
+	expect(postmaster()).toBeUndefined();
+}, 120_000);

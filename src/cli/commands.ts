@@ -3,12 +3,14 @@ import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
 import { healthCommand } from "./health-command.ts";
+import { initCommand } from "./init-command.ts";
 import { keyCommands } from "./key-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
 /** Every command but `serve`, `help` and `version`, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
+	initCommand,
 	migrateCommand,
 	...accountCommands,
 	...topUpCommands,

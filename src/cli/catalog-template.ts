@@ -1,0 +1,140 @@
+import { LIMIT_FIELDS } from "../catalog/limits-section.ts";
+import type { ModelSpec, UpstreamSpec } from "../catalog/model.ts";
+import { DEFAULT_LIMITS } from "../catalog/service-limits.ts";
+import type { FoundServer } from "../demo/discover.ts";
+import { formatRatePerMillion } from "../money/nano-usd.ts";
+
+/** What a new `tollgate.yaml` is made of. */
+export interface CatalogFindings {
+	readonly servers: readonly FoundServer[];
+	readonly models: readonly ModelSpec[];
+	/** Ports of this machine that were asked. */
+	readonly ports: readonly number[];
+}
+
+/** Where a comment behind a value begins. */
+const COMMENT_COLUMN = 44;
+const WORDS_WIDTH = 100;
+
+/** The text of a catalogue that serves what was found, with a comment for whoever reads it first. */
+export function formatCatalogFile(found: CatalogFindings): string {
+	return [
+		"# The catalogue: which models are sold, at what rates, by which servers.",
+		"# `tollgate catalog check tollgate.yaml` says what a server makes of it. A running server takes changes over by",
+		`# itself, and keeps the old catalogue if the new one has a mistake. \${NAME} takes an environment variable.`,
+		"",
+		...(found.models.length === 0 ? emptyList(found.ports) : modelList(found)),
+		"",
+		...limitLines(),
+		"",
+	].join("\n");
+}
+
+function modelList({ models, servers }: CatalogFindings): string[] {
+	return ["models:", ...models.flatMap((model) => ["", ...modelLines(model, servers)])];
+}
+
+function modelLines(model: ModelSpec, servers: readonly FoundServer[]): string[] {
+	const chat = model.kind === "chat";
+	const field = (name: string, value: string, comment = "") => beside(`    ${name}: ${value}`, comment);
+	const words = (values: Iterable<string>) => `[${[...values].map(text).join(", ")}]`;
+	return [
+		beside(`  - id: ${text(model.id)}`, "what requests name; aliases: [other, names] may stand beside it"),
+		...(model.name === model.id ? [] : [field("name", text(model.name), "for people")]),
+		field("kind", model.kind),
+		...(chat ? [field("modes", words(model.modes), "endpoints: chat, completions")] : []),
+		...(model.inputModalities.has("image") ? [field("input_modalities", words(model.inputModalities))] : []),
+		field("context_length", String(model.contextLength), "tokens, as far as the server said"),
+		...(chat
+			? [field("max_output_tokens", String(model.maxOutputTokens), "the most of an answer; it is reserved")]
+			: []),
+		"    # Optional fields of requests that the server honours; what is not listed is left out of requests.",
+		...wrapped("    parameters: [", [...model.parameters].map(text), "]"),
+		"    # USD per million tokens. These are the demo's: put your own.",
+		`    rates: ${rateList(model)}`,
+		"    upstreams:",
+		...model.upstreams.flatMap((upstream) => upstreamLines(upstream, servers)),
+	];
+}
+
+function rateList({ rates, kind }: ModelSpec): string {
+	const listed = [["input", rates.input], ...(kind === "chat" ? [["output", rates.output]] : [])] as const;
+	return `{ ${listed.map(([name, rate]) => `${name}: "${formatRatePerMillion(rate as typeof rates.input)}"`).join(", ")} }`;
+}
+
+function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]): string[] {
+	const product = servers.find(({ origin }) => upstream.url.startsWith(`${origin}/`))?.product ?? "";
+	const field = (name: string, value: string, comment = "") => beside(`        ${name}: ${value}`, comment);
+	return [
+		beside(`      - url: ${text(upstream.url)}`, product),
+		field("model", text(upstream.model), "its name there"),
+		field("dialect", upstream.dialect),
+		field("max_concurrency", String(upstream.maxConcurrency), "requests that it gets at once; others wait"),
+		...hints(upstream),
+		`        # api_key: \${MODEL_SERVER_KEY}`,
+	];
+}
+
+/** What is known to go wrong with a family of servers. */
+function hints({ dialect }: UpstreamSpec): string[] {
+	if (dialect === "vllm")
+		return [
+			"        # It closes idle connections after 5 s; true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
+			"        keep_alive: false",
+		];
+	if (dialect === "ollama")
+		return [
+			"        # It cuts longer prompts in silence: start it with OLLAMA_CONTEXT_LENGTH at context_length or above.",
+		];
+	if (dialect === "llama.cpp") return ["        # Each of its slots (-np) has a part of its context (-c)."];
+	return [];
+}
+
+/** A valid file without a model, and one to fill in. */
+function emptyList(ports: readonly number[]): string[] {
+	return [
+		`# No model server answered on this machine (ports ${ports.join(", ")}). Take the [] away and describe yours:`,
+		"models: []",
+		"#  - id: llama-3.3-70b-instruct",
+		"#    kind: chat",
+		"#    context_length: 131072",
+		"#    max_output_tokens: 8192",
+		"#    parameters: [temperature, top_p, max_tokens, stop, seed, tools, tool_choice, response_format]",
+		'#    rates: { input: "0.23", output: "0.40" }    # USD per million tokens',
+		"#    upstreams:",
+		"#      - url: http://10.0.0.11:8000/v1",
+		"#        model: meta-llama/Llama-3.3-70B-Instruct",
+		"#        dialect: vllm    # or openai, sglang, llama.cpp, ollama, tgi, tei",
+		`#        # api_key: \${MODEL_SERVER_KEY}`,
+	];
+}
+
+function limitLines(): string[] {
+	const lines = LIMIT_FIELDS.map(({ name, limit, scale, meaning }) =>
+		beside(`#  ${name}: ${DEFAULT_LIMITS[limit] / scale}`, meaning),
+	);
+	return ["# Limits, with their defaults:", "#limits:", ...lines];
+}
+
+function beside(line: string, comment: string): string {
+	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
+}
+
+/** Plain where YAML takes it for nothing else. */
+function text(value: string): string {
+	const plain =
+		/^[A-Za-z][A-Za-z0-9._/+-]*(:[A-Za-z0-9._/+-]+)*$/.test(value) && !/^(true|false|null|yes|no|on|off)$/i.test(value);
+	return plain ? value : JSON.stringify(value);
+}
+
+function wrapped(head: string, words: readonly string[], tail: string): string[] {
+	const lines = [head];
+	for (const [place, word] of words.entries()) {
+		const piece = place === words.length - 1 ? word + tail : `${word},`;
+		const last = lines.at(-1) as string;
+		if (last.length + piece.length + 1 > WORDS_WIDTH) lines.push(`      ${piece}`);
+		else lines[lines.length - 1] = last.endsWith("[") ? last + piece : `${last} ${piece}`;
+	}
+	if (words.length === 0) lines[0] = head + tail;
+	return lines;
+}

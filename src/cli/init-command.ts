@@ -1,0 +1,86 @@
+import fs from "node:fs";
+import { resolve } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { checkCatalog } from "../catalog/check.ts";
+import { describeProblems } from "../catalog/file.ts";
+import { discover, USUAL_PORTS } from "../demo/discover.ts";
+import { formatCatalogFile } from "./catalog-template.ts";
+import type { Command } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+const DEFAULT_FILE = "tollgate.yaml";
+/** A server that is busy loading a model may take a while. */
+const ASK_MS = 3_000;
+const PORTS_MAX = 64;
+
+export const initCommand: Command = {
+	name: "init",
+	summary: "write a commented tollgate.yaml from the model servers of this machine",
+	arguments: ["[FILE]"],
+	options: {
+		ports: { type: "string", value: "PORTS", help: `ports to ask, by comma; default ${USUAL_PORTS.join(",")}` },
+		force: { type: "boolean", help: "replace a file that is there" },
+	},
+	details:
+		"Only this machine is asked, and only for lists of models. A server that wants a key is not found: describe it by hand.",
+	async run({ env, log }, input) {
+		const path = resolve(input.optionalArgument(0) ?? DEFAULT_FILE);
+		const force = input.flag("force");
+		if (!force && fs.existsSync(path)) throw alreadyThere(path);
+		const ports = portsOf(input.option("ports"));
+		const found = await discover({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
+		const text = formatCatalogFile({ ...found, ports });
+		const check = checkCatalog(text, env);
+		// A name with a variable in it, say.
+		if (!check.ok) throw new Fault("conflict", describeProblems(check.problems));
+		write(path, text, force);
+		const models = found.models.map(({ id, kind, upstreams }) => ({ id, kind, urls: upstreams.map(({ url }) => url) }));
+		const servers = found.servers.map(({ origin, product }) => ({ url: origin, product }));
+		return { json: { file: path, models, servers }, text: summary(path, models, servers, ports) };
+	},
+};
+
+function portsOf(text: string | undefined): readonly number[] {
+	if (text === undefined) return USUAL_PORTS;
+	const ports = text.split(",").map(Number);
+	if (ports.length > PORTS_MAX || ports.some((port) => !Number.isInteger(port) || port < 1 || port > 65_535))
+		throw new UsageError("--ports takes numbers from 1 to 65535, by comma");
+	return [...new Set(ports)];
+}
+
+/** With `force` whole or not at all; without it whoever was first stays. */
+function write(path: string, text: string, force: boolean): void {
+	const unfinished = `${path}.${process.pid}`;
+	try {
+		fs.writeFileSync(force ? unfinished : path, text, { flag: "wx", flush: true });
+		if (force) fs.renameSync(unfinished, path);
+	} catch (error) {
+		if (!force && (error as NodeJS.ErrnoException).code === "EEXIST") throw alreadyThere(path);
+		throw error;
+	} finally {
+		if (force) fs.rmSync(unfinished, { force: true });
+	}
+}
+
+function alreadyThere(path: string): Fault {
+	return new Fault("conflict", `${path} is there already: --force replaces it.`);
+}
+
+function summary(
+	path: string,
+	models: readonly { readonly id: string; readonly urls: readonly string[] }[],
+	servers: readonly { readonly url: string; readonly product: string }[],
+	ports: readonly number[],
+): string {
+	const productOf = (url: string) => servers.find((server) => url.startsWith(`${server.url}/`))?.product ?? "";
+	const shown = models.map(({ id, urls }) => `  ${id} (${urls.map((url) => `${productOf(url)}, ${url}`).join("; ")})`);
+	const none = [`  No model server answered on ports ${ports.join(", ")}: describe yours in it, as its example shows.`];
+	return [
+		`${path} was written, with ${models.length === 1 ? "1 model" : `${models.length} models`}:`,
+		...(models.length === 0 ? none : shown),
+		"",
+		"Next: put your own rates in it, start `tollgate serve` beside it, and make accounts (`tollgate help account create`).",
+		"The demo ends with it: the service begins with empty books.",
+	].join("\n");
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { checkCatalog } from "../../src/catalog/check.ts";
+import { parseCatalogFile } from "../../src/catalog/file.ts";
+import { formatCatalogFile } from "../../src/cli/catalog-template.ts";
+import { demoModelSpec } from "../../src/demo/found-model.ts";
+import { runCli } from "./run-cli.ts";
+
+/** Model servers of this machine, each on a port of its own. */
+const servers: { port: number | undefined; stop(force: boolean): Promise<void> }[] = [];
+let folder: string;
+let ports: string;
+
+beforeAll(() => {
+	folder = mkdtempSync(join(tmpdir(), "tollgate-init-"));
+	const list = (...data: unknown[]) => ({ object: "list", data });
+	serve({ "/v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32_768 }) });
+	serve({
+		"/v1/models": list({ id: "llama3.2:3b" }, { id: "nomic-embed-text:latest" }),
+		"/api/version": { version: "0.9" },
+	});
+	serve({ "/v1/models": list({ id: '/srv/models/tiny "one".gguf', owned_by: "llamacpp" }), "/props": { n_ctx: 4096 } });
+	ports = servers.map(({ port }) => port).join(",");
+});
+afterAll(async () => {
+	await Promise.all(servers.map((server) => server.stop(true)));
+	rmSync(folder, { recursive: true, force: true });
+});
+
+function serve(answers: Readonly<Record<string, unknown>>): void {
+	const fetch = (request: Request) => {
+		const answer = answers[new URL(request.url).pathname];
+		return answer === undefined ? new Response("no", { status: 404 }) : Response.json(answer);
+	};
+	servers.push(Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch }));
+}
+
+const init = (...args: string[]) => runCli(["init", ...args], {}, folder);
+const read = (name: string) => readFileSync(join(folder, name), "utf8");
+
+describe("init", () => {
+	test("writes what answers on this machine, and a server takes it as it stands", async () => {
+		const written = await init("--ports", ports, "--json");
+		expect(written).toMatchObject({ exitCode: 0, stderr: "" });
+		expect(written.json<{ models: { id: string }[] }>().models.map(({ id }) => id)).toEqual([
+			"Qwen/Qwen3-8B",
+			"llama3.2:3b",
+			"nomic-embed-text:latest",
+			"tiny--one-",
+		]);
+		const { models, warnings } = parseCatalogFile(read("tollgate.yaml"), {});
+		expect(warnings).toEqual([]);
+		const [qwen, llama, nomic, tiny] = models;
+		expect(qwen).toMatchObject({ kind: "chat", contextLength: 32_768, maxOutputTokens: 8192 });
+		expect(qwen?.upstreams[0]).toMatchObject({ dialect: "vllm", keepAlive: false, model: "Qwen/Qwen3-8B" });
+		expect(llama?.upstreams[0]).toMatchObject({ dialect: "ollama", model: "llama3.2:3b" });
+		expect(nomic?.kind).toBe("embedding");
+		expect(tiny?.upstreams[0]).toMatchObject({ dialect: "llama.cpp", model: '/srv/models/tiny "one".gguf' });
+		const checked = await runCli(["catalog", "check", "tollgate.yaml"], {}, folder);
+		expect([checked.exitCode, checked.stdout.split("\n")[0]]).toEqual([0, expect.stringContaining("4 models")]);
+	});
+
+	test("never overwrites unless it is told to, nor through a link, and leaves nothing else behind", async () => {
+		writeFileSync(join(folder, "mine.yaml"), "mine");
+		symlinkSync(join(folder, "nowhere"), join(folder, "link.yaml"));
+		for (const name of ["mine.yaml", "link.yaml"]) {
+			const refused = await init(name, "--ports", "1");
+			expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("--force")]);
+		}
+		expect(read("mine.yaml")).toBe("mine");
+		expect(existsSync(join(folder, "nowhere"))).toBe(false);
+		expect((await init("mine.yaml", "--ports", "1", "--force")).exitCode).toBe(0);
+		expect(checkCatalog(read("mine.yaml"), {})).toMatchObject({ ok: true, models: [] });
+		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
+	});
+
+	test("where nothing answers it says so, and its example works once the marks before it are gone", async () => {
+		const written = await init("empty.yaml", "--ports", "1");
+		expect([written.exitCode, written.stdout]).toEqual([0, expect.stringContaining("No model server answered")]);
+		const text = read("empty.yaml");
+		expect(checkCatalog(text, {})).toMatchObject({ ok: true, models: [] });
+		const filledIn = text.replace("models: []", "models:").replaceAll(/^#( |limits)/gm, "$1");
+		const uncommented = filledIn.replaceAll(/^ (?=Limits|The|`tollgate|itself|No model).*$/gm, "");
+		expect(checkCatalog(uncommented, {})).toMatchObject({ ok: true, models: [{ id: "llama-3.3-70b-instruct" }] });
+	});
+
+	test("ports that are none are wrong usage", async () => {
+		for (const wrong of ["0", "a", "80,", "70000"]) expect((await init("x.yaml", "--ports", wrong)).exitCode).toBe(2);
+	});
+});
+
+test("whatever a server calls its model, the file says the same", () => {
+	const name = fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }).filter((text) => !text.includes("${"));
+	const servable = name.filter((text) => text.trim() === text && !/\p{Cc}/u.test(text));
+	fc.assert(
+		fc.property(servable, fc.constantFrom("chat" as const, "embedding" as const), (served, kind) => {
+			const upstream = { url: "http://127.0.0.1:8000/v1", model: served, dialect: "vllm" } as const;
+			const sizes = { contextLength: 4096, maxOutputTokens: 1024 };
+			const spec = demoModelSpec({ id: "m", name: served, kind, modes: ["chat"], parameters: [], upstream, ...sizes });
+			const [model] = parseCatalogFile(formatCatalogFile({ servers: [], models: [spec], ports: [] }), {}).models;
+			expect(model).toMatchObject({ name: served, upstreams: [{ model: served }] });
+		}),
+	);
+});

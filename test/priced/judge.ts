@@ -1,0 +1,168 @@
+/** Whether what was reserved for a body is what a model server would do with what is sent of it. */
+import type { Quantities } from "../../src/admission/price.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/fault.ts";
+import type { DialectName, Model } from "../../src/catalog/model.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import { chat } from "../../src/gateway/chat/chat.ts";
+import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
+import { completions } from "../../src/gateway/completions/completions.ts";
+import { readCompletionRequest } from "../../src/gateway/completions/completions-request.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { generationText } from "../../src/upstream/generation-request.ts";
+import { createReplica } from "../../src/upstream/replicas/replica.ts";
+import { modelOver } from "../support/upstream-catalog.ts";
+import { readOtherwise, textBytesOf } from "./other-reader.ts";
+
+const PARAMETERS = ["temperature", "stop", "seed", "tools", "tool_choice", "response_format", "max_tokens", "logprobs"];
+const TEXT_DIALECTS = Object.keys(DIALECTS).filter((name) => name !== "tei") as DialectName[];
+const LIMIT_NAMES = new Set([
+	"max_tokens",
+	"max_completion_tokens",
+	"max_new_tokens",
+	"n_predict",
+	"num_predict",
+	"best_of",
+]);
+/** What a chat's template can put into the prompt beside the messages. */
+const RENDERED = ["tools", "tool_choice", "response_format"];
+
+const targets = TEXT_DIALECTS.flatMap((dialect) =>
+	[true, false].map((many) => {
+		const spec = {
+			url: "http://127.0.0.1:9/v1",
+			apiKey: null,
+			model: "served",
+			dialect,
+			maxConcurrency: 1,
+			keepAlive: true,
+		};
+		const model = modelOver([spec as Model["upstreams"][number]], {
+			parameters: new Set(many ? [...PARAMETERS, "n", "max_completion_tokens"] : PARAMETERS),
+			inputModalities: new Set(["text", "image"]),
+			contextLength: 10_000_000,
+		});
+		const options = {
+			modelId: model.id,
+			alias: "test-model#0",
+			spec: model.upstreams[0] as Model["upstreams"][number],
+		};
+		return {
+			dialect,
+			model,
+			replica: createReplica({ clock: systemClock }, { ...options, limits: DEFAULT_LIMITS } as never),
+		};
+	}),
+);
+
+/** How many of the targets took the body; throws, saying what differs, where one is sent what was not reserved. */
+export function judge(kind: "chat" | "completions", text: string): number {
+	let taken = 0;
+	for (const { dialect, model, replica } of targets) {
+		const read = refusedOr(() => readFor(kind, text, model));
+		if (read === undefined) continue;
+		taken += 1;
+		const { bound, prompt, rawPrompt, outputLimit, n, fields, stream } = read;
+		const sent = generationText(replica, {
+			kind,
+			fields,
+			prompt,
+			rawPrompt,
+			outputLimit,
+			n,
+			stream,
+			parameters: model.parameters,
+		});
+		compare(sent, { kind, dialect, model, bound, prompts: read.prompts });
+	}
+	return taken;
+}
+
+function refusedOr<T>(read: () => T): T | undefined {
+	try {
+		return read();
+	} catch (error) {
+		if (error instanceof Fault) return undefined;
+		throw error;
+	}
+}
+
+function readFor(kind: "chat" | "completions", text: string, model: Model) {
+	const body = JSON.parse(text) as Record<string, unknown>;
+	if (kind === "chat") {
+		const input = readChatRequest(body, model, text);
+		const { messages, rawMessages, outputTokensMax, choices, fields, stream } = input;
+		const bound = chat.upperBound(input, model);
+		return {
+			bound,
+			prompt: messages,
+			rawPrompt: rawMessages,
+			outputLimit: outputTokensMax,
+			n: choices,
+			fields,
+			stream,
+			prompts: 1,
+		};
+	}
+	const input = readCompletionRequest(body, model);
+	const { prompt, outputTokensMax, shape, fields, stream } = input;
+	const bound = completions.upperBound(input, model);
+	return {
+		bound,
+		prompt,
+		rawPrompt: undefined,
+		outputLimit: outputTokensMax,
+		n: shape.n,
+		fields,
+		stream,
+		prompts: shape.prompts,
+	};
+}
+
+interface Reserved {
+	readonly kind: "chat" | "completions";
+	readonly dialect: DialectName;
+	readonly model: Model;
+	readonly bound: Quantities;
+	/** Prompts of the request. */
+	readonly prompts: number;
+}
+
+function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserved): void {
+	const { value, doubled, errors } = readOtherwise(sent);
+	const differs: (what: string) => never = (what) => {
+		throw new Error(`${dialect}: ${what}\nsent ${sent.slice(0, 2_000)}`);
+	};
+	if (errors.length > 0 || !(value instanceof Map)) differs("what is sent is no JSON object to another reader");
+	if (doubled.length > 0) differs(`names stand twice: ${doubled.join(", ")}`);
+
+	const limitField = kind === "chat" ? DIALECTS[dialect].limitField(model.parameters) : "max_tokens";
+	const limits = [...value.keys()].filter((name) => LIMIT_NAMES.has(name));
+	if (limits.join() !== limitField) differs(`limits under ${limits.join(", ") || "no name"}`);
+	const limit = value.get(limitField);
+	const n = value.get("n") ?? 1;
+	if (!Number.isSafeInteger(limit) || (limit as number) < 1 || (limit as number) > model.maxOutputTokens)
+		differs(`limit ${limit}`);
+	if (!Number.isSafeInteger(n) || (n as number) < 1) differs(`${n} choices`);
+	const completion = (limit as number) * (n as number) * prompts;
+	if (completion > bound.completion) differs(`may generate ${completion}, reserved ${bound.completion}`);
+
+	const prompt = value.get(kind === "chat" ? "messages" : "prompt");
+	const rendered = RENDERED.map((name) => value.get(name));
+	const bytes = textBytesOf(prompt) + (kind === "chat" ? textBytesOf(rendered) : 0);
+	if (kind === "chat" && bytes > bound.prompt) differs(`prompt of ${bytes} bytes, reserved ${bound.prompt}`);
+	if (kind === "completions" && promptTokensOf(prompt) > bound.prompt)
+		differs(`prompt of ${promptTokensOf(prompt)} tokens, reserved ${bound.prompt}`);
+
+	const own = new Set(["model", "messages", "prompt", "stream", "stream_options", "n", limitField]);
+	const foreign = [...value.keys()].filter((name) => !own.has(name) && !model.parameters.has(name));
+	if (foreign.length > 0) differs(`fields that nobody listed: ${foreign.join(", ")}`);
+	if (value.get("model") !== "served") differs("another model");
+}
+
+/** Of a byte-level vocabulary; token ids count as they are. */
+function promptTokensOf(prompt: unknown): number {
+	if (typeof prompt === "string") return Buffer.byteLength(prompt);
+	if (typeof prompt === "number") return 1;
+	return (prompt as unknown[]).reduce<number>((sum, one) => sum + promptTokensOf(one), 0);
+}

@@ -1,9 +1,10 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
+import type { Endpoint } from "../catalog/request-fields.ts";
 import { checkAccess } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import type { Endpoint, SettledEvent } from "../ledger/event.ts";
+import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger, Outcome } from "../ledger/ledger.ts";
 import type { Shortage } from "../ledger/slices.ts";
 import type { KeyLimits, RateStanding } from "../limits/key-limits.ts";

@@ -5,7 +5,7 @@
 import type { DialectName, ModelKind } from "./model.ts";
 
 /** The endpoints that send requests upstream, by the names that usage is recorded under. */
-export type RequestKind = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
+export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
 
 type Reasons = Readonly<Record<string, string>>;
 
@@ -16,7 +16,7 @@ const NOT_RESERVED = "what is generated and not delivered cannot be reserved for
  * Fields that the gateway reads itself. What goes upstream under their names is written from what was reserved: a
  * client's own value never passes.
  */
-export const OWN_FIELDS: Readonly<Record<RequestKind, ReadonlySet<string>>> = {
+export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
 	completions: new Set([
 		"model",

@@ -1,3 +1,4 @@
+import type { Endpoint } from "../catalog/request-fields.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type Basis = "exact" | "estimated" | "recovered";
@@ -9,7 +10,6 @@ export type Ending =
 	| "client_left"
 	| "shutdown"
 	| "crashed";
-export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
 
 /** What is known of a request when it is admitted. The short names are those of the journal and of the SQL functions. */
 export interface AdmittedEvent {

@@ -2,7 +2,7 @@ import type { Quantities } from "../../admission/price.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Fault } from "../../base/fault.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
-import type { Endpoint } from "../../ledger/event.ts";
+import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";

@@ -1,4 +1,4 @@
-import type { Endpoint } from "../../ledger/event.ts";
+import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { Connection } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ServeDeps } from "./context.ts";

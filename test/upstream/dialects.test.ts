@@ -1,6 +1,6 @@
 /**
  * Every dialect over real sockets: the request as it leaves, and the chunks as they come. What becomes of whole answers,
- * broken ones and bills in each dialect is in `test/gateway/dialect-matrix*.test.ts`.
+ * broken ones and bills in each dialect is in `test/gateway/chat/dialect-matrix*.test.ts`.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

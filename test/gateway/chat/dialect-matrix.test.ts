@@ -1,5 +1,5 @@
 import { describe, expect } from "bun:test";
-import { priceOf } from "../support/chat.ts";
+import { priceOf } from "../../support/chat.ts";
 import {
 	type Cell,
 	type Charge,
@@ -12,9 +12,9 @@ import {
 	SINGLE_CHOICE,
 	streamedEvents,
 	wholeAnswer,
-} from "../support/dialect-cells.ts";
-import { parseRaw } from "../support/raw-http.ts";
-import { type Reply, reply } from "../support/upstream-reply.ts";
+} from "../../support/dialect-cells.ts";
+import { parseRaw } from "../../support/raw-http.ts";
+import { type Reply, reply } from "../../support/upstream-reply.ts";
 
 /** Every dialect through the whole service: answers that come to their end, and those that never begin. */
 

@@ -1,9 +1,9 @@
 /** What of an upstream's answer reaches the client, streamed and whole: what is about the answer, never the server. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ask, onlyUsage } from "../support/chat.ts";
-import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../support/raw-answer.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { ask, onlyUsage } from "../../support/chat.ts";
+import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
-import { Fault } from "../../src/base/fault.ts";
-import { readBytes } from "../../src/gateway/body/bytes-body.ts";
-import { readForm } from "../../src/gateway/body/form-body.ts";
-import { readJson } from "../../src/gateway/body/json-body.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { Fault } from "../../../src/base/fault.ts";
+import { readBytes } from "../../../src/gateway/body/bytes-body.ts";
+import { readForm } from "../../../src/gateway/body/form-body.ts";
+import { readJson } from "../../../src/gateway/body/json-body.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
 
 const URL = "http://test.example/";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ask, priceOf } from "../support/chat.ts";
-import { eventsOf, openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
+import { ask, priceOf } from "../../support/chat.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
 
 let upstream: UpstreamServer;
 let service: TestService;

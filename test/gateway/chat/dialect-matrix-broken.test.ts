@@ -6,9 +6,9 @@ import {
 	expectFree,
 	leaveWhen,
 	streamedEvents,
-} from "../support/dialect-cells.ts";
-import { type Reply, reply } from "../support/upstream-reply.ts";
-import { waitFor } from "../support/wait.ts";
+} from "../../support/dialect-cells.ts";
+import { type Reply, reply } from "../../support/upstream-reply.ts";
+import { waitFor } from "../../support/wait.ts";
 
 /** Every dialect through the whole service: answers that break off, by the upstream's doing or the client's. */
 

@@ -1,9 +1,9 @@
 /** The description of the interface is true of the server: every real answer is held against it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { resolveRef, violationOf } from "../support/json-schema.ts";
-import { startService, type TestService } from "../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { resolveRef, violationOf } from "../../support/json-schema.ts";
+import { startService, type TestService } from "../../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
 type Any = any;

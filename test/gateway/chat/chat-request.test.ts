@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import type { Model } from "../../src/catalog/model.ts";
-import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
-import { ignoredHeader } from "../../src/gateway/headers.ts";
-import { modelOver } from "../support/upstream-catalog.ts";
+import type { Model } from "../../../src/catalog/model.ts";
+import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
+import { ignoredHeader } from "../../../src/gateway/headers.ts";
+import { modelOver } from "../../support/upstream-catalog.ts";
 
 const HELLO = { role: "user", content: "hello" };
 const model = modelOver([], { parameters: new Set(["temperature", "max_tokens", "n", "tools", "stop", "seed"]) });

@@ -1,9 +1,9 @@
 /** What an upstream reports is what is charged, however it reports it: halves beside each other, or one alone. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ask, onlyUsage, priceOf } from "../support/chat.ts";
-import { PROMPT_ESTIMATE } from "../support/dialect-cells.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
+import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 let service: TestService;
 let upstream: UpstreamServer;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { onlyUsage, priceOf } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { onlyUsage, priceOf } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 const DIALECTS = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const;
 /** Long enough to be passed on as it was written, with all that an escape can be. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ask, errorOf, onlyUsage, priceOf } from "../support/chat.ts";
-import { eventsOf, openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { ask, errorOf, onlyUsage, priceOf } from "../../support/chat.ts";
+import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 /** The status waits for the first event, not for ever, and an idle stream is kept alive. */
 

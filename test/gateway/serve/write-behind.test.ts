@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { ask, onlyUsage, priceOf } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
+import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
 
 let upstream: UpstreamServer;
 let service: TestService;

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
-import { createDigest } from "../../src/keys/digest.ts";
-import { createKey } from "../../src/keys/key-admin.ts";
-import { accountBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { type ServeProcess, startServe } from "../chaos/serve-process.ts";
-import { ask, priceOf } from "../support/chat.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { openRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
+import { createAccount } from "../../../src/keys/account-admin.ts";
+import { createDigest } from "../../../src/keys/digest.ts";
+import { createKey } from "../../../src/keys/key-admin.ts";
+import { accountBalance } from "../../../src/ledger/balance.ts";
+import { reconcile } from "../../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
+import { ask, priceOf } from "../../support/chat.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { openRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 /** A real server process is killed with `kill -9` in the middle of its work and started again. */
 

@@ -1,7 +1,7 @@
 /** The length of recordings by their headers; files are made here, byte by byte. */
 import { expect, test } from "bun:test";
-import { audioDuration } from "../../src/gateway/transcriptions/audio-duration.ts";
-import { wavOf } from "../support/upstream-endpoints.ts";
+import { audioDuration } from "../../../src/gateway/transcriptions/audio-duration.ts";
+import { wavOf } from "../../support/upstream-endpoints.ts";
 
 const of = (...parts: (Uint8Array | string)[]) => audioDuration(new Blob(parts as BlobPart[]));
 const bytes = (size: number) => Buffer.alloc(size);

@@ -1,7 +1,7 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startService, type TestService } from "../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../support/upstream-endpoints.ts";
+import { startService, type TestService } from "../../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
 
 let service: TestService;
 let upstream: EndpointServer;

@@ -1,8 +1,8 @@
 /** POST /v1/embeddings in front of every family. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { DialectName } from "../../src/catalog/model.ts";
-import { startService, type TestService } from "../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
+import type { DialectName } from "../../../src/catalog/model.ts";
+import { startService, type TestService } from "../../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../../support/upstream-endpoints.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tei"];
 

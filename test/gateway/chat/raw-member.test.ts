@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { rawMemberOf } from "../../src/gateway/chat/raw-member.ts";
+import { rawMemberOf } from "../../../src/gateway/chat/raw-member.ts";
 
 /** Any JSON value, with keys and strings full of what could mislead a scanner. */
 const awkward = fc.oneof(

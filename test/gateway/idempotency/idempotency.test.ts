@@ -1,17 +1,17 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
-import { idempotent } from "../../src/gateway/idempotency/idempotency.ts";
-import { createIdempotencyStore } from "../../src/gateway/idempotency/idempotency-store.ts";
-import type { ServeDeps } from "../../src/gateway/serve/context.ts";
-import type { ServedEndpoint } from "../../src/gateway/serve/served-endpoint.ts";
-import { revokeKey } from "../../src/keys/key-admin.ts";
-import type { KeyEntry } from "../../src/keys/key-entry.ts";
-import type { Refusal } from "../../src/ops/refusals.ts";
-import { startService, type TestService } from "../support/service.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
-import { waitFor } from "../support/wait.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
+import { createIdempotencyStore } from "../../../src/gateway/idempotency/idempotency-store.ts";
+import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
+import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
+import { revokeKey } from "../../../src/keys/key-admin.ts";
+import type { KeyEntry } from "../../../src/keys/key-entry.ts";
+import type { Refusal } from "../../../src/ops/refusals.ts";
+import { startService, type TestService } from "../../support/service.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { waitFor } from "../../support/wait.ts";
 
 let service: TestService;
 let upstream: EndpointServer;

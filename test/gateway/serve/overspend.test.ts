@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
-import { ask, priceOf } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
+import { ask, priceOf } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 /** Credit for 50 requests, 400 at once: 50 pass, whatever they do, and not a nano-dollar more is spent. */
 

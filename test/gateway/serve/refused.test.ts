@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { revokeKey } from "../../src/keys/key-admin.ts";
-import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
-import { ROWS_PER_MINUTE_MAX } from "../../src/ops/refusals.ts";
-import { ask } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
+import { revokeKey } from "../../../src/keys/key-admin.ts";
+import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
+import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusals.ts";
+import { ask } from "../../support/chat.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
 
 /** Requests that are refused before they are admitted leave a row for the owner of the key. */
 

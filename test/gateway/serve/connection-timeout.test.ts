@@ -1,22 +1,22 @@
 import { expect, test } from "bun:test";
-import type { Admission, Admitted } from "../../src/admission/admission.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import { chat } from "../../src/gateway/chat/chat.ts";
-import type { ChatInput } from "../../src/gateway/chat/chat-request.ts";
-import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../src/gateway/connection.ts";
-import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
-import { createContext } from "../../src/gateway/serve/context.ts";
-import type { StreamedAnswer } from "../../src/gateway/serve/endpoint.ts";
-import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
-import { streamAnswer } from "../../src/gateway/serve/stream-answer.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
-import type { ChatChunk } from "../../src/upstream/chat/chat-answer.ts";
-import { modelOver } from "../support/upstream-catalog.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
-import { waitFor } from "../support/wait.ts";
+import type { Admission, Admitted } from "../../../src/admission/admission.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
+import { chat } from "../../../src/gateway/chat/chat.ts";
+import type { ChatInput } from "../../../src/gateway/chat/chat-request.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import type { Exchange, ServeDeps } from "../../../src/gateway/serve/context.ts";
+import { createContext } from "../../../src/gateway/serve/context.ts";
+import type { StreamedAnswer } from "../../../src/gateway/serve/endpoint.ts";
+import { createOpenStreams } from "../../../src/gateway/serve/open-streams.ts";
+import { streamAnswer } from "../../../src/gateway/serve/stream-answer.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
+import type { AnswerStream } from "../../../src/upstream/call/stream-wire.ts";
+import type { ChatChunk } from "../../../src/upstream/chat/chat-answer.ts";
+import { modelOver } from "../../support/upstream-catalog.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
+import { waitFor } from "../../support/wait.ts";
 
 /** What the connection is told, seen from inside: the runtime's own timeouts are too long for a test. */
 function setUp(holdStatusMs: number) {

@@ -1,9 +1,9 @@
 /** POST /v1/completions in front of every family: shape, exact price, endings. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { DialectName } from "../../src/catalog/model.ts";
-import { startService, type TestService } from "../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../support/upstream-endpoints.ts";
-import { waitFor } from "../support/wait.ts";
+import type { DialectName } from "../../../src/catalog/model.ts";
+import { startService, type TestService } from "../../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { waitFor } from "../../support/wait.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ask, onlyUsage, priceOf } from "../support/chat.ts";
-import { openRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
+import { openRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 let upstream: UpstreamServer;
 let service: TestService;

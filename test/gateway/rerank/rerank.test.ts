@@ -1,0 +1,121 @@
+/** Rerank: one shape in front of every family, priced by the search. */
+import { expect, test } from "bun:test";
+import type { DialectName } from "../../../src/catalog/model.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
+import { deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
+
+const FOREIGN = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
+
+const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "tei"];
+const servers = new Map(DIALECTS.map((dialect) => [dialect, untilEnd(startEndpoints(dialect))]));
+const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
+const service = await withService({
+	models: [
+		...DIALECTS.map((dialect) =>
+			deployment({
+				id: `rerank-${dialect}`,
+				kind: "rerank",
+				url: server(dialect).url,
+				dialect,
+				rates: 'search: "0.002"',
+			}),
+		),
+		deployment({
+			id: "rerank-tokens",
+			kind: "rerank",
+			url: server("vllm").url.replace("127.0.0.1", "localhost"),
+			dialect: "vllm",
+			rates: 'input: "0.05"',
+		}),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 100",
+});
+
+async function only(accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	expect(rows).toHaveLength(1);
+	const row = rows[0] as Record<string, unknown>;
+	return { ...row, charged: Number(row.charged_nano_usd), reserved: Number(row.reserved_nano_usd) };
+}
+
+const documents = ["short", { text: "the longest of them all" }, "a medium one"];
+
+test.each(DIALECTS)("%s: one shape, best first, priced by the search", async (dialect) => {
+	const { secret, accountId } = await service.customer();
+	const ask = { model: `rerank-${dialect}`, query: "q q", documents, top_n: 2, return_documents: true };
+	const response = await service.post("/v1/rerank", secret, ask);
+	const text = await response.text();
+	expect(response.status).toBe(200);
+	expect(text).not.toMatch(FOREIGN);
+	// The words of the documents, and of the query once for each; where they are free nobody counts for Cohere's kind and SGLang.
+	const counted = dialect !== "openai" && dialect !== "sglang";
+	const tokens = counted ? 1 + 5 + 3 + 3 * 2 : 0;
+	expect(JSON.parse(text)).toEqual({
+		id: expect.stringMatching(/^rerank-[0-9a-f]{32}$/),
+		object: "rerank",
+		model: `rerank-${dialect}`,
+		results: [
+			{ index: 1, relevance_score: 0.023, document: { text: "the longest of them all" } },
+			{ index: 2, relevance_score: 0.012, document: { text: "a medium one" } },
+		],
+		usage: { prompt_tokens: tokens, total_tokens: tokens, search_units: 1, cost: 0.002, basis: "exact" },
+		meta: { billed_units: { search_units: 1 } },
+	});
+	expect(await only(accountId)).toMatchObject({ endpoint: "rerank", charged: 2_000_000, units: 1, basis: "exact" });
+	const seen = server(dialect).requests.at(-1);
+	const texts = ["short", "the longest of them all", "a medium one"];
+	if (dialect === "tei") {
+		expect(seen?.path).toBe("/rerank");
+		expect(seen?.body).toEqual({ query: "q q", texts, raw_scores: false, return_text: false });
+	} else {
+		expect(seen?.path).toBe("/v1/rerank");
+		expect(seen?.body).toEqual({ model: "served-name", query: "q q", documents: texts });
+	}
+});
+
+test("every hundred documents begun are a search", async () => {
+	const { secret, accountId } = await service.customer();
+	const many = Array.from({ length: 101 }, (_, at) => `document ${at}`);
+	await service.post("/v1/rerank", secret, { model: "rerank-vllm", query: "q", documents: many });
+	expect(await only(accountId)).toMatchObject({ charged: 4_000_000, units: 2, reserved: 4_000_000 });
+});
+
+test("documents are left out unless they are asked for", async () => {
+	const { secret } = await service.customer();
+	const response = await service.post("/v1/rerank", secret, {
+		model: "rerank-vllm",
+		query: "q",
+		documents: ["a", "bb"],
+	});
+	expect((await response.json()).results).toEqual([
+		{ index: 1, relevance_score: 0.002 },
+		{ index: 0, relevance_score: 0.001 },
+	]);
+});
+
+test("a deployment with a rate for tokens is priced by them, exact to the nano-dollar", async () => {
+	const { secret, accountId } = await service.customer();
+	await service.post("/v1/rerank", secret, { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] });
+	// 8 tokens at 50,000 pico-dollars.
+	expect(await only(accountId)).toMatchObject({ charged: 400, prompt_tokens: 8, basis: "exact" });
+});
+
+test.each([
+	["an index beyond", [{ index: 9, score: 1 }]],
+	["an index twice", [0, 0].map((index) => ({ index, score: 1 }))],
+	["no score", [{ index: 0 }]],
+	["more results than documents", [0, 1, 0].map((index) => ({ index, score: 1 }))],
+	["nothing", []],
+])("an answer with %s is a 502 that costs nothing", async (_, body) => {
+	const { secret, accountId } = await service.customer();
+	server("vllm").next(() => Response.json(body));
+	const response = await service.post("/v1/rerank", secret, {
+		model: "rerank-vllm",
+		query: "q",
+		documents: ["a", "b"],
+	});
+	expect(response.status).toBe(502);
+	expect(await only(accountId)).toMatchObject({ charged: 0, ending: "upstream_failed" });
+});

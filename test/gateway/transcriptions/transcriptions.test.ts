@@ -1,0 +1,203 @@
+/** Transcriptions: one shape in front of every family, whole and streamed, priced by the second. */
+import { expect, test } from "bun:test";
+import type { DialectName } from "../../../src/catalog/model.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
+import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+
+const FOREIGN = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
+
+const DIALECTS: DialectName[] = ["openai", "vllm", "llama.cpp"];
+const servers = new Map(DIALECTS.map((dialect) => [dialect, untilEnd(startEndpoints(dialect))]));
+const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
+const service = await withService({
+	models: [
+		...DIALECTS.map((dialect) =>
+			deployment({
+				id: `audio-${dialect}`,
+				kind: "transcription",
+				url: server(dialect).url,
+				dialect,
+				rates: 'audio_second: "0.0001"',
+				parameters: "language, prompt, timestamp_granularities",
+			}),
+		),
+		deployment({
+			id: "audio-tokens",
+			kind: "transcription",
+			url: server("vllm").url.replace("127.0.0.1", "localhost"),
+			dialect: "vllm",
+			rates: 'input: "6", output: "10"',
+		}),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 100",
+});
+
+async function only(accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	expect(rows).toHaveLength(1);
+	const row = rows[0] as Record<string, unknown>;
+	return { ...row, charged: Number(row.charged_nano_usd), reserved: Number(row.reserved_nano_usd) };
+}
+
+function form(model: string, fields: Record<string, string | string[]> = {}, seconds = 9): FormData {
+	const body = new FormData();
+	// As the SDKs send it: the file comes before the model.
+	body.append("file", new File([wavOf(seconds)], "../../talk.wav"));
+	for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
+	body.append("model", model);
+	return body;
+}
+const post = (secret: string, body: FormData) =>
+	fetch(`${service.url}/v1/audio/transcriptions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}` },
+		body,
+	});
+
+test.each(DIALECTS)("%s: json, priced by the second of the upstream's count", async (dialect) => {
+	const { secret, accountId } = await service.customer();
+	const fields = {
+		language: "en",
+		prompt: "names",
+		"timestamp_granularities[]": ["word", "segment"],
+		temperature: "0.5",
+	};
+	const response = await post(secret, form(`audio-${dialect}`, fields));
+	const text = await response.text();
+	expect(response.status).toBe(200);
+	expect(text).not.toMatch(FOREIGN);
+	expect(response.headers.get("x-ignored-parameters")).toBe("temperature");
+	expect(JSON.parse(text)).toEqual({
+		text: "Hello there, big world.",
+		usage: { type: "duration", seconds: 7, cost: 0.0007, basis: "exact" },
+	});
+	expect(await only(accountId)).toMatchObject({
+		endpoint: "transcription",
+		charged: 700_000,
+		// Nine seconds by the file's own header.
+		reserved: 900_000,
+		units: 7,
+		basis: "exact",
+	});
+	const seen = server(dialect).requests.at(-1);
+	expect(seen?.body).toEqual({
+		model: "served-name",
+		response_format: "json",
+		language: "en",
+		prompt: "names",
+		"timestamp_granularities[]": ["word", "segment"],
+	});
+	expect(seen?.file?.name).toBe("talk.wav");
+	const sent = new Uint8Array((await seen?.file?.arrayBuffer()) ?? []);
+	expect(Buffer.from(sent).equals(Buffer.from(wavOf(9)))).toBe(true);
+});
+
+test.each(DIALECTS)("%s: verbose_json, text, srt and vtt", async (dialect) => {
+	const { secret } = await service.customer();
+	const ask = async (format: string) => {
+		const response = await post(secret, form(`audio-${dialect}`, { response_format: format }));
+		return { type: response.headers.get("content-type"), text: await response.text() };
+	};
+	const verbose = await ask("verbose_json");
+	expect(verbose.text).not.toMatch(FOREIGN);
+	expect(JSON.parse(verbose.text)).toMatchObject({
+		task: "transcribe",
+		language: "en",
+		duration: 6.7,
+		segments: [{ id: 0, start: 0, end: 2.5, text: " Hello there," }, { id: 1 }],
+		usage: { type: "duration", seconds: 7 },
+	});
+	expect(await ask("text")).toEqual({ type: "text/plain; charset=utf-8", text: "Hello there, big world.\n" });
+	expect((await ask("srt")).text).toBe(
+		"1\n00:00:00,000 --> 00:00:02,500\nHello there,\n\n2\n00:00:02,500 --> 00:00:06,700\nbig world.\n\n",
+	);
+	expect((await ask("vtt")).text).toBe(
+		"WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nHello there,\n\n00:00:02.500 --> 00:00:06.700\nbig world.\n\n",
+	);
+});
+
+test.each(DIALECTS)("%s: a stream has one form and one usage record", async (dialect) => {
+	const { secret, accountId } = await service.customer();
+	const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
+	expect(text).not.toMatch(FOREIGN);
+	// vLLM's streams count tokens, so the seconds are those of the file.
+	const [seconds, basis] = dialect === "vllm" ? [9, "estimated"] : [7, "exact"];
+	const events = text.split("\n\n").filter(Boolean);
+	expect(events.at(-1)).toBe("data: [DONE]");
+	expect(events.slice(0, -1).map((event) => JSON.parse(event.slice(6)))).toEqual([
+		...["Hello", " there,", " big", " world."].map((delta) => ({ type: "transcript.text.delta", delta })),
+		{
+			type: "transcript.text.done",
+			text: "Hello there, big world.",
+			usage: { type: "duration", seconds, cost: seconds / 10_000, basis },
+		},
+	]);
+	expect(await only(accountId)).toMatchObject({ charged: seconds * 100_000, basis, streamed: true });
+});
+
+test("a deployment that is priced by the token is billed by the upstream's count of them", async () => {
+	const { secret, accountId } = await service.customer();
+	const text = await (await post(secret, form("audio-tokens", { stream: "true" }))).text();
+	const cost = 40 * 6_000 + 6 * 10_000;
+	expect(text).toContain(
+		`"usage":{"type":"tokens","input_tokens":40,"output_tokens":6,"total_tokens":46,"input_token_details":{"text_tokens":0,"audio_tokens":40},"cost":${cost / 1e9},"basis":"exact"}`,
+	);
+	expect(await only(accountId)).toMatchObject({ charged: cost, basis: "exact" });
+});
+
+test("a stream that dies is charged for the words that were delivered", async () => {
+	const { secret, accountId } = await service.customer();
+	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "twelve bytes" });
+	server("openai").next(() => brokenSse([delta, delta]));
+	const text = await (await post(secret, form("audio-openai", { stream: "true" }, 60))).text();
+	expect(text).toContain('"code":"upstream_error"');
+	expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
+});
+
+test("usage that is missing is the length of the file, marked as estimated", async () => {
+	const { secret, accountId } = await service.customer();
+	server("openai").next(() => Response.json({ text: "hi" }));
+	await post(secret, form("audio-openai", {}, 5));
+	expect(await only(accountId)).toMatchObject({ charged: 500_000, basis: "estimated" });
+});
+
+test.each([
+	["no file", { file: undefined, param: "file" }],
+	["an empty file", { file: new File([], "a.wav"), param: "file" }],
+	["a file that is text", { file: "text", param: "file" }],
+	["an unknown format", { response_format: "docx", param: "response_format" }],
+	["subtitles as a stream", { response_format: "srt", stream: "true", param: "response_format" }],
+	["a temperature that is none", { temperature: "hot", param: "temperature" }],
+])("%s is a 400 that names its field", async (_, { param, ...fields }) => {
+	const { secret } = await service.customer();
+	const body = new FormData();
+	body.append("model", "audio-openai");
+	if (!("file" in fields)) body.append("file", new File([wavOf(1)], "a.wav"));
+	for (const [name, value] of Object.entries(fields)) if (value !== undefined) body.append(name, value as string);
+	const response = await post(secret, body);
+	expect(response.status).toBe(400);
+	expect((await response.json()).error.param).toBe(param);
+});
+
+test("JSON instead of a form is a 415, a broken form a 400", async () => {
+	const { secret } = await service.customer();
+	expect((await service.post("/v1/audio/transcriptions", secret, { model: "audio-openai" })).status).toBe(415);
+	const broken = await service.post("/v1/audio/transcriptions", secret, "no form", {
+		headers: { authorization: `Bearer ${secret}`, "content-type": "multipart/form-data; boundary=x" },
+	});
+	expect(broken.status).toBe(400);
+});
+
+test("a form without a length passes too", async () => {
+	const { secret } = await service.customer();
+	const whole = new Response(form("audio-openai"));
+	const response = await fetch(`${service.url}/v1/audio/transcriptions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": whole.headers.get("content-type") as string },
+		body: whole.body,
+	});
+	expect(response.status).toBe(200);
+});

@@ -44,12 +44,12 @@ export async function migrate(
 		for (const { name, sql, breaking } of missing) {
 			await client.begin(async (transaction) => {
 				await transaction.unsafe(sql);
-				if (breaking) await transaction.unsafe(BAR);
+				if (breaking) await barFormerVersion(transaction);
 				await transaction`insert into schema_migration (name, breaking) values (${name}, ${breaking ?? false})`;
 			});
 			deps.log.info("applied a migration", { name });
 		}
-		await client`insert into control_clock (id, seq) select 1, 0 where not exists (select 1 from control_clock)`;
+		await beginLog(client);
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, url);
@@ -123,10 +123,18 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 	await dropFunctions(client, 1);
 }
 
-/** Version 0.1 knows of no breaking migrations: it begins with this insert, and so it ends there. */
-const BAR = `
-	create or replace function refuse_version_0_1() returns trigger language plpgsql as $$
-	begin
-		raise exception 'The database belongs to a newer version of Tollgate, with which this one cannot work.';
-	end $$;
-	create or replace trigger refuse_version_0_1 before insert on control_clock for each row execute function refuse_version_0_1()`;
+/** The control log's clock. */
+async function beginLog(client: postgres.Sql | postgres.TransactionSql): Promise<void> {
+	await client`insert into control_clock (id, seq) select 1, 0 where not exists (select 1 from control_clock)`;
+}
+
+/** Version 0.1 knows of no breaking migrations. It begins with an insert into the clock, and so it ends there. */
+async function barFormerVersion(transaction: postgres.TransactionSql): Promise<void> {
+	await beginLog(transaction);
+	await transaction.unsafe(`
+		create or replace function refuse_version_0_1() returns trigger language plpgsql as $$
+		begin
+			raise exception 'The database belongs to a newer version of Tollgate, with which this one cannot work.';
+		end $$;
+		create or replace trigger refuse_version_0_1 before insert on control_clock for each row execute function refuse_version_0_1()`);
+}

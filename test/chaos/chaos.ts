@@ -1,11 +1,13 @@
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { MAIN } from "../cli/run-cli.ts";
 import type { Sent } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { Fault } from "./faults.ts";
-import { databaseFaults, instanceFaults } from "./faults.ts";
+import { databaseFaults, instanceFaults, versionFaults } from "./faults.ts";
+import type { Fleet } from "./fleet.ts";
 import { startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
@@ -19,6 +21,8 @@ export interface ChaosOptions {
 	/** How long faults are made; the start and the verdict come on top. */
 	forMs: number;
 	users?: number;
+	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
+	formerMain?: string;
 	/** Where the logs of the instances go if a claim does not hold or the run fails. */
 	logFolder?: string;
 	/** Told of each fault as it begins. */
@@ -57,7 +61,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		ends.push(() => postgres.destroy());
 		const upstream = await startCountingUpstream({ gapMsMax: 6, failures: 0.03 });
 		ends.push(() => upstream.stop());
-		const fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url });
+		const { formerMain } = options;
+		const fleet = await startFleet({
+			databaseUrl: postgres.url,
+			upstreamUrl: upstream.url,
+			...(formerMain === undefined ? {} : { main: formerMain }),
+		});
 		ends.push(() => fleet.stop());
 		ends.push(async () => {
 			if (isFine || options.logFolder === undefined) return;
@@ -69,7 +78,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const untilMs = performance.now() + options.forMs;
 		const midway: Finding[] = [];
 		const lanes = [
-			lane(random.fork(), (own) => instanceFaults(fleet, own), 800),
+			lane(random.fork(), (own) => memberFaults(fleet, own, formerMain), 800),
 			lane(random.fork(), (own) => databaseFaults(postgres, own), 3_000),
 		];
 		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
@@ -123,6 +132,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	} finally {
 		for (const end of ends.reverse()) await end();
 	}
+}
+
+/** Every second one changes the version, if there are two. */
+function memberFaults(fleet: Fleet, random: Random, formerMain: string | undefined): Fault[] {
+	const faults = instanceFaults(fleet, random);
+	if (formerMain === undefined) return faults;
+	const changes = versionFaults(fleet, random, [formerMain, MAIN]);
+	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 
 /** One fault after the other: each kind once in a random order, then again in another one. */

@@ -66,6 +66,20 @@ export function instanceFaults(fleet: Fleet, random: Random): Fault[] {
 	];
 }
 
+/** What an upgrade and a rollback do to one instance, in order and not. It is of the other version afterwards. */
+export function versionFaults(fleet: Fleet, random: Random, versions: readonly [string, string]): Fault[] {
+	const swapped = async (end: (member: FleetMember) => Promise<unknown>) => {
+		const member = random.pick(fleet.members);
+		await end(member);
+		member.become(member.main === versions[0] ? versions[1] : versions[0]);
+		await member.start();
+	};
+	return [
+		{ name: "an instance is stopped and started as the other version", run: () => swapped((member) => member.stop()) },
+		{ name: "kill -9 of an instance, started as the other version", run: () => swapped((member) => member.crash()) },
+	];
+}
+
 /** What can happen to the database. At the end of each fault it runs. */
 export function databaseFaults(postgres: OwnPostgres, random: Random): Fault[] {
 	const away = async (how: "stop" | "crash", ms: number) => {

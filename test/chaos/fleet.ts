@@ -15,6 +15,7 @@ import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { MAIN } from "../cli/run-cli.ts";
 import { chatModel } from "../support/service.ts";
 import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -38,6 +39,10 @@ export interface FleetMember {
 	readonly proxy: TcpProxy;
 	readonly logPath: string;
 	process(): ServeProcess | undefined;
+	/** The program that it is: this version's, unless it was told otherwise. */
+	readonly main: string;
+	/** From its next start on it is of another version. */
+	become(main: string): void;
 	/** Starts it and waits until it listens; tries again until then. */
 	start(): Promise<ServeProcess>;
 	/** `kill -9`. */
@@ -71,6 +76,8 @@ export interface FleetOptions {
 	instances?: number;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
+	/** The program of all instances at first: the former version, which then makes the schema, as it did. */
+	main?: string;
 	/** Restart attempts while the database may be away. */
 	startWithinMs?: number;
 }
@@ -91,10 +98,11 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 		DRAIN_S: "15",
 		...options.env,
 	};
-	const { url } = await migrate({ log: silentLog }, options.databaseUrl);
 	const members = Array.from({ length: options.instances ?? 3 }, (_, index) =>
 		createMember(index, folder, options, shared),
 	);
+	if (options.main !== undefined) await members[0]?.start();
+	const { url } = await migrate({ log: silentLog }, options.databaseUrl);
 	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },
 		{ url, connectionsMax: 4, statementDeadlineMs: 3_000, applicationName: "operator" },
@@ -133,7 +141,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 		},
 	};
 	try {
-		await Promise.all(members.map((member) => member.start()));
+		await Promise.all(members.filter((member) => !member.process()).map((member) => member.start()));
 	} catch (error) {
 		await fleet.stop();
 		throw error;
@@ -162,6 +170,7 @@ function createMember(
 		INSTANCE_ID: `i${index}`,
 	};
 	let process: ServeProcess | undefined;
+	let main = options.main ?? MAIN;
 	return {
 		index,
 		url: `http://127.0.0.1:${port}`,
@@ -169,11 +178,17 @@ function createMember(
 		proxy,
 		logPath,
 		process: () => process,
+		get main() {
+			return main;
+		},
+		become(other) {
+			main = other;
+		},
 		async start() {
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
 				try {
-					process = await startServe(env, { logPath });
+					process = await startServe(env, { logPath, main });
 					return process;
 				} catch (error) {
 					if (performance.now() > giveUpAtMs) throw error;

@@ -1,12 +1,15 @@
 /**
  * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it takes one
  * and prints it. Exit code 1 if a claim does not hold.
+ *
+ * `bun run upgrade -- --minutes 5`: the same with the version before this one, to which and from which instances change.
  */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { ChaosResult } from "./chaos.ts";
 import { runChaos } from "./chaos.ts";
+import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 
 const { values } = parseArgs({
 	args: process.argv.slice(2).filter((argument) => argument !== "--"),
@@ -14,18 +17,26 @@ const { values } = parseArgs({
 		minutes: { type: "string", default: "5" },
 		seed: { type: "string" },
 		users: { type: "string", default: "24" },
+		former: { type: "boolean", default: false },
 	},
 });
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
-console.log(`seed ${seed}, ${values.minutes} minutes`);
+const former = values.former ? takeFormerVersion() : undefined;
+if (former && "missing" in former) {
+	console.log(former.missing);
+	process.exit(2);
+}
+console.log(`seed ${seed}, ${values.minutes} minutes${former ? `, beside version ${FORMER_COMMIT}` : ""}`);
 const startedMs = performance.now();
 const result = await runChaos({
 	seed,
 	forMs: Number(values.minutes) * 60_000,
 	users: Number(values.users),
+	...(former ? { formerMain: former.main } : {}),
 	logFolder: join(tmpdir(), `tollgate-chaos-logs-${seed}`),
 	onFault: (name) => console.log(`${((performance.now() - startedMs) / 1_000).toFixed(1).padStart(7)} s  ${name}`),
 });
+former?.remove();
 show(result);
 process.exit(result.findings.every((finding) => finding.broken.length === 0) ? 0 : 1);
 

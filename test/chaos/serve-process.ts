@@ -20,14 +20,14 @@ const LINES_MAX = 5_000;
 const WAIT_MS = 20_000;
 
 /**
- * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if it ends before. `logPath`: where all that it
- * writes is kept.
+ * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if
+ * it ends before. `logPath`: where all that it writes is kept. `main`: of another version.
  */
 export async function startServe(
 	env: Readonly<Record<string, string>>,
-	options: { logPath?: string; ready?: string } = {},
+	options: { logPath?: string; ready?: string; main?: string } = {},
 ): Promise<ServeProcess> {
-	const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+	const child = Bun.spawn([process.execPath, options.main ?? MAIN, "serve"], {
 		cwd: import.meta.dir,
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ROLE: "gateway", ...env },
 		stdio: ["ignore", "ignore", "pipe"],

@@ -5,7 +5,7 @@ import { FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-se
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
-import { testPostgres, uniqueName } from "../support/postgres.ts";
+import { createEmptyDatabase } from "../support/database.ts";
 
 const deps = { log: silentLog };
 const names = migrations.map((migration) => migration.name);
@@ -13,25 +13,18 @@ const names = migrations.map((migration) => migration.name);
 const harmless: Migration = { name: "9000_harmless", sql: "create table harmless (a int)" };
 const breaking: Migration = { name: "9001_breaking", sql: "create table broken (a int)", breaking: true };
 
+let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 let url: string;
-let name: string;
 let client: postgres.Sql;
 
-async function asAdmin(statement: string): Promise<void> {
-	const admin = postgres((await testPostgres()).adminUrl, { max: 1, onnotice: () => {} });
-	await admin.unsafe(statement);
-	await admin.end();
-}
-
 beforeEach(async () => {
-	name = uniqueName("test_empty");
-	url = (await testPostgres()).urlOf(name);
-	await asAdmin(`create database ${name}`);
+	database = await createEmptyDatabase();
+	url = database.url;
 	client = postgres(url, { max: 1, onnotice: () => {} });
 });
 afterEach(async () => {
 	await client.end();
-	await asAdmin(`drop database ${name} with (force)`);
+	await database.drop();
 });
 
 test("instances that boot together on an empty database apply each migration once", async () => {

@@ -25,6 +25,19 @@ export async function withDatabase(): Promise<TestDatabase> {
 	return database;
 }
 
+/** An empty database of its own, as an address that knows of no functions. */
+export async function createEmptyDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
+	const server = await testPostgres();
+	const name = uniqueName("test_empty");
+	const asAdmin = async (statement: string) => {
+		const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
+		await admin.unsafe(statement);
+		await admin.end();
+	};
+	await asAdmin(`create database ${name}`);
+	return { url: server.urlOf(name), drop: () => asAdmin(`drop database if exists ${name} with (force)`) };
+}
+
 /** A migrated database of its own, cloned from the template in about 100 ms. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const server = await testPostgres();

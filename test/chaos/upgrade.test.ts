@@ -1,0 +1,137 @@
+/**
+ * Two versions on one database, as in an upgrade and in a rollback: the former one is the real program, taken from the
+ * history. The long form: `bun run upgrade`.
+ */
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../src/base/log.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import type { Migration } from "../../src/db/migrations/list.ts";
+import { migrations } from "../../src/db/migrations/list.ts";
+import { MAIN } from "../cli/run-cli.ts";
+import { createEmptyDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
+import { startFleet } from "./fleet.ts";
+import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
+import type { Load } from "./load.ts";
+import { startLoad } from "./load.ts";
+import { createRandom } from "./random.ts";
+import { startServe } from "./serve-process.ts";
+import { judge } from "./verdict.ts";
+
+setDefaultTimeout(120_000);
+
+const taken = takeFormerVersion();
+const former = "main" in taken ? taken : undefined;
+// CI clones the whole history; where it is missing `db/former-functions.test.ts` has what can be shown without it.
+if ("missing" in taken) console.log(`the former version cannot be run beside this one: ${taken.missing}`);
+afterAll(() => former?.remove());
+
+const PHASE_REQUESTS = 40;
+
+test.skipIf(former === undefined)(
+	`${FORMER_COMMIT.slice(0, 7)} → this, one instance after the other, one of them by kill -9`,
+	async () => {
+		await withFleet(former?.main, async (fleet, load) => {
+			const [first, second] = fleet.members as [FleetMember, FleetMember];
+			await served(load, fleet);
+			await first.stop();
+			await startAs(first, MAIN);
+			await served(load, fleet);
+			// The former version boots under the live newer one: until now it replaced the functions then.
+			await second.stop();
+			await second.start();
+			await served(load, fleet);
+			// Its journal is replayed by the version after it.
+			await second.crash();
+			await startAs(second, MAIN);
+			await served(load, fleet);
+		});
+	},
+);
+
+test.skipIf(former === undefined)(`this → ${FORMER_COMMIT.slice(0, 7)} and back again`, async () => {
+	await withFleet(undefined, async (fleet, load) => {
+		const [first, second] = fleet.members as [FleetMember, FleetMember];
+		const old = former?.main as string;
+		await served(load, fleet);
+		await first.stop();
+		await startAs(first, old);
+		await served(load, fleet);
+		// Its journal is replayed by the version before it.
+		await second.crash();
+		await startAs(second, old);
+		await served(load, fleet);
+		await first.crash();
+		await startAs(first, MAIN);
+		await served(load, fleet);
+	});
+});
+
+test.skipIf(former === undefined)(`${FORMER_COMMIT.slice(0, 7)} refuses a schema that is broken for it`, async () => {
+	const database = await createEmptyDatabase();
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
+	try {
+		const breaking: Migration = { name: "9000_breaking", sql: "create table broken (a int)", breaking: true };
+		await migrate({ log: silentLog }, database.url, [...migrations, breaking]);
+		const config = join(folder, "tollgate.yaml");
+		writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1", dialect: "vllm" })}\n`);
+		const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), CONFIG: config, PORT: "0" };
+		await expect(startServe(env, { main: former?.main as string })).rejects.toThrow(
+			"belongs to a newer version of Tollgate",
+		);
+	} finally {
+		await database.drop();
+		rmSync(folder, { recursive: true, force: true });
+	}
+});
+
+async function startAs(member: FleetMember, main: string): Promise<void> {
+	member.become(main);
+	await member.start();
+}
+
+/** Every instance that runs has answered some more requests. */
+async function served(load: Load, fleet: Fleet): Promise<void> {
+	const from = load.sent.length;
+	const whole = (index: number) => load.sent.slice(from).filter((one) => one.complete && one.member === index).length;
+	await waitFor(
+		() => fleet.members.every(({ index }) => whole(index) >= PHASE_REQUESTS / 2),
+		"requests to be served",
+		60_000,
+	);
+}
+
+async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: Load) => Promise<void>): Promise<void> {
+	const database = await createEmptyDatabase();
+	const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0.02 });
+	const fleet = await startFleet({
+		databaseUrl: database.url,
+		upstreamUrl: upstream.url,
+		instances: 2,
+		...(main === undefined ? {} : { main }),
+	});
+	try {
+		const load = await startLoad(fleet, createRandom(1), { users: 8, accounts: 6 });
+		await steps(fleet, load);
+		await load.stop();
+		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		const findings = await judge(fleet, load, await upstream.report());
+		const broken = findings.filter((finding) => finding.broken.length > 0);
+		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
+		// Nobody was refused but by his own limits, and by an instance that was away for a restart.
+		const codes = new Set(load.sent.flatMap(({ status, code }) => (status >= 500 ? [`${status} ${code}`] : [])));
+		expect(
+			[...codes].filter((code) => !/^50[234] (upstream_error|upstream_timeout|service_unavailable)$/.test(code)),
+		).toEqual([]);
+	} finally {
+		await fleet.stop();
+		await upstream.stop();
+		await database.drop();
+	}
+}

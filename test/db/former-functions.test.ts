@@ -1,0 +1,166 @@
+/**
+ * An instance of the version before this one, spoken for by hand through its own SQL functions, beside a service of this
+ * version: what can be shown of two versions on one database without the former one's program. With it: `chaos/upgrade.test.ts`.
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import { newUuid } from "../../src/base/id.ts";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
+import { FORMER_COMMIT } from "../chaos/former-version.ts";
+import { atEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const SNAPSHOT = readFileSync(join(import.meta.dir, "former-functions.sql"), "utf8");
+/** In the order in which the former version lays them down. */
+const FILES = ["cluster", "ledger", "keys", "usage", "billing"];
+const MODEL = "test-model";
+
+const upstream = startUpstream({ dialect: "vllm" });
+atEnd(() => upstream.stop());
+upstream.always(() => reply().text("one two three"));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+/** As the former version connects: without a path of its own. */
+const former = postgres(service.db.url.replace(/[?&]search_path=[^&]*/g, ""), { max: 4, onnotice: () => {} });
+atEnd(() => former.end());
+
+/** What its boot does on a database that has all of its migrations. */
+const boot = () =>
+	former.begin(async (transaction) => {
+		await transaction`insert into control_clock (id, seq) values (1, 0) on conflict do nothing`;
+		await transaction.unsafe(SNAPSHOT);
+	});
+const chat = (secret: string) =>
+	service.post("/v1/chat/completions", secret, {
+		model: MODEL,
+		messages: [{ role: "user", content: "Hello" }],
+		max_tokens: 8,
+	});
+const ours = () => former`
+	select p.oid, p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${FUNCTION_SET} order by 1`;
+const json = (value: unknown) => JSON.stringify(value);
+
+test("the snapshot is what the history has, where there is one", () => {
+	const show = (file: string) =>
+		Bun.spawnSync(["git", "show", `${FORMER_COMMIT}:src/db/functions/${file}.sql`], { cwd: ROOT });
+	const shown = FILES.map(show);
+	if (!shown.every(({ success }) => success)) return console.log(`the history does not have ${FORMER_COMMIT}`);
+	const text = shown.map(({ stdout }) => stdout.toString()).join("");
+	expect(SNAPSHOT.endsWith(text)).toBe(true);
+});
+
+test("its boot touches nothing of this version, which serves on", async () => {
+	const { secret } = await service.customer();
+	expect((await chat(secret)).status).toBe(200);
+	const before = await ours();
+	await Promise.all([boot(), chat(secret), chat(secret)]);
+	await boot();
+	expect([...(await ours())]).toEqual([...before]);
+	expect(before.length).toBeGreaterThan(10);
+	expect((await chat(secret)).status).toBe(200);
+});
+
+test("both draw on one budget and settle, and neither has what the other holds", async () => {
+	await boot();
+	const { accountId, keyId, secret } = await service.customer();
+	const epoch = await joins("former-1");
+	const grant = (want: number) =>
+		former`select op, amount, available, elsewhere from ledger_grant('former-1', ${epoch}, ${json([
+			{ op: newUuid(), budget: accountId, want, min: 1, again: false },
+			{ op: newUuid(), budget: keyId, want, min: 1, again: false },
+		])}::text::json)`;
+	const granted = await grant(1_000_000_000);
+	expect(granted.map((row) => row.amount)).toEqual(["1000000000", "1000000000"]);
+	expect((await chat(secret)).status).toBe(200);
+	await service.settled();
+	const [open] =
+		await former`select sum(granted_nano_usd)::bigint as granted, count(*)::int as leases from lease where budget_id = ${accountId} and state = 'open'`;
+	expect(open?.leases).toBe(2);
+	const [budget] = await former`select drawn_nano_usd as drawn from budget where id = ${accountId}`;
+	expect(budget?.drawn).toBe(open?.granted);
+	const before = await service.balance(accountId);
+
+	const settled = {
+		id: newUuid(),
+		account: accountId,
+		key: keyId,
+		model: MODEL,
+		card: `${MODEL}@1`,
+		endpoint: "chat",
+		streamed: false,
+		reserved: 400_000_000,
+		charged: 300_000_000,
+		off: 0,
+		basis: "exact",
+		ending: "finished",
+		status: 200,
+		prompt: 1,
+		cached: 0,
+		completion: 1,
+		reasoning: 0,
+		units: 0,
+		replica: null,
+		at: Date.now(),
+		first: 1,
+		ms: 2,
+	};
+	const running = { id: newUuid(), account: accountId, key: keyId, model: MODEL, reserved: 1_000, at: Date.now() };
+	for (let time = 0; time < 2; time++) {
+		const [row] =
+			await former`select ledger_flush('former-1', ${epoch}, ${json([settled])}::text::json, ${json([running])}::text::json) as state`;
+		expect(row?.state).toBe("ok");
+	}
+	const back = [accountId, keyId].map((budget) => ({ op: newUuid(), budget, amount: 600_000_000 }));
+	for (let time = 0; time < 2; time++)
+		await former`select ledger_return('former-1', ${epoch}, ${json(back)}::text::json)`;
+	const [closed] = await former`select ledger_close('former-1', ${epoch}, true) as leases`;
+	expect(closed?.leases).toBe(2);
+	// 0.3 by the former one's request, nothing for the one that was running, and ours.
+	expect((await service.balance(accountId)).spent - before.spent).toBe(300_000_000);
+	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
+});
+
+test("a key that it revokes is refused here, and a revocation from here waits until it has heard", async () => {
+	await boot();
+	const [theirs, mine] = [await service.customer(), await service.customer()];
+	for (const { secret } of [theirs, mine]) expect((await chat(secret)).status).toBe(200);
+	await former`
+		with k as (update api_key set state = 'revoked', revoked_at = clock_timestamp() where id = ${theirs.keyId} returning id, key_fields(api_key) as fields)
+		select control_append('key', k.id, k.fields) from k`;
+	await waitFor(async () => (await chat(theirs.secret)).status === 401, "the former version's revocation to be heard");
+
+	const epoch = await joins("former-2");
+	const [entry] = await service.db.sql`
+		with k as (update api_key set state = 'revoked', revoked_at = clock_timestamp() where id = ${mine.keyId} returning id, key_fields(api_key) as fields)
+		select control_append('key', k.id, k.fields) as seq from k`;
+	const seq = Number(entry?.seq);
+	const pending = async () => {
+		const rows = await former<{ id: string }[]>`select id from instance where state = 'live' and applied_seq < ${seq}`;
+		return rows.map(({ id }) => id);
+	};
+	await waitFor(
+		async () => (await pending()).join() === "former-2",
+		"this version to have applied it, and the former one not",
+	);
+	// It reads the log as it always did, and says so.
+	expect(await former`select kind, subject from control_log where seq = ${seq}`).toEqual([
+		{ kind: "key", subject: mine.keyId },
+	] as never);
+	const [beat] = await former`select instance_heartbeat('former-2', ${epoch}, ${seq}, 30000) as seq`;
+	expect(Number(beat?.seq)).toBeGreaterThanOrEqual(seq);
+	expect(await pending()).toEqual([]);
+	await former`select ledger_close('former-2', ${epoch}, false)`;
+});
+
+/** Joins and goes live as the former version does; gives its epoch. */
+async function joins(id: string): Promise<number> {
+	const [joined] = await former`select instance_join(${id}, 30000) as epoch`;
+	const [clock] = await former`select seq from control_clock where id = 1`;
+	const [live] = await former`select instance_go_live(${id}, ${joined?.epoch}, ${clock?.seq}, 30000) as seq`;
+	expect(live?.seq).toBe(clock?.seq);
+	return Number(joined?.epoch);
+}

@@ -24,6 +24,7 @@ export type FaultCode =
 	| "payload_too_large"
 	| "unsupported_media_type"
 	| "idempotency_mismatch"
+	| "unprocessable_request"
 	| "rate_limit_exceeded"
 	| "overloaded"
 	| "upstream_error"

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Statements } from "../db/statements.ts";
-import type { ReplicaView } from "../upstream/replicas/replica.ts";
+import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /** What the gateways have in force, as they wrote it down. */
@@ -11,7 +11,7 @@ export interface DeploymentsView {
 	readonly models: readonly DeployedModel[];
 	/** Each once, with the load of all gateways together and the worst that any of them sees. */
 	readonly replicas: readonly ReplicaView[];
-	/** Whether some gateway has a server of this model that is not known to be dead. */
+	/** Whether some gateway has a server of this model that takes requests. */
 	connected(modelId: string): boolean;
 	/** By id or alias. */
 	find(name: string): DeployedModel | undefined;
@@ -74,9 +74,7 @@ function viewOf(rows: readonly Row[]): DeploymentsView {
 	const models = rows[0]?.models ?? [];
 	const byName = new Map(models.flatMap((model) => model.aliases.map((alias) => [alias, model] as const)));
 	for (const model of models) byName.set(model.id, model);
-	const connected = new Set(
-		live.flatMap((row) => row.replicas.filter(({ health }) => health !== "down").map(({ modelId }) => modelId)),
-	);
+	const connected = new Set(live.flatMap((row) => row.replicas.filter(takesCalls).map(({ modelId }) => modelId)));
 	return {
 		gateways: live.length,
 		models,

@@ -32,6 +32,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	payload_too_large: { status: 413, type: "invalid_request_error" },
 	unsupported_media_type: { status: 415, type: "invalid_request_error" },
 	idempotency_mismatch: { status: 422, type: "invalid_request_error" },
+	unprocessable_request: { status: 422, type: "invalid_request_error" },
 	rate_limit_exceeded: { status: 429, type: "rate_limit_error" },
 	overloaded: { status: 503, type: "server_error" },
 	internal_error: { status: 500, type: "server_error" },
@@ -119,6 +120,12 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 				"context_length_exceeded",
 				"The prompt and the requested output do not fit the context of this model.",
 				{ ...detail, param: "messages" },
+			);
+		case "unanswerable":
+			return new Fault(
+				"unprocessable_request",
+				"Two servers of this model failed on this request, and they answer others: sent again, it would fail again.",
+				detail,
 			);
 		case "timeout":
 			return new Fault("upstream_timeout", "The model server did not answer in time.", detail);

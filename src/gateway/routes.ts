@@ -22,9 +22,9 @@ export function createGateway(deps: EndpointDeps) {
 			return errorResponse(faultOf(error), requestId);
 		}
 	};
-	const connected = (modelId: string) => deps.upstreams.connected(modelId);
-	const models = free(() => listModels(deps.catalog.current(), connected));
-	const model = free((request) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected));
+	const connected = (key: KeyEntry) => (modelId: string) => deps.upstreams.connected(modelId, key.accountId);
+	const models = free((_request, key) => listModels(deps.catalog.current(), connected(key)));
+	const model = free((request, key) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected(key)));
 
 	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
 		.use(createEndpoints(deps, { free, wrongMethod }))

@@ -1,5 +1,6 @@
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
+import { takesCalls } from "../upstream/replicas/replica.ts";
 import type { ServiceName } from "./status-answer.ts";
 import type { ServiceLevel } from "./status-store.ts";
 
@@ -22,10 +23,11 @@ export function statusLevels(
 	admitting: boolean,
 ): Map<string, ServiceLevel> {
 	const takesByModel = new Map<string, boolean[]>();
-	for (const { modelId, health, breaker, draining } of replicas) {
+	for (const replica of replicas) {
+		const { modelId, health, draining } = replica;
 		if (draining || health === "unknown") continue;
 		const takes = takesByModel.get(modelId) ?? [];
-		takes.push(health === "up" && breaker !== "open");
+		takes.push(takesCalls(replica));
 		takesByModel.set(modelId, takes);
 	}
 	const levels = new Map<string, ServiceLevel>();

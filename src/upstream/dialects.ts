@@ -29,8 +29,11 @@ export interface Dialect {
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
 	/** The failure that an `error` inside an answer with status 200 stands for, be it an event or the whole body. */
 	failureOfError(error: unknown): UpstreamFailure;
-	/** An address that tells whether the server lives and costs no generation. `baseUrl` is the replica's. */
-	healthUrl(baseUrl: string): string;
+	/**
+	 * A question that tells whether the server lives, is free and does nothing to what it is busy with. `baseUrl` is the
+	 * replica's.
+	 */
+	healthProbe(baseUrl: string): { readonly method: "GET" | "HEAD"; readonly url: string };
 }
 
 /** Anything that speaks the OpenAI format and is none of the families known by name. */
@@ -47,10 +50,14 @@ const OPENAI: Dialect = {
 	transcriptionStreamFields: {},
 	failureOfStatus,
 	failureOfError,
-	healthUrl: (baseUrl) => `${baseUrl}/models`,
+	/**
+	 * Every server of this kind has the address, and hardly one answers HEAD there: that it answers at all is enough. GET
+	 * makes llama-cpp-python break off the stream that it is generating.
+	 */
+	healthProbe: (baseUrl) => ({ method: "HEAD", url: `${baseUrl}/models` }),
 };
 
-const healthAtRoot = (baseUrl: string) => atServerRoot(baseUrl, "/health");
+const healthAtRoot = (baseUrl: string) => ({ method: "GET", url: atServerRoot(baseUrl, "/health") }) as const;
 /** Running usage on every event, so that a client that leaves early is charged exactly. */
 const RUNNING_USAGE = { include_usage: true, continuous_usage_stats: true };
 
@@ -69,10 +76,11 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 		transcriptionStreamFields: { stream_include_usage: "true" },
-		healthUrl: healthAtRoot,
+		healthProbe: healthAtRoot,
 	}),
 	/** `/health` of some versions runs a generation, so its list of models stands for it. */
 	sglang: differing("sglang", {
+		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 		failureOfError: failureOfSglang,
@@ -82,7 +90,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		usageStyle: "sum",
 		unaryUsageCoversChoices: false,
 		failureOfStatus: failureOfLlamaCpp,
-		healthUrl: healthAtRoot,
+		healthProbe: healthAtRoot,
 	}),
 	/**
 	 * Knows only `max_tokens`: with the newer name it would generate without a limit. Its zeros for usage that is not
@@ -91,16 +99,20 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	ollama: differing("ollama", {
 		prompts: { many: false, tokens: false },
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
-		healthUrl: (baseUrl) => atServerRoot(baseUrl, "/api/version"),
+		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),
 	}),
 	/** Both names of the output limit at once are a duplicate field to it; `stop` must be a list. */
 	tgi: differing("tgi", {
 		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
 		prompts: { many: true, tokens: false },
-		healthUrl: healthAtRoot,
+		healthProbe: healthAtRoot,
 	}),
 	/** Embeddings and reranking only; longer lists of inputs are refused by default. */
-	tei: differing("tei", { embeddings: { tokens: true, inputsMax: 32 }, rerankForm: "texts", healthUrl: healthAtRoot }),
+	tei: differing("tei", {
+		embeddings: { tokens: true, inputsMax: 32 },
+		rerankForm: "texts",
+		healthProbe: healthAtRoot,
+	}),
 };
 
 /** "Not supported" by this build of llama.cpp: the request's to mend, another try changes nothing. */

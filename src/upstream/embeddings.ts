@@ -1,4 +1,5 @@
 /** Embeddings: one request out in each family's form, one list of vectors back. */
+import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { Asker, UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -10,8 +11,6 @@ export interface EmbeddingRequest {
 	readonly inputs: readonly EmbeddingInput[];
 	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	readonly signal: AbortSignal;
-	readonly requestId: string;
 }
 
 export interface EmbeddingReply {
@@ -25,12 +24,10 @@ export interface EmbeddingReply {
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const TOKENS_MAX = 2 ** 31 - 1;
 
-export function embeddingCall(request: EmbeddingRequest): UnaryCall<EmbeddingReply> {
-	const { signal, requestId, inputs } = request;
+export function embeddingCall(request: EmbeddingRequest, context: CallContext): UnaryCall<EmbeddingReply> {
+	const { inputs } = request;
 	return {
-		signal,
-		requestId,
-		affinity: undefined,
+		...context,
 		async run(ask, replica) {
 			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
 			const vectors: (readonly number[])[] = [];

@@ -1,5 +1,6 @@
 /** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
 import { isIP } from "node:net";
+import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -10,8 +11,6 @@ export interface ImageRequest {
 	readonly n: number;
 	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	readonly signal: AbortSignal;
-	readonly requestId: string;
 }
 
 /** One image, by value or by a public address. */
@@ -29,12 +28,10 @@ const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const TOKENS_MAX = 2 ** 31 - 1;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-export function imageCall(request: ImageRequest): UnaryCall<ImageReply> {
-	const { prompt, n, fields, signal, requestId } = request;
+export function imageCall(request: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
+	const { prompt, n, fields } = request;
 	return {
-		signal,
-		requestId,
-		affinity: undefined,
+		...context,
 		run: (ask, replica) =>
 			ask.post({
 				path: "/images/generations",

@@ -1,5 +1,6 @@
 /** Reranking: one request out in each family's form, one list of scores back. */
 
+import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall, UnaryPost } from "./call/unary.ts";
 import { countOf } from "./embeddings.ts";
@@ -11,8 +12,6 @@ export interface RerankRequest {
 	readonly documents: readonly string[];
 	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	readonly signal: AbortSignal;
-	readonly requestId: string;
 }
 
 export interface RankedDocument {
@@ -32,12 +31,10 @@ export interface RerankReply {
  * All documents are asked for, none is to be sent back: what the client wants of that is cut out here, because servers
  * differ in whether they know `top_n` and `return_documents`.
  */
-export function rerankCall(request: RerankRequest): UnaryCall<RerankReply> {
-	const { signal, requestId, documents } = request;
+export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
+	const { documents } = request;
 	return {
-		signal,
-		requestId,
-		affinity: undefined,
+		...context,
 		run: (ask, replica) =>
 			ask.post({
 				...postOf(replica, request),

@@ -1,5 +1,6 @@
 /** Transcription: a form out, one shape back, whole or streamed. */
 
+import type { CallContext } from "./call/attempt.ts";
 import { isEndMarker, parseEvent } from "./call/event-payload.ts";
 import { died, unreadable } from "./call/failure.ts";
 import type { StreamCall } from "./call/stream.ts";
@@ -18,7 +19,6 @@ export interface TranscriptionRequest {
 	readonly verbose: boolean;
 	/** Further fields that the deployment honours; a list goes out as `name[]`, repeated. */
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
-	readonly requestId: string;
 }
 
 /** What the upstream says that it used; what it does not say is undefined. */
@@ -47,23 +47,19 @@ const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
 const SECONDS_MAX = 10_000_000;
 
-export function transcriptionCall(request: TranscriptionRequest, signal: AbortSignal): UnaryCall<TranscriptionReply> {
+export function transcriptionCall(request: TranscriptionRequest, context: CallContext): UnaryCall<TranscriptionReply> {
 	return {
-		signal,
-		requestId: request.requestId,
-		affinity: undefined,
+		...context,
 		run: (ask, replica) => ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscription }),
 	};
 }
 
 export function transcriptionStream(
 	request: TranscriptionRequest,
-	signal: AbortSignal,
+	context: CallContext,
 ): StreamCall<TranscriptionChunk> {
 	return {
-		signal,
-		requestId: request.requestId,
-		affinity: undefined,
+		...context,
 		wire: WIRE,
 		body: (replica) => formOf(request, replica, true),
 	};

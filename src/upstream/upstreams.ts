@@ -11,7 +11,7 @@ import type { AnswerStream } from "./call/stream-wire.ts";
 import { callUnary, type UnaryCall } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
-import { createReplica, type Replica, type ReplicaView } from "./replicas/replica.ts";
+import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
 
 export interface Upstreams {
 	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */
@@ -23,8 +23,8 @@ export interface Upstreams {
 	open<Chunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
 	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
 	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
-	/** Whether at least one replica of the model is not known to be dead. */
-	connected(modelId: string): boolean;
+	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */
+	connected(modelId: string, accountId?: string): boolean;
 	/** Requests that wait for a place, of all models. */
 	waiting(): number;
 	replicas(): readonly ReplicaView[];
@@ -91,12 +91,10 @@ export function createUpstreams(
 				return { reply, replica: ticket.replica.alias };
 			});
 		},
-		connected(modelId) {
-			return (
-				pools
-					.get(modelId)
-					?.replicas()
-					.some((replica) => replica.health() !== "down") ?? false
+		connected(modelId, accountId) {
+			const replicas = pools.get(modelId)?.replicas() ?? [];
+			return replicas.some((replica) =>
+				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
 			);
 		},
 		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),

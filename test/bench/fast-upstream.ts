@@ -223,6 +223,11 @@ export function startFastUpstream(): FastUpstream {
 			const head = view.toString("latin1", at, headEnd + 2);
 			const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
 			const bodyAt = headEnd + 4;
+			if (head.startsWith("HEAD ")) {
+				socket.write("HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n");
+				at = bodyAt;
+				continue;
+			}
 			if (head.startsWith("GET ") || head.startsWith("POST /release")) {
 				answerControl(socket, head);
 				at = bodyAt + length;

@@ -56,6 +56,7 @@ export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 		signal: new AbortController().signal,
 		affinity: undefined,
 		requestId: "req_test",
+		accountId: "acc_test",
 		...more,
 	};
 }

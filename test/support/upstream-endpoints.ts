@@ -42,7 +42,7 @@ export function startEndpoints(dialect: DialectName): EndpointServer {
 		maxRequestBodySize: 512 * 1024 * 1024,
 		async fetch(request) {
 			const { pathname } = new URL(request.url);
-			if (request.method === "GET") return Response.json({ object: "list", data: [] });
+			if (request.method !== "POST") return Response.json({ object: "list", data: [] });
 			const aborted = Promise.withResolvers<void>();
 			request.signal.addEventListener("abort", () => aborted.resolve());
 			const call = { path: pathname, headers: request.headers, aborted: aborted.promise, ...(await bodyOf(request)) };

@@ -28,6 +28,8 @@ export interface Script {
 	usage: ScriptUsage | null | undefined;
 	/** Pause before each event. */
 	gapMs: number;
+	/** Go on after so many pieces only once this resolves. */
+	pause: { after: number; until: Promise<void> } | undefined;
 	/** Pause before the headers. */
 	delayMs: number;
 	breaks: Break | undefined;
@@ -60,6 +62,8 @@ export interface Reply {
 	/** Each event this many milliseconds after the one before. */
 	trickle(gapMs: number): Reply;
 	delay(delayMs: number): Reply;
+	/** Says nothing more after so many pieces until this resolves. */
+	pauseAfter(pieces: number, until: Promise<void>): Reply;
 	/** Never answers. */
 	hang(): Reply;
 	/** Breaks the connection before the headers. */
@@ -86,6 +90,7 @@ export function reply(): Reply {
 		finish: "stop",
 		usage: undefined,
 		gapMs: 0,
+		pause: undefined,
 		delayMs: 0,
 		breaks: undefined,
 		instead: undefined,
@@ -120,6 +125,7 @@ export function reply(): Reply {
 		usage: (usage) => set({ usage }),
 		trickle: (gapMs) => set({ gapMs }),
 		delay: (delayMs) => set({ delayMs }),
+		pauseAfter: (after, until) => set({ pause: { after, until } }),
 		hang: () => set({ instead: "hang" }),
 		reset: () => set({ instead: "reset" }),
 		dieAfter: (after) => set({ breaks: { after, how: "reset" } }),

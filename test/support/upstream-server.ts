@@ -46,6 +46,8 @@ export interface UpstreamServer {
 	setHealth(status: number): void;
 	next(...replies: Reply[]): void;
 	always(make: () => Reply): void;
+	/** What is not queued is answered by what it asks. */
+	decide(answer: (body: Record<string, unknown>) => Reply): void;
 	spec(more?: Partial<UpstreamSpec>): UpstreamSpec;
 	/** The nth POST since the start, 1 the first. Rejects after 5 s. */
 	waitForRequest(nth?: number): Promise<SeenRequest>;
@@ -65,7 +67,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 	const model = options.model ?? "upstream-model";
 	const queue: Reply[] = [];
 	const requests: SeenRequest[] = [];
-	let fallback: () => Reply = reply;
+	let fallback: (body: Record<string, unknown>) => Reply = () => reply();
 	let health = 200;
 	let probes = 0;
 	let open = 0;
@@ -82,9 +84,9 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		maxRequestBodySize: 256 * 1024 * 1024,
 		async fetch(request) {
 			const path = new URL(request.url).pathname;
-			if (request.method === "GET") return probe(path);
+			if (request.method === "GET" || request.method === "HEAD") return probe(path);
 			const body = (await request.json()) as Record<string, unknown>;
-			const { script } = queue.shift() ?? fallback();
+			const { script } = queue.shift() ?? fallback(body);
 			const ending = Promise.withResolvers<void>();
 			const answer = decide(script, body);
 			const tokens = { prompt: promptTokens(answer, body), completion: 0 };
@@ -177,7 +179,8 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			continuousUsage: wish.continuous_usage_stats === true,
 		});
 		const encoder = new TextEncoder();
-		const { breaks, gapMs } = script;
+		const { breaks, gapMs, pause } = script;
+		let waits = pause !== undefined;
 		let at = 0;
 		let pieces = 0;
 		const line = (payload: string) => `data: ${payload}\n\n`;
@@ -187,6 +190,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			while (at < events.length) {
 				const event = events[at] as (typeof events)[number];
 				if (breaks !== undefined && pieces + event.pieces > breaks.after) break;
+				if (waits && pieces + event.pieces > (pause?.after ?? 0)) break;
 				at += 1;
 				pieces += event.pieces;
 				seen.tokens.completion += event.tokens;
@@ -200,7 +204,12 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		return new ReadableStream({
 			async pull(controller) {
 				if (gapMs > 0 && at > 0) await Bun.sleep(gapMs);
-				const text = signal.aborted ? "" : batch();
+				let text = signal.aborted ? "" : batch();
+				if (text === "" && waits) {
+					await pause?.until;
+					waits = false;
+					text = batch();
+				}
 				if (text !== "") {
 					controller.enqueue(encoder.encode(text));
 					if (at < events.length || breaks !== undefined) return;
@@ -259,6 +268,9 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		next: (...replies) => void queue.push(...replies),
 		always(make) {
 			fallback = make;
+		},
+		decide(answer) {
+			fallback = answer;
 		},
 		spec: (more = {}) => ({ url, apiKey: null, model, dialect, maxConcurrency: 64, keepAlive: true, ...more }),
 		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createBreaker } from "../../src/upstream/replicas/breaker.ts";
+import { type BreakerCall, type CallOutcome, createBreaker } from "../../src/upstream/replicas/breaker.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -12,30 +12,48 @@ const limits = limitsWith({
 
 function setUp() {
 	const clock = createManualClock();
-	const breaker = createBreaker(clock, limits);
+	const health = { up: true };
+	const breaker = createBreaker(clock, limits, () => health.up);
+	const call = (accountId: string, outcome: CallOutcome): BreakerCall => {
+		const begun = breaker.begin(accountId);
+		breaker.end(begun, outcome);
+		return begun;
+	};
 	return {
 		clock,
+		health,
 		breaker,
+		call,
+		/** The replica's own failures, whoever asks. */
 		fail: (times = 1) => {
-			for (let call = 0; call < times; call += 1) breaker.failed(breaker.begin());
+			for (let at = 0; at < times; at += 1) call("a", "failed");
 		},
-		succeed: () => breaker.succeeded(breaker.begin()),
+		/** One suspect failure for each name. */
+		suspects: (names: string) => {
+			for (const name of names) {
+				breaker.state();
+				call(name, "suspect");
+			}
+		},
+		succeed: (name = "a") => call(name, "ok"),
+		/** Who is let in. */
+		letsIn: (names = "abcz") => [...names].filter((name) => breaker.allows(name)).join(""),
 	};
 }
 
-describe("breaker", () => {
-	test("opens after the failures in a row, not before, and a success starts the count again", () => {
-		const { breaker, fail, succeed } = setUp();
+describe("failures of the replica's own", () => {
+	test("open it after so many in a row, not before, and an answer starts the count again", () => {
+		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
 		fail(2);
-		expect(breaker.allows()).toBe(true);
+		expect(letsIn()).toBe("abcz");
 		fail();
 		expect(breaker.state()).toBe("open");
-		expect(breaker.allows()).toBe(false);
+		expect(letsIn()).toBe("");
 	});
 
-	test("opens when half of the last twenty calls failed", () => {
+	test("open it when half of the last twenty calls failed", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let pair = 0; pair < 9; pair += 1) {
 			succeed();
@@ -47,17 +65,17 @@ describe("breaker", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("after the cool-down lets one call through; its success closes, its failure opens for twice as long, to a maximum", () => {
-		const { clock, breaker, fail, succeed } = setUp();
+	test("after the cool-down one call is let through; its success closes, its failure opens for twice as long, to a maximum", () => {
+		const { clock, breaker, fail, succeed, letsIn } = setUp();
 		fail(3);
 		for (const coolMs of [1_000, 2_000, 3_000, 3_000]) {
 			clock.advance(coolMs - 1);
-			expect(breaker.allows()).toBe(false);
+			expect(letsIn()).toBe("");
 			clock.advance(1);
-			expect(breaker.allows()).toBe(true);
-			const trial = breaker.begin();
-			expect(breaker.allows()).toBe(false);
-			breaker.failed(trial);
+			expect(letsIn()).toBe("abcz");
+			const trial = breaker.begin("a");
+			expect(letsIn()).toBe("");
+			breaker.end(trial, "failed");
 			expect(breaker.state()).toBe("open");
 		}
 		clock.advance(3_000);
@@ -65,28 +83,158 @@ describe("breaker", () => {
 		succeed();
 		expect(breaker.state()).toBe("closed");
 		fail(3);
-		expect(breaker.coolMsLeft()).toBe(1_000);
+		expect(breaker.coolMsLeft("z")).toBe(1_000);
 	});
 
 	test("a trial whose client leaves makes way for another", () => {
-		const { clock, breaker, fail } = setUp();
+		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
-		expect(breaker.allows()).toBe(true);
-		const trial = breaker.begin();
-		breaker.neutral(trial);
-		expect(breaker.allows()).toBe(true);
+		expect(letsIn()).toBe("abcz");
+		breaker.end(breaker.begin("a"), "neutral");
+		expect(letsIn()).toBe("abcz");
 	});
 
 	test("calls from before the opening change nothing when they end late", () => {
 		const { clock, breaker, fail } = setUp();
-		const early = [breaker.begin(), breaker.begin()];
+		const early = [breaker.begin("a"), breaker.begin("b")];
 		fail(3);
 		clock.advance(1_000);
 		expect(breaker.state()).toBe("half_open");
-		breaker.succeeded(early[0] as number);
+		breaker.end(early[0] as BreakerCall, "ok");
 		expect(breaker.state()).toBe("half_open");
-		breaker.failed(early[1] as number);
+		breaker.end(early[1] as BreakerCall, "failed");
 		expect(breaker.state()).toBe("half_open");
+	});
+});
+
+describe("failures that may be the request's", () => {
+	test("of one account keep that account away for a while, and nobody else", () => {
+		const { clock, breaker, suspects, letsIn } = setUp();
+		suspects("aaaaaaaaaa");
+		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("bcz");
+		expect([breaker.coolMsLeft("a"), breaker.coolMsLeft("b")]).toEqual([1_000, 0]);
+		clock.advance(1_000);
+		expect(letsIn()).toBe("abcz");
+		suspects("a");
+		expect(letsIn()).toBe("bcz");
+		expect(breaker.coolMsLeft("a")).toBe(2_000);
+	});
+
+	test("of one account do not add up over time, while others are answered", () => {
+		const { clock, breaker, suspects, succeed, letsIn } = setUp();
+		for (let round = 0; round < 100; round += 1) {
+			suspects("aa");
+			succeed("b");
+			clock.advance(100);
+		}
+		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("abcz");
+	});
+
+	test("of several accounts, with nobody answered, are the replica's", () => {
+		const { breaker, suspects, letsIn } = setUp();
+		suspects("aab");
+		expect(breaker.state()).toBe("open");
+		expect(letsIn()).toBe("");
+	});
+
+	test("of several accounts keep nobody away while the health check is fine and others are answered", () => {
+		const { clock, health, breaker, suspects, succeed } = setUp();
+		succeed("z");
+		suspects("abab");
+		expect(breaker.state()).toBe("closed");
+		for (let round = 0; round < 50; round += 1) {
+			succeed("z");
+			suspects("abab");
+			clock.advance(50);
+		}
+		expect(breaker.state()).toBe("closed");
+		// An answer speaks for a while only.
+		clock.advance(10_001);
+		suspects("ab");
+		expect(breaker.state()).toBe("open");
+
+		const other = setUp();
+		other.succeed("z");
+		other.health.up = false;
+		other.suspects("aba");
+		expect(other.breaker.state()).toBe("open");
+		expect(health.up).toBe(true);
+	});
+
+	test("in a share of the last calls count only if several accounts meet them", () => {
+		const alone = setUp();
+		for (let round = 0; round < 40; round += 1) {
+			alone.suspects("a");
+			alone.succeed("b");
+		}
+		expect(alone.breaker.state()).toBe("closed");
+		const several = setUp();
+		for (let round = 0; round < 10; round += 1) {
+			several.succeed("a");
+			several.suspects("a");
+			several.succeed("b");
+			several.suspects("b");
+		}
+		expect(several.breaker.state()).toBe("open");
+	});
+
+	test("of one account cannot keep it open: the next account has a trial of its own", () => {
+		const { clock, breaker, fail, suspects, succeed, letsIn } = setUp();
+		fail(3);
+		clock.advance(1_000);
+		for (let round = 0; round < 10; round += 1) {
+			suspects("a");
+			expect(breaker.state()).toBe("half_open");
+			expect(letsIn()).toBe("bcz");
+			clock.advance(3_000);
+			expect(letsIn()).toBe("abcz");
+		}
+		suspects("a");
+		succeed("b");
+		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("abcz");
+	});
+
+	test("of two accounts' trials open it again", () => {
+		const { clock, breaker, fail, suspects } = setUp();
+		fail(3);
+		clock.advance(1_000);
+		suspects("ab");
+		expect(breaker.state()).toBe("open");
+	});
+});
+
+describe("what is known later", () => {
+	test("a failure of a request that was answered elsewhere is the replica's own", () => {
+		const { breaker, call } = setUp();
+		const calls = [1, 2, 3].map(() => call("a", "suspect"));
+		expect(breaker.state()).toBe("closed");
+		for (const failed of calls) breaker.judge(failed, "failed");
+		expect(breaker.state()).toBe("open");
+	});
+
+	test("a failure of a request that failed elsewhere too counts for nothing", () => {
+		const { breaker, call, letsIn } = setUp();
+		for (let round = 0; round < 100; round += 1) breaker.judge(call(round % 2 ? "a" : "b", "suspect"), "neutral");
+		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("abcz");
+	});
+
+	test("what else failed here since the last answer is known by its time, whoever was at fault", () => {
+		const { clock, breaker, call, succeed } = setUp();
+		const startMs = clock.monotonicMs();
+		const first = call("a", "suspect");
+		expect(breaker.otherFailureAtMs(first)).toBeUndefined();
+		clock.advance(5);
+		const second = call("a", "suspect");
+		expect([breaker.otherFailureAtMs(first), breaker.otherFailureAtMs(second)]).toEqual([startMs + 5, startMs]);
+		succeed("b");
+		const third = call("a", "suspect");
+		expect(breaker.otherFailureAtMs(third)).toBeUndefined();
+		breaker.judge(third, "neutral");
+		expect(breaker.otherFailureAtMs(call("a", "suspect"))).toBe(startMs + 5);
 	});
 });

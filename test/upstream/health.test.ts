@@ -4,9 +4,10 @@ import { silentLog } from "../../src/base/log.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
+import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const DEADLINE_MS = 5_000;
 
@@ -76,18 +77,80 @@ describe("health", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("each family is asked at its own unbilled address", () => {
+	test("a replica that answers requests is not asked, be it whole or in the middle of a stream", async () => {
+		const clock = createManualClock();
+		const quiet = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({ healthIntervalMs: 5_000 }) });
+		const model = modelOver([server.spec()]);
+		quiet.sync(snapshotOf(model));
+		await until(() => quiet.replicas()[0]?.health === "up" && clock.pending() === 1);
+		const asked = server.healthProbes();
+		const gate = Promise.withResolvers<void>();
+		server.next(reply().text("a b c").pauseAfter(1, gate.promise), reply());
+		const stream = openChat(quiet, model, chatCall());
+		await stream.next();
+		// The widest spread of the interval: every question that was due has been asked.
+		clock.advance(4_000);
+		gate.resolve();
+		expect((await collect(stream)).error).toBeUndefined();
+		for (let round = 0; round < 10; round += 1) {
+			await collect(openChat(quiet, model, chatCall()));
+			clock.advance(4_900);
+		}
+		expect(server.healthProbes()).toBe(asked);
+		expect(quiet.replicas()[0]?.health).toBe("up");
+		await until(() => {
+			clock.advance(1_000);
+			return server.healthProbes() > asked;
+		});
+		await quiet.stop();
+	});
+
+	test("a server that breaks off its stream when its models are listed keeps it", async () => {
+		const breakers = new Set<() => void>();
+		const single = Bun.serve({
+			port: 0,
+			hostname: "127.0.0.1",
+			fetch(request) {
+				// As llama-cpp-python does it: GET takes the model's lock, which a running stream gives up; HEAD is no route.
+				if (request.method === "HEAD") return new Response(null, { status: 405 });
+				if (request.method === "GET") {
+					for (const interrupt of breakers) interrupt();
+					return Response.json({ object: "list", data: [] });
+				}
+				const interrupted = new Promise<void>((resolve) => breakers.add(resolve));
+				async function* body() {
+					for (const event of [chatEvent({ content: "a" }), chatEvent({ content: "b" }), chatEvent({}, "stop")]) {
+						yield `data: ${JSON.stringify(event)}\n\n`;
+						if (await Promise.race([interrupted.then(() => true), Bun.sleep(60).then(() => false)])) break;
+					}
+					yield "data: [DONE]\n\n";
+				}
+				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
+			},
+		});
+		const spec = server.spec({ url: `http://127.0.0.1:${single.port}/v1`, dialect: "openai" });
+		const model = modelOver([spec]);
+		upstreams.sync(snapshotOf(model));
+		await until(() => upstreams.replicas()[0]?.health === "up");
+		const got = await collect(openChat(upstreams, model, chatCall()));
+		expect(got.error).toBeUndefined();
+		expect(got.text).toEqual(["ab"]);
+		await single.stop(true);
+	});
+
+	test("each family is asked for what is free and does nothing to what it is busy with", () => {
 		const base = "http://10.0.0.1:8000/v1";
 		const root = "http://10.0.0.1:8000";
-		const expected: Record<DialectName, string> = {
-			openai: `${base}/models`,
-			vllm: `${root}/health`,
-			sglang: `${base}/models`,
-			"llama.cpp": `${root}/health`,
-			ollama: `${root}/api/version`,
-			tgi: `${root}/health`,
-			tei: `${root}/health`,
+		const expected: Record<DialectName, [string, string]> = {
+			openai: ["HEAD", `${base}/models`],
+			vllm: ["GET", `${root}/health`],
+			sglang: ["GET", `${base}/models`],
+			"llama.cpp": ["GET", `${root}/health`],
+			ollama: ["GET", `${root}/api/version`],
+			tgi: ["GET", `${root}/health`],
+			tei: ["GET", `${root}/health`],
 		};
-		for (const [name, url] of Object.entries(expected)) expect(DIALECTS[name as DialectName].healthUrl(base)).toBe(url);
+		for (const [name, [method, url]] of Object.entries(expected))
+			expect(DIALECTS[name as DialectName].healthProbe(base)).toEqual({ method: method as "GET", url });
 	});
 });

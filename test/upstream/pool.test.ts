@@ -32,7 +32,7 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	pool.replace(replicas);
 	const signal = new AbortController().signal;
 	const acquire = (more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal } = {}) =>
-		pool.acquire({ affinity: undefined, exclude: NONE, signal, ...more });
+		pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
 	const take = (more: Parameters<typeof acquire>[0] = {}): Ticket => {
 		const place = acquire(more);
 		if (place instanceof Promise) throw new Error("there was no place");

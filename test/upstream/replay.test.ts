@@ -4,6 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import {
 	askChat,
@@ -70,10 +71,10 @@ describe("another replica takes over", () => {
 
 	test("but three attempts at most, each replica once", async () => {
 		const { upstreams, model, servers, requests } = setUp(5);
-		for (const server of servers) server.always(() => reply().errorStatus(500));
+		for (const server of servers) server.always(() => reply().errorStatus(503));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
-			kind: "failed",
-			status: 500,
+			kind: "busy",
+			status: 503,
 		});
 		expect(requests()).toBe(3);
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
@@ -185,10 +186,82 @@ describe("a single replica", () => {
 	test("that keeps failing is left alone for a while: no request reaches it", async () => {
 		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
 		servers[0]?.always(() => reply().errorStatus(500));
-		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, chatCall()));
+		for (const accountId of ["a", "b", "a"]) await collect(openChat(upstreams, model, chatCall({ accountId })));
 		expect(upstreams.replicas()[0]?.breaker).toBe("open");
+		expect(upstreams.connected("test-model")).toBe(false);
 		const refused = (await collect(openChat(upstreams, model, chatCall()))).error;
 		expect(refused).toMatchObject({ name: "Fault", code: "service_unavailable", retryAfterS: 60 });
 		expect(requests()).toBe(3);
+	});
+
+	test("on which one account's requests fail is left alone by that account, and serves the others", async () => {
+		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
+		servers[0]?.next(...[1, 2, 3].map(() => reply().errorStatus(500)));
+		const bad = chatCall({ accountId: "bad" });
+		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, bad));
+		expect((await collect(openChat(upstreams, model, bad))).error).toMatchObject({
+			code: "service_unavailable",
+			retryAfterS: 60,
+		});
+		expect(requests()).toBe(3);
+		expect([upstreams.connected("test-model", "bad"), upstreams.connected("test-model", "good")]).toEqual([
+			false,
+			true,
+		]);
+		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
+		// Others are answered: it was their requests.
+		expect((await askChat(upstreams, model, bad)).reply.choices).toHaveLength(1);
+	});
+});
+
+describe("one request that replicas fail on", () => {
+	const POISON = "poison";
+	const poisonous = [
+		["a status", () => reply().errorStatus(500)],
+		["an empty answer", () => reply().raw("")],
+		["an error event", () => reply().errorEvent()],
+		["a broken connection after the headers", () => reply().text("a").endAfter(0)],
+	] as const;
+
+	/** Servers that fail on poison alone. */
+	function serve(count: number, bad: () => Reply) {
+		const { upstreams, model, servers, requests } = setUp(count, { breakerFailuresInRow: 2 });
+		for (const server of servers) server.decide((body) => (JSON.stringify(body).includes(POISON) ? bad() : reply()));
+		const ask = async (text: string, accountId: string) =>
+			(await collect(openChat(upstreams, model, chatCall({ prompt: [{ role: "user", content: text }], accountId }))))
+				.error;
+		return { upstreams, requests, ask };
+	}
+
+	test.each(poisonous)(
+		"alike (%s) is at fault itself: it is not tried again, and no breaker hears of it",
+		async (_, bad) => {
+			const { upstreams, requests, ask } = serve(3, bad);
+			for (let round = 0; round < 8; round += 1) {
+				expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
+				for (let other = 0; other < 3; other += 1) expect(await ask("fine", "good")).toBeUndefined();
+			}
+			expect(requests()).toBe(8 * (2 + 3));
+			expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
+		},
+	);
+
+	test("is not at fault where everything fails", async () => {
+		const { upstreams, model, servers } = setUp(2, { breakerFailuresInRow: 100 });
+		for (const server of servers) server.always(() => reply().errorStatus(500));
+		const errors = [];
+		for (const accountId of ["a", "b", "a", "c"])
+			errors.push((await collect(openChat(upstreams, model, chatCall({ accountId })))).error);
+		// The first cannot be told from one that is.
+		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
+	});
+
+	test("and another answers takes the first out, if it goes on like that", async () => {
+		const { upstreams, model, servers } = setUp(2, { breakerFailuresInRow: 3 });
+		servers[0]?.always(() => reply().errorStatus(500));
+		for (let call = 0; call < 12; call += 1) {
+			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
+		}
+		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["open", "closed"]);
 	});
 });

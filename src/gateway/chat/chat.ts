@@ -7,7 +7,7 @@ import { billOf, sizeOf } from "../bill/bill.ts";
 import { usageRecord } from "../bill/usage-record.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
-import type { Exchange } from "../serve/context.ts";
+import { callContext, type Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import { createChatEvents } from "../stream-events.ts";
 import { tokenRelay } from "../token-relay.ts";
@@ -63,15 +63,14 @@ function answerId({ context }: Exchange): string {
 }
 
 /** The upstream's part of an exchange. */
-function callOf({ input, model, context }: Exchange<ChatInput>, signal: AbortSignal): ChatCall {
+function callOf(exchange: Exchange<ChatInput>, signal: AbortSignal): ChatCall {
+	const { input, model } = exchange;
 	return {
+		...callContext(exchange, signal, model.upstreams.length > 1 ? chatAffinity(input.messages) : undefined),
 		fields: input.fields,
 		prompt: input.messages,
 		rawPrompt: input.rawMessages,
 		outputLimit: input.outputTokensMax,
 		n: input.choices,
-		signal,
-		affinity: model.upstreams.length > 1 ? chatAffinity(input.messages) : undefined,
-		requestId: context.requestId,
 	};
 }

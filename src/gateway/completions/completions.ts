@@ -8,7 +8,7 @@ import { billOf, sizeOf } from "../bill/bill.ts";
 import { usageRecord } from "../bill/usage-record.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
-import type { Exchange } from "../serve/context.ts";
+import { callContext, type Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import { createChatEvents } from "../stream-events.ts";
 import { tokenRelay } from "../token-relay.ts";
@@ -71,8 +71,9 @@ function affinityOf(model: Model, { prompt }: CompletionInput): string | undefin
 }
 
 /** The upstream's part of an exchange. */
-function callOf({ model, input, context }: Exchange<CompletionInput>, signal: AbortSignal): CompletionCall {
+function callOf(exchange: Exchange<CompletionInput>, signal: AbortSignal): CompletionCall {
+	const { model, input } = exchange;
 	const { fields, prompt, shape, outputTokensMax } = input;
-	const affinity = affinityOf(model, input);
-	return { fields, prompt, shape, outputLimit: outputTokensMax, signal, affinity, requestId: context.requestId };
+	const context = callContext(exchange, signal, affinityOf(model, input));
+	return { ...context, fields, prompt, shape, outputLimit: outputTokensMax };
 }

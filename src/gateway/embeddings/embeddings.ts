@@ -5,6 +5,7 @@ import { embeddingCall } from "../../upstream/embeddings.ts";
 import { unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
+import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import type { EmbeddingsInput } from "./embeddings-request.ts";
 import { readEmbeddingRequest } from "./embeddings-request.ts";
@@ -18,8 +19,8 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	read: ({ value }, model) => readEmbeddingRequest(value, model),
 	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, prompt: input.tokensMax }),
 	whole: {
-		send: (upstreams, { model, input, context }, signal) =>
-			upstreams.call(model, embeddingCall({ ...input, signal, requestId: context.requestId })),
+		send: (upstreams, exchange, signal) =>
+			upstreams.call(exchange.model, embeddingCall(exchange.input, callContext(exchange, signal))),
 		bill: ({ model, input }, { promptTokens }) =>
 			unitBill(
 				model,

@@ -7,6 +7,7 @@ import type { Bill } from "../bill/bill.ts";
 import { unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
+import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import type { ImagesInput } from "./images-request.ts";
 import { readImageRequest } from "./images-request.ts";
@@ -27,8 +28,8 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		completion: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
 	}),
 	whole: {
-		send: (upstreams, { model, input, context }, signal) =>
-			upstreams.call(model, imageCall({ ...input, signal, requestId: context.requestId })),
+		send: (upstreams, exchange, signal) =>
+			upstreams.call(exchange.model, imageCall(exchange.input, callContext(exchange, signal))),
 		bill: ({ model, input }, reply) => billOfImages(model, input, reply),
 		write: ({ createdS }, reply, bill) =>
 			JSON.stringify({ created: createdS, data: reply.images, usage: usageOf(bill) }),

@@ -53,7 +53,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	409: "`conflict`: the first request with this `Idempotency-Key` is still running.",
 	413: "`payload_too_large`.",
 	415: "`unsupported_media_type`.",
-	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request.",
+	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request; `unprocessable_request`: two servers of the model failed on it alike.",
 	429: "`rate_limit_exceeded`: a limit of the key's own; `retry-after` says when to come back.",
 	500: "`internal_error`.",
 	502: "`upstream_error`.",

@@ -5,6 +5,7 @@ import { rerankCall } from "../../upstream/rerank.ts";
 import { unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
+import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import type { RerankInput } from "./rerank-request.ts";
 import { readRerankRequest } from "./rerank-request.ts";
@@ -21,8 +22,8 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	read: ({ value }, model) => readRerankRequest(value, model),
 	upperBound: ({ searches, tokensMax }) => ({ ...NO_QUANTITIES, requests: 1, searches, prompt: tokensMax }),
 	whole: {
-		send: (upstreams, { model, input, context }, signal) =>
-			upstreams.call(model, rerankCall({ ...input, signal, requestId: context.requestId })),
+		send: (upstreams, exchange, signal) =>
+			upstreams.call(exchange.model, rerankCall(exchange.input, callContext(exchange, signal))),
 		bill({ model, input }, { tokens }) {
 			// Where tokens cost nothing nobody has to count them: searches are counted here.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;

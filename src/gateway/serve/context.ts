@@ -8,6 +8,7 @@ import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusals } from "../../ops/refusals.ts";
+import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { Connection } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
@@ -55,6 +56,11 @@ export interface Exchange<Input = unknown> {
 	readonly admitted: Admitted;
 	/** Unix seconds of the admission. */
 	readonly createdS: number;
+}
+
+/** What the upstream's part of a request knows of it. */
+export function callContext({ context, admitted }: Exchange, signal: AbortSignal, affinity?: string): CallContext {
+	return { signal, affinity, requestId: context.requestId, accountId: admitted.request.key.accountId };
 }
 
 export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {

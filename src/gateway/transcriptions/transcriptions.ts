@@ -4,7 +4,7 @@ import type { TranscriptionChunk, TranscriptionReply } from "../../upstream/tran
 import { transcriptionCall, transcriptionStream } from "../../upstream/transcriptions.ts";
 import type { Bill } from "../bill/bill.ts";
 import { readForm } from "../body/form-body.ts";
-import type { Exchange } from "../serve/context.ts";
+import { callContext, type Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import { audioDuration } from "./audio-duration.ts";
 import type { Cue } from "./subtitles.ts";
@@ -40,7 +40,7 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 	},
 	whole: {
 		send: (upstreams, exchange, signal) =>
-			upstreams.call(exchange.model, transcriptionCall(requestOf(exchange), signal)),
+			upstreams.call(exchange.model, transcriptionCall(requestOf(exchange), callContext(exchange, signal))),
 		bill: ({ model, input, admitted }, reply) =>
 			billOfAudio(model, input.duration, reply, Buffer.byteLength(reply.text), admitted.request.upperBound),
 		write: (exchange, reply, bill) =>
@@ -49,7 +49,7 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 	},
 	streamed: {
 		open: (upstreams, exchange, signal) =>
-			upstreams.open(exchange.model, transcriptionStream(requestOf(exchange), signal)),
+			upstreams.open(exchange.model, transcriptionStream(requestOf(exchange), callContext(exchange, signal))),
 		relay: transcriptionRelay,
 	},
 };
@@ -59,9 +59,9 @@ function isJson({ format }: TranscriptionRequest): boolean {
 }
 
 /** Subtitles are made here from the segments and their times: not every server knows their formats. */
-function requestOf({ input, context }: Exchange<TranscriptionInput>) {
+function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
-	return { file, fileName, fields, requestId: context.requestId, verbose: format !== "json" && format !== "text" };
+	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
 }
 
 function objectOf({ input, model }: Exchange<TranscriptionInput>, reply: TranscriptionReply, bill: Bill): object {

@@ -12,6 +12,8 @@ export interface CallContext {
 	/** Requests with the same key go to the same replica where that costs nothing; undefined for none. */
 	readonly affinity: string | undefined;
 	readonly requestId: string;
+	/** Whose request it is: what one account alone meets says little of a replica. */
+	readonly accountId: string;
 }
 
 export interface AttemptOptions {
@@ -28,8 +30,8 @@ export interface Attempt {
 	readonly guard: CallGuard;
 	/** Sends before it returns; the answer has status 200. */
 	post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response>;
-	/** The replica has begun to answer. */
-	firstEvent(): void;
+	/** The replica answers: with its first event, and with each further one. */
+	answered(): void;
 	/** It came to its proper end. */
 	succeed(): void;
 	/** It did not: hangs up and says what the error stood for. */
@@ -65,7 +67,7 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 			await assertAnswered(response, replica);
 			return response;
 		},
-		firstEvent: ticket.firstEvent,
+		answered: ticket.answered,
 		succeed() {
 			guard.end();
 			ticket.release("ok");

@@ -31,7 +31,6 @@ export function openEventStream<Chunk>(
 	let over = false;
 	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
 	let failure: UpstreamFailure | undefined;
-	let begun = false;
 	let streamBytes = 0;
 
 	async function next(): Promise<readonly Chunk[] | null> {
@@ -97,10 +96,7 @@ export function openEventStream<Chunk>(
 
 	function delivered(chunks: readonly Chunk[]): readonly Chunk[] {
 		guard.waitEnds();
-		if (!begun) {
-			begun = true;
-			attempt.firstEvent();
-		}
+		attempt.answered();
 		return chunks;
 	}
 

@@ -15,6 +15,8 @@ export type UpstreamFailureKind =
 	| "rejected"
 	/** As `rejected`: the prompt does not fit its context. */
 	| "context_length"
+	/** Two replicas failed on the same request while they answer others: the customer's to mend. */
+	| "unanswerable"
 	/** It refuses our own credentials or does not know the model: the operator's to mend. */
 	| "misconfigured"
 	/** The client left or the gateway is stopping; nobody is to blame. */

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CallOutcome } from "../replicas/replica.ts";
+import type { CallOutcome } from "../replicas/breaker.ts";
 import { UpstreamFailure } from "./failure.ts";
-import { connectionCode } from "./upstream-error.ts";
+import { connectionCode, isRefused } from "./upstream-error.ts";
 
 /**
  * The one abort switch of an upstream call, with its deadlines. Deadlines abort the fetch; `failureOf` then says what
@@ -136,12 +136,14 @@ export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard 
 					return "neutral";
 				case "busy":
 					// 429 is load, which other calls may not meet; 503 is a server that is not ready.
-					return failure.status === 429 ? "neutral" : "failed";
+					return failure.status === 429 ? "neutral" : "suspect";
 				case "timeout":
 					// A long answer is no fault of the server.
-					return expired === "total" ? "neutral" : "failed";
+					return expired === "total" ? "neutral" : "suspect";
+				case "unreachable":
+					return unreachable || isRefused(failure.cause) ? "failed" : "suspect";
 				default:
-					return "failed";
+					return "suspect";
 			}
 		},
 	};

@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 import type { Pool, Ticket } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { CallContext } from "./attempt.ts";
-import { UpstreamFailure } from "./failure.ts";
+import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 import { connectionCode } from "./upstream-error.ts";
 
 /** Calls to replicas that one request may cost, the first one included. */
@@ -14,7 +14,8 @@ const NONE: ReadonlySet<Replica> = new Set();
 /**
  * Runs `attempt` on one replica after the other until one gives something that can be delivered. `attempt` must reject
  * only while nothing has been. It is called before this function first yields if a place is free. What the
- * request itself is at fault for, and what ran into a deadline, is not tried again.
+ * request itself is at fault for, and what ran into a deadline, is not tried again; one that two replicas fail on while
+ * they answer others is at fault itself (`unanswerable`).
  */
 export async function withReplays<T>(
 	deps: { pool: Pool; log: Log },
@@ -22,14 +23,18 @@ export async function withReplays<T>(
 	attempt: (ticket: Ticket, freshConnection: boolean) => Promise<T>,
 ): Promise<T> {
 	const { pool, log } = deps;
-	const { affinity, signal, requestId } = context;
+	const { affinity, signal, requestId, accountId } = context;
+	const failed: Failed[] = [];
 	let exclude = NONE;
 	let freshConnection = false;
 	for (let attempts = 1; ; attempts += 1) {
-		const place = pool.acquire({ affinity, exclude, signal });
+		const place = pool.acquire({ affinity, exclude, signal, accountId });
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
-			return await attempt(ticket, freshConnection);
+			const result = await attempt(ticket, freshConnection);
+			// The same request was answered here, so what failed before was not the request.
+			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
+			return result;
 		} catch (error) {
 			if (!(error instanceof UpstreamFailure)) {
 				ticket.release("neutral");
@@ -37,15 +42,52 @@ export async function withReplays<T>(
 			}
 			const { replica } = ticket;
 			note(log, requestId, replica, error);
-			if (attempts >= ATTEMPTS_MAX || !replayable(error) || signal.aborted) throw error;
+			failed.push({ ticket, failure: error });
+			if (isRequestsFault(failed)) throw unanswerable(failed);
+			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
-			if (pool.hasUsable(others)) {
+			if (attempts < ATTEMPTS_MAX && pool.hasUsable(others, accountId)) {
 				exclude = others;
 				freshConnection = false;
-			} else if (!freshConnection && brokeBeforeAnswer(error) && pool.hasUsable(exclude)) freshConnection = true;
-			else throw error;
+			} else if (
+				attempts < ATTEMPTS_MAX &&
+				!freshConnection &&
+				brokeBeforeAnswer(error) &&
+				pool.hasUsable(exclude, accountId)
+			)
+				freshConnection = true;
+			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
 		}
 	}
+}
+
+interface Failed {
+	readonly ticket: Ticket;
+	readonly failure: UpstreamFailure;
+}
+
+/** Failures that a request can bring about: the server took it, and then something went wrong. */
+const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
+
+/**
+ * Two replicas took it and failed, and nothing else has failed at either since it last answered. Where there is none
+ * left to tell the difference, it counts as well that some replica has answered since (`answeredAtMs`).
+ */
+function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
+	const replicas = new Set<Replica>();
+	for (const { ticket, failure } of failed) {
+		const otherAtMs = ticket.otherFailureAtMs();
+		if (BY_REQUEST.has(failure.kind) && (otherAtMs === undefined || otherAtMs < answeredAtMs))
+			replicas.add(ticket.replica);
+	}
+	return replicas.size > 1;
+}
+
+/** No breaker is to hear of it. */
+function unanswerable(failed: readonly Failed[]): UpstreamFailure {
+	for (const { ticket } of failed) ticket.judge("neutral");
+	const cause = failed.at(-1)?.failure;
+	return new UpstreamFailure("unanswerable", { private: "two replicas failed on it alike", cause });
 }
 
 /** Kinds whose detail is in our own words. */

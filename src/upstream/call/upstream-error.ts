@@ -97,6 +97,13 @@ export function isError(body: JsonObject): boolean {
 	return (body.error !== undefined && body.error !== null) || body.object === "error";
 }
 
+const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
+
+/** Whether nobody listens there, whatever is asked. */
+export function isRefused(error: unknown): boolean {
+	return REFUSED.has(connectionCode(error));
+}
+
 /** The code of a broken connection, where the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */
 export function connectionCode(error: unknown): string {
 	return asText(asObject(error)?.code) ?? "";

@@ -4,21 +4,43 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 export type BreakerState = "closed" | "open" | "half_open";
 
 /**
+ * How a call went, as far as it speaks of the replica.
+ * - `failed`: the replica's own fault, whoever asked: nobody listens there.
+ * - `suspect`: the replica's fault or the request's.
+ * - `neutral`: says nothing of it: the client left, or its request was refused.
+ */
+export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
+
+/** One call, for its outcome; of no other use. */
+export interface BreakerCall {
+	readonly accountId: string;
+	/** A call from before a change of state does not count. */
+	readonly generation: number;
+	/** Set by its failure. */
+	failure?: Outcome;
+}
+
+/**
  * Keeps calls away from a replica that fails. Opens after some failures in a row or a share of the last 20 calls; after
  * the cool-down one call is let through, whose outcome closes it or opens it for twice as long, up to a maximum.
+ *
+ * A failure may be the request's, and nobody may take a model away from others by asking for what it cannot answer. So
+ * what only one account meets keeps only that account away; and failures of several keep nobody away while the health
+ * check is fine and others are answered. A failure that is proved to be the replica's own counts whoever met it.
  */
 export interface Breaker {
+	/** As it is for an account that has met no failure. */
 	state(): BreakerState;
-	/** Whether a call may begin now. */
-	allows(): boolean;
-	/** A call begins; the number goes back with its outcome, so that calls from before a change of state do not count. */
-	begin(): number;
-	succeeded(call: number): void;
-	failed(call: number): void;
-	/** The call says nothing about the replica: the client left, or its request was refused. */
-	neutral(call: number): void;
-	/** Milliseconds until an open breaker lets a call through; 0 in the other states. */
-	coolMsLeft(): number;
+	/** Whether a call of this account may begin now. */
+	allows(accountId: string): boolean;
+	begin(accountId: string): BreakerCall;
+	end(call: BreakerCall, outcome: CallOutcome): void;
+	/** What was a suspect is known now: `failed` if the same request was answered elsewhere, `neutral` if it failed there. */
+	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
+	/** Monotonic time of the last other failure since the replica last answered; undefined if there was none. */
+	otherFailureAtMs(call: BreakerCall): number | undefined;
+	/** Milliseconds until calls of this account are let through again; 0 if they are. */
+	coolMsLeft(accountId: string): number;
 }
 
 type BreakerLimits = Pick<
@@ -26,48 +48,126 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
+interface Outcome {
+	readonly accountId: string;
+	readonly atMs: number;
+	verdict: CallOutcome;
+}
+
 /** The share of failures is taken over this many calls, once there were so many. */
 const WINDOW_CALLS = 20;
+/** How long an answer to others speaks for a replica. */
+const ANSWER_SPEAKS_MS = 10_000;
 
-export function createBreaker(clock: Clock, limits: BreakerLimits): Breaker {
+export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () => boolean): Breaker {
 	let state: BreakerState = "closed";
 	/** Grows with each change of state. */
 	let generation = 0;
-	let failuresInRow = 0;
-	/** Ring of the last outcomes, true for a failure. */
-	let outcomes: boolean[] = [];
+	/** What failed since the last answer, whoever turned out to be at fault; no more of it than matters. */
+	let inRow: Outcome[] = [];
+	/** Ring of the last outcomes. */
+	let window: Outcome[] = [];
 	let nextOutcome = 0;
-	let failuresInWindow = 0;
 	let coolMs = limits.breakerCoolMs;
-	let openUntilMs = 0;
+	/** Everybody is kept away until then (`open`), or the account that rests is. */
+	let coolUntilMs = 0;
+	/** The one account that is kept away, because nobody else met a failure. */
+	let resting: string | undefined;
 	let trialRuns = false;
 
 	function change(to: BreakerState): void {
 		state = to;
 		generation += 1;
-		failuresInRow = 0;
-		outcomes = [];
+		inRow = [];
+		window = [];
 		nextOutcome = 0;
-		failuresInWindow = 0;
+		resting = undefined;
 		trialRuns = false;
+	}
+
+	function cool(): void {
+		coolUntilMs = clock.monotonicMs() + coolMs;
+		coolMs = Math.min(coolMs * 2, limits.breakerCoolMsMax);
 	}
 
 	function open(): void {
 		change("open");
-		openUntilMs = clock.monotonicMs() + coolMs;
-		coolMs = Math.min(coolMs * 2, limits.breakerCoolMsMax);
+		cool();
 	}
 
 	function settle(): void {
-		if (state === "open" && clock.monotonicMs() >= openUntilMs) change("half_open");
+		if (state === "open" && clock.monotonicMs() >= coolUntilMs) change("half_open");
 	}
 
-	function record(failure: boolean): void {
-		if (outcomes[nextOutcome] === true) failuresInWindow -= 1;
-		outcomes[nextOutcome] = failure;
+	function rests(accountId: string): boolean {
+		return accountId === resting && clock.monotonicMs() < coolUntilMs;
+	}
+
+	function keep(outcome: Outcome): void {
+		window[nextOutcome] = outcome;
 		nextOutcome = (nextOutcome + 1) % WINDOW_CALLS;
-		if (failure) failuresInWindow += 1;
-		failuresInRow = failure ? failuresInRow + 1 : 0;
+	}
+
+	function answered(call: BreakerCall): void {
+		if (state === "half_open") {
+			change("closed");
+			coolMs = limits.breakerCoolMs;
+		} else if (state === "closed") {
+			keep({ accountId: call.accountId, atMs: clock.monotonicMs(), verdict: "ok" });
+			inRow = [];
+			if (resting === undefined) return;
+			resting = undefined;
+			coolMs = limits.breakerCoolMs;
+		}
+	}
+
+	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
+		const failure: Outcome = { accountId: call.accountId, atMs: clock.monotonicMs(), verdict };
+		call.failure = failure;
+		keep(failure);
+		inRow.push(failure);
+		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
+		if (inRow.length > 2 * limits.breakerFailuresInRow) inRow.shift();
+		trialRuns = false;
+		weigh(call.accountId);
+	}
+
+	/** Whether what is known by now keeps somebody away. */
+	function weigh(accountId: string): void {
+		const trial = state === "half_open";
+		const enough = trial ? 1 : limits.breakerFailuresInRow;
+		const failures = inRow.filter(isFailure);
+		const own = failures.filter(({ verdict }) => verdict === "failed").length;
+		if (own >= enough || (!trial && manyOfWindow())) {
+			open();
+			return;
+		}
+		if (failures.length < enough) return;
+		if (new Set(failures.map((failure) => failure.accountId)).size > 1) {
+			if (!othersAnswered(failures)) open();
+		} else if (!rests(accountId)) {
+			resting = accountId;
+			cool();
+		}
+	}
+
+	function manyOfWindow(): boolean {
+		if (window.length < WINDOW_CALLS) return false;
+		const most = WINDOW_CALLS * limits.breakerFailureShare;
+		const failures = window.filter(isFailure);
+		if (failures.length < most) return false;
+		if (failures.filter(({ verdict }) => verdict === "failed").length >= most) return true;
+		return new Set(failures.map(({ accountId }) => accountId)).size > 1 && !othersAnswered(failures);
+	}
+
+	/** Whether the replica is well by its own word, and an account that met no failure was answered just now. */
+	function othersAnswered(failures: readonly Outcome[]): boolean {
+		if (!healthy()) return false;
+		const failing = new Set(failures.map(({ accountId }) => accountId));
+		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
+		return window.some(
+			({ accountId, atMs, verdict }) => verdict === "ok" && atMs >= sinceMs && !failing.has(accountId),
+		);
 	}
 
 	return {
@@ -75,36 +175,37 @@ export function createBreaker(clock: Clock, limits: BreakerLimits): Breaker {
 			settle();
 			return state;
 		},
-		allows() {
-			if (state === "closed") return true;
+		allows(accountId) {
 			settle();
-			return state === "half_open" && !trialRuns;
+			if (state === "closed") return resting === undefined || !rests(accountId);
+			return state === "half_open" && !trialRuns && !rests(accountId);
 		},
-		begin() {
+		begin(accountId) {
 			if (state === "half_open") trialRuns = true;
-			return generation;
+			return { accountId, generation };
 		},
-		succeeded(call) {
-			if (call !== generation) return;
-			if (state === "half_open") {
-				change("closed");
-				coolMs = limits.breakerCoolMs;
-			} else if (state === "closed") record(false);
+		end(call, outcome) {
+			if (call.generation !== generation) return;
+			if (outcome === "ok") answered(call);
+			else if (outcome === "neutral") trialRuns = false;
+			else if (state !== "open") noteFailure(call, outcome);
 		},
-		failed(call) {
-			if (call !== generation) return;
-			if (state === "half_open") return open();
-			if (state !== "closed") return;
-			record(true);
-			const share = failuresInWindow / WINDOW_CALLS;
-			const manyOfWindow = outcomes.length === WINDOW_CALLS && share >= limits.breakerFailureShare;
-			if (failuresInRow >= limits.breakerFailuresInRow || manyOfWindow) open();
+		judge(call, verdict) {
+			const { failure } = call;
+			if (failure === undefined || call.generation !== generation) return;
+			failure.verdict = verdict;
+			if (verdict === "failed") return weigh(call.accountId);
+			if (resting === call.accountId && inRow.filter(isFailure).length < limits.breakerFailuresInRow)
+				resting = undefined;
 		},
-		neutral(call) {
-			if (call === generation) trialRuns = false;
-		},
-		coolMsLeft() {
-			return state === "open" ? Math.max(0, openUntilMs - clock.monotonicMs()) : 0;
+		otherFailureAtMs: (call) => inRow.findLast((failure) => failure !== call.failure)?.atMs,
+		coolMsLeft(accountId) {
+			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
+			return state === "open" || accountId === resting ? left : 0;
 		},
 	};
+}
+
+function isFailure({ verdict }: Outcome): boolean {
+	return verdict === "failed" || verdict === "suspect";
 }

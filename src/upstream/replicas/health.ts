@@ -2,10 +2,13 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Fetch } from "../call/post.ts";
-import { connectionCode } from "../call/upstream-error.ts";
+import { isRefused } from "../call/upstream-error.ts";
 import type { Replica } from "./replica.ts";
 
-/** Asks every replica's unbilled health address now and then and marks it up or down. */
+/**
+ * Asks every replica that does not answer requests its dialect's health question now and then, and marks it up or down.
+ * One that answers is up, and is not disturbed.
+ */
 export interface HealthMonitor {
 	/** Swaps the replicas that are watched. A new one is asked at once. */
 	watch(replicas: readonly { modelId: string; replica: Replica }[]): void;
@@ -38,7 +41,7 @@ export function createHealthMonitor(
 
 	async function probe(watch: Watch, signal: AbortSignal): Promise<void> {
 		const { replica } = watch;
-		const verdict = await ask(replica, signal);
+		const verdict = answers(replica) ? "up" : await ask(replica, signal);
 		if (watch.stopped) return;
 		watch.failuresInRow = verdict === "up" ? 0 : watch.failuresInRow + 1;
 		const down = verdict === "refused" || watch.failuresInRow >= FAILURES_TO_BE_DOWN;
@@ -50,13 +53,23 @@ export function createHealthMonitor(
 		deps.changed(watch.modelId);
 	}
 
-	/** Any answer below 500 proves a live server: not every one has the address, and some want a key for it. */
+	function answers(replica: Replica): boolean {
+		const atMs = replica.answeredAtMs();
+		return atMs !== undefined && clock.monotonicMs() - atMs < limits.healthIntervalMs;
+	}
+
+	/**
+	 * Any answer below 500 proves a live server: not every one has the address or the method (501 says so too), and some
+	 * want a key for it.
+	 */
 	async function ask(replica: Replica, signal: AbortSignal): Promise<"up" | "refused" | "failing"> {
 		const spec = replica.spec();
 		const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 		if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
 		try {
-			const response = await deps.fetch(replica.dialect.healthUrl(spec.url), {
+			const { method, url } = replica.dialect.healthProbe(spec.url);
+			const response = await deps.fetch(url, {
+				method,
 				headers,
 				signal,
 				redirect: "manual",
@@ -64,10 +77,9 @@ export function createHealthMonitor(
 				proxy: false,
 			});
 			await response.body?.cancel();
-			return response.status < 500 ? "up" : "failing";
+			return response.status < 500 || response.status === 501 ? "up" : "failing";
 		} catch (error) {
-			const code = connectionCode(error);
-			return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "ConnectionRefused" ? "refused" : "failing";
+			return isRefused(error) ? "refused" : "failing";
 		}
 	}
 

@@ -1,15 +1,20 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CallOutcome, Replica } from "./replica.ts";
+import type { CallOutcome } from "./breaker.ts";
+import type { Replica } from "./replica.ts";
 
 /** A place at a replica, held from before the request is sent until `release`. */
 export interface Ticket {
 	readonly replica: Replica;
-	/** Tells that the replica has begun to answer. */
-	firstEvent(): void;
+	/** Tells that the replica answers: with the first event, and with each further one. */
+	answered(): void;
 	/** Gives the place back and the outcome to the breaker. Only the first call counts. */
 	release(outcome: CallOutcome): void;
+	/** After a release as `suspect`, once it is known whose fault it was. */
+	judge(verdict: "failed" | "neutral"): void;
+	/** See `Breaker`. */
+	otherFailureAtMs(): number | undefined;
 }
 
 export interface AcquireOptions {
@@ -18,6 +23,8 @@ export interface AcquireOptions {
 	/** Replicas that this request has already failed on. */
 	readonly exclude: ReadonlySet<Replica>;
 	readonly signal: AbortSignal;
+	/** Whose request it is. */
+	readonly accountId: string;
 }
 
 /** The replicas of one model and the requests that wait for a place at them. */
@@ -28,8 +35,10 @@ export interface Pool {
 	 * the signal's reason when the client leaves.
 	 */
 	acquire(options: AcquireOptions): Ticket | Promise<Ticket>;
-	/** Whether any replica outside `exclude` may take calls, full or not. */
-	hasUsable(exclude: ReadonlySet<Replica>): boolean;
+	/** Whether any replica outside `exclude` may take calls of this account, full or not. */
+	hasUsable(exclude: ReadonlySet<Replica>, accountId: string): boolean;
+	/** Monotonic time at which some replica last answered a request; undefined if none ever did. */
+	answeredAtMs(): number | undefined;
 	replicas(): readonly Replica[];
 	/** Swaps the replicas; the ones left out are drained. */
 	replace(replicas: readonly Replica[]): void;
@@ -62,25 +71,25 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		if (queue.size === 0) {
 			const replica = choose(wanted);
-			if (replica !== undefined) return ticketOf(replica);
+			if (replica !== undefined) return ticketOf(replica, wanted);
 		}
-		if (!hasUsable(wanted.exclude)) throw unavailable();
+		if (!hasUsable(wanted.exclude, wanted.accountId)) throw unavailable(wanted.accountId);
 		if (queue.size >= queueLengthMax) throw overloaded();
 		return wait(wanted);
 	}
 
-	function choose({ affinity, exclude }: AcquireOptions): Replica | undefined {
+	function choose({ affinity, exclude, accountId }: AcquireOptions): Replica | undefined {
 		const count = replicas.length;
 		if (count === 1) {
 			const only = replicas[0] as Replica;
-			return only.hasPlace() && !exclude.has(only) ? only : undefined;
+			return only.hasPlace(accountId) && !exclude.has(only) ? only : undefined;
 		}
 		let least: Replica | undefined;
 		let leastLoad = Number.POSITIVE_INFINITY;
 		turn = (turn + 1) % Math.max(count, 1);
 		for (let step = 0; step < count; step += 1) {
 			const replica = replicas[(turn + step) % count] as Replica;
-			if (exclude.has(replica) || !replica.hasPlace()) continue;
+			if (exclude.has(replica) || !replica.hasPlace(accountId)) continue;
 			const load = loadOf(replica);
 			if (load < leastLoad) {
 				least = replica;
@@ -88,18 +97,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 			}
 		}
 		if (affinity === undefined || least === undefined) return least;
-		const preferred = preferredOf(affinity, replicas, exclude);
-		if (preferred === undefined || !preferred.hasPlace()) return least;
+		const preferred = preferredOf(affinity, replicas, { exclude, accountId });
+		if (preferred === undefined || !preferred.hasPlace(accountId)) return least;
 		return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;
 	}
 
-	function ticketOf(replica: Replica): Ticket {
-		const call = replica.begin();
+	function ticketOf(replica: Replica, { accountId }: AcquireOptions): Ticket {
+		const call = replica.begin(accountId);
 		let held = true;
 		return {
 			replica,
-			firstEvent: () => {
-				if (held) replica.firstEvent(call);
+			answered: () => {
+				if (held) replica.answered(call);
 			},
 			release(outcome) {
 				if (!held) return;
@@ -107,6 +116,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 				replica.end(call, outcome);
 				if (queue.size > 0) wake();
 			},
+			judge: (verdict) => replica.judge(call, verdict),
+			otherFailureAtMs: () => replica.otherFailureAtMs(call),
 		};
 	}
 
@@ -141,21 +152,25 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 	function wake(): void {
 		for (const waiter of queue) {
 			const replica = choose(waiter.options);
-			if (replica !== undefined) waiter.serve(ticketOf(replica));
-			else if (!hasUsable(waiter.options.exclude)) waiter.refuse(unavailable());
+			if (replica !== undefined) waiter.serve(ticketOf(replica, waiter.options));
+			else if (!hasUsable(waiter.options.exclude, waiter.options.accountId))
+				waiter.refuse(unavailable(waiter.options.accountId));
 			// Nobody has a place: the rest of the queue need not be asked.
 			else if (waiter.options.exclude.size === 0) return;
 		}
 	}
 
-	function hasUsable(exclude: ReadonlySet<Replica>): boolean {
-		for (const replica of replicas) if (!exclude.has(replica) && replica.usable()) return true;
+	function hasUsable(exclude: ReadonlySet<Replica>, accountId: string): boolean {
+		for (const replica of replicas) if (!exclude.has(replica) && replica.usable(accountId)) return true;
 		return false;
 	}
 
-	function unavailable(): Fault {
+	function unavailable(accountId: string): Fault {
 		let coolMs = Number.POSITIVE_INFINITY;
-		for (const replica of replicas) if (replica.coolMsLeft() > 0) coolMs = Math.min(coolMs, replica.coolMsLeft());
+		for (const replica of replicas) {
+			const left = replica.coolMsLeft(accountId);
+			if (left > 0) coolMs = Math.min(coolMs, left);
+		}
 		const retryAfterS = Number.isFinite(coolMs)
 			? Math.max(RETRY_AFTER_S_MIN, Math.ceil(coolMs / 1000))
 			: RETRY_AFTER_S_MIN;
@@ -165,6 +180,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 	return {
 		acquire,
 		hasUsable,
+		answeredAtMs() {
+			const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
+			return times.length === 0 ? undefined : Math.max(...times);
+		},
 		replicas: () => replicas,
 		replace(next) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
@@ -175,7 +194,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 		waiting: () => queue.size,
 		close() {
 			replicas = [];
-			for (const waiter of queue) waiter.refuse(unavailable());
+			for (const waiter of queue) waiter.refuse(unavailable(waiter.options.accountId));
 		},
 	};
 }
@@ -192,12 +211,12 @@ function loadOf(replica: Replica): number {
 function preferredOf(
 	affinity: string,
 	replicas: readonly Replica[],
-	exclude: ReadonlySet<Replica>,
+	{ exclude, accountId }: Pick<AcquireOptions, "exclude" | "accountId">,
 ): Replica | undefined {
 	let best: Replica | undefined;
 	let bestHash = -1n;
 	for (const replica of replicas) {
-		if (exclude.has(replica) || !replica.usable()) continue;
+		if (exclude.has(replica) || !replica.usable(accountId)) continue;
 		const hash = Bun.hash.wyhash(`${affinity}\n${replica.alias}`);
 		if (hash > bestHash) {
 			best = replica;

@@ -2,12 +2,9 @@ import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { DIALECTS, type Dialect } from "../dialects.ts";
-import { type BreakerState, createBreaker } from "./breaker.ts";
+import { type BreakerCall, type BreakerState, type CallOutcome, createBreaker } from "./breaker.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
-
-/** How a call went, as far as it speaks of the replica. `neutral`: the client left, or its request was refused. */
-export type CallOutcome = "ok" | "failed" | "neutral";
 
 /** One address that serves one model: its load, health and breaker. */
 export interface Replica {
@@ -17,24 +14,29 @@ export interface Replica {
 	spec(): UpstreamSpec;
 	/** Takes changed settings of the same address. */
 	configure(spec: UpstreamSpec): void;
-	/** Whether it may take calls at all, full or not. */
-	usable(): boolean;
-	/** Whether it may take one more call now. */
-	hasPlace(): boolean;
+	/** Whether it may take calls of this account at all, full or not. */
+	usable(accountId: string): boolean;
+	/** Whether it may take one more call of this account now. */
+	hasPlace(accountId: string): boolean;
 	inFlight(): number;
 	/** Calls it may have at once now: fewer while it recovers, one while its breaker tries it out. */
 	capacity(): number;
-	/** Counts a call in; the number goes back to `firstEvent` and `end`. */
-	begin(): number;
-	/** The call got its first event: enough to close a breaker that is trying the replica out. */
-	firstEvent(call: number): void;
+	/** Counts a call in; what it returns goes back with everything that becomes of it. */
+	begin(accountId: string): BreakerCall;
+	/** The call got events: the first is enough to close a breaker that is trying the replica out. */
+	answered(call: BreakerCall): void;
 	/** Counts the call out. Exactly once a call. */
-	end(call: number, outcome: CallOutcome): void;
+	end(call: BreakerCall, outcome: CallOutcome): void;
+	/** See `Breaker`. */
+	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
+	otherFailureAtMs(call: BreakerCall): number | undefined;
+	/** Monotonic time at which it last answered a request; undefined if it never did. */
+	answeredAtMs(): number | undefined;
 	health(): ReplicaHealth;
 	setHealth(health: "up" | "down"): void;
 	/** Out of the catalogue: calls under way go on, new ones do not come. */
 	drain(): void;
-	coolMsLeft(): number;
+	coolMsLeft(accountId: string): number;
 	view(): ReplicaView;
 }
 
@@ -52,6 +54,15 @@ export interface ReplicaView {
 	readonly draining: boolean;
 }
 
+/** Whether requests meet an answer there: what customers are told of a model. */
+export function takesCalls({
+	health,
+	breaker,
+	draining,
+}: Pick<ReplicaView, "health" | "breaker" | "draining">): boolean {
+	return !draining && health !== "down" && breaker !== "open";
+}
+
 /** A replica that comes back takes its full load only after this time, so that cold caches do not break it again. */
 const SLOW_START_MS = 10_000;
 const SLOW_START_SHARE_MIN = 0.1;
@@ -62,11 +73,12 @@ export function createReplica(
 ): Replica {
 	const { clock } = deps;
 	const { alias, modelId } = options;
-	const breaker = createBreaker(clock, options.limits);
 	const dialect = DIALECTS[options.spec.dialect];
 	let spec = options.spec;
 	let inFlight = 0;
 	let health: ReplicaHealth = "unknown";
+	let answeredAtMs: number | undefined;
+	const breaker = createBreaker(clock, options.limits, () => health === "up");
 	let draining = false;
 	/** Undefined outside a slow start. */
 	let recoveredAtMs: number | undefined;
@@ -88,25 +100,29 @@ export function createReplica(
 		configure(changed) {
 			spec = changed;
 		},
-		usable: () => !draining && health !== "down" && breaker.state() !== "open",
-		hasPlace: () => !draining && health !== "down" && breaker.allows() && inFlight < capacity(),
+		usable: (accountId) =>
+			!draining && health !== "down" && breaker.state() !== "open" && breaker.coolMsLeft(accountId) === 0,
+		hasPlace: (accountId) => !draining && health !== "down" && breaker.allows(accountId) && inFlight < capacity(),
 		inFlight: () => inFlight,
 		capacity,
-		begin() {
+		begin(accountId) {
 			inFlight += 1;
-			return breaker.begin();
+			return breaker.begin(accountId);
 		},
-		firstEvent(call) {
+		answered(call) {
+			answeredAtMs = clock.monotonicMs();
 			if (breaker.state() !== "half_open") return;
-			breaker.succeeded(call);
-			recoveredAtMs = clock.monotonicMs();
+			breaker.end(call, "ok");
+			recoveredAtMs = answeredAtMs;
 		},
 		end(call, outcome) {
 			inFlight -= 1;
-			if (outcome === "ok") breaker.succeeded(call);
-			else if (outcome === "failed") breaker.failed(call);
-			else breaker.neutral(call);
+			if (outcome === "ok") answeredAtMs = clock.monotonicMs();
+			breaker.end(call, outcome);
 		},
+		judge: breaker.judge,
+		otherFailureAtMs: breaker.otherFailureAtMs,
+		answeredAtMs: () => answeredAtMs,
 		health: () => health,
 		setHealth(next) {
 			if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();

@@ -38,7 +38,7 @@ function setUp(holdStatusMs: number) {
 	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };
 	const admitted = {
 		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
-		request: { upperBound: { completion: 10 } },
+		request: { upperBound: { completion: 10 }, key: { accountId: "acc_test" } },
 	} as unknown as Admitted;
 	const deps = {
 		admission: { settle: (_: Admitted, outcome) => void outcomes.push(outcome.ending) } as Pick<

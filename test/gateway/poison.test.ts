@@ -1,0 +1,86 @@
+/** One customer's requests that servers fail on cost the others nothing, and he hears that it is his request. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ask, errorOf, expectUncharged } from "../support/chat.ts";
+import { chatModel, startService, type TestService } from "../support/service.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+
+const POISON = "poison";
+let service: TestService;
+let upstreams: UpstreamServer[];
+
+beforeAll(async () => {
+	upstreams = [startUpstream(), startUpstream(), startUpstream()];
+	for (const upstream of upstreams)
+		upstream.decide((body) => (JSON.stringify(body).includes(POISON) ? reply().raw("") : reply()));
+	const [single, one, two] = upstreams.map(({ url }) => url) as [string, string, string];
+	const pair = `${chatModel({ id: "pair", url: one })}\n      - { url: "${two}", model: served-name, dialect: openai }`;
+	service = await startService({
+		models: `${chatModel({ id: "single", url: single })}\n${pair}`,
+		limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
+	});
+});
+afterAll(async () => {
+	await service.stop();
+	for (const upstream of upstreams) await upstream.stop();
+});
+
+async function statusOf(model: string, secret: string): Promise<unknown> {
+	const { data } = (await (await service.get("/v1/models", secret)).json()) as {
+		data: { id: string; status: string }[];
+	};
+	return data.find(({ id }) => id === model)?.status;
+}
+
+test.each([true, false])(
+	"where two servers fail on it alike it is a 422 of its own, and free (streamed %p)",
+	async (stream) => {
+		const [bad, good] = [await service.customer(), await service.customer()];
+		for (let round = 0; round < 6; round += 1) {
+			const response = await service.post("/v1/chat/completions", bad.secret, ask(POISON, { model: "pair", stream }));
+			expect(await errorOf(response)).toMatchObject({
+				status: 422,
+				error: { code: "unprocessable_request", type: "invalid_request_error" },
+			});
+			for (let other = 0; other < 2; other += 1)
+				expect((await service.post("/v1/chat/completions", good.secret, ask("fine", { model: "pair" }))).status).toBe(
+					200,
+				);
+		}
+		await expectUncharged(service, bad.accountId);
+		expect(await statusOf("pair", good.secret)).toBe("connected");
+	},
+);
+
+test("where there is one server the others are served on, and the list of models says to each what he meets", async () => {
+	const [bad, good] = [await service.customer(), await service.customer()];
+	const askAs = async ({ secret }: { secret: string }, text: string) =>
+		(await service.post("/v1/chat/completions", secret, ask(text, { model: "single" }))).status;
+	for (let round = 0; round < 4; round += 1) expect(await askAs(bad, POISON)).toBe(502);
+	expect(await askAs(bad, "fine")).toBe(503);
+	expect([await statusOf("single", bad.secret), await statusOf("single", good.secret)]).toEqual([
+		"unavailable",
+		"connected",
+	]);
+	for (let round = 0; round < 20; round += 1) {
+		expect(await askAs(good, "fine")).toBe(200);
+		await askAs(bad, POISON);
+	}
+	expect(await askAs(good, "fine")).toBe(200);
+	expect(await askAs(bad, "fine")).toBe(200);
+});
+
+test("a server that fails for everybody is what the list of models and the status say", async () => {
+	const upstream = upstreams[0] as UpstreamServer;
+	upstream.always(() => reply().errorStatus(500));
+	const customers = [await service.customer(), await service.customer()];
+	// Answers to others speak for it until they are out of its last twenty calls.
+	for (let round = 0; round < 12; round += 1)
+		for (const { secret } of customers)
+			await service.post("/v1/chat/completions", secret, ask("fine", { model: "single" }));
+	const secret = customers[0]?.secret as string;
+	const refused = await service.post("/v1/chat/completions", secret, ask("fine", { model: "single" }));
+	expect(await errorOf(refused)).toMatchObject({ status: 503, error: { code: "service_unavailable" } });
+	expect(await statusOf("single", secret)).toBe("unavailable");
+	const status = (await (await service.get("/status")).json()) as { models: { id: string; status: string }[] };
+	expect(status.models.find(({ id }) => id === "single")?.status).toBe("unavailable");
+});

@@ -1,19 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import connect from "postgres";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { runCli } from "../cli/run-cli.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
 import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
-import type { Arrival, CountingUpstream } from "./counting-upstream.ts";
+import type { Arrival } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import { startFleet } from "./fleet.ts";
-import type { OwnPostgres } from "./own-postgres.ts";
-import { startOwnPostgres } from "./own-postgres.ts";
+import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
 const SAMPLES = Number(process.env.SAMPLES ?? 15);
@@ -34,26 +34,19 @@ interface Place {
 	rowOf(one: Sent): Promise<{ charged: number; credited: number } | undefined>;
 }
 
-let postgres: OwnPostgres;
-let upstream: CountingUpstream;
+// Durable as in production: what a mode waits for is what it costs.
+const postgres = await withOwnPostgres();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
-
-beforeAll(async () => {
-	// Durable as in production: what a mode waits for is what it costs.
-	postgres = await startOwnPostgres();
-	upstream = await startCountingUpstream({ gapMsMax: 4, failures: 0 });
-	await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
-}, 90_000);
-afterAll(async () => {
-	await Promise.all(
+await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
+atEnd(() =>
+	Promise.all(
 		[...places.values()].map(async ({ fleet, member }) => {
 			if (member.process()) await member.stop();
 			await fleet.stop();
 		}),
-	);
-	await upstream?.stop();
-	await postgres?.destroy();
-}, 60_000);
+	),
+);
 
 async function startPlace(mode: Mode): Promise<Place> {
 	const name = `mode_${mode}`;
@@ -93,13 +86,7 @@ const arrivalOf = async (one: Sent): Promise<Arrival | undefined> =>
 
 for (const mode of MODES) {
 	describe(`JOURNAL=${mode}`, () => {
-		let fleet: Fleet;
-		let member: FleetMember;
-		let ask: Place["ask"];
-		let rowOf: Place["rowOf"];
-		beforeAll(() => {
-			({ fleet, member, ask, rowOf } = places.get(mode) as Place);
-		});
+		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
 		test("answers whole and in streams; how long the first byte and the whole answer take", async () => {
 			for (let warm = 0; warm < 5; warm++) await ask(STREAM);

@@ -1,40 +1,27 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat } from "./chat-client.ts";
-import type { CountingUpstream } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
+import type { FleetMember } from "./fleet.ts";
 import { LEASE_TTL_MS, startFleet } from "./fleet.ts";
-import type { OwnPostgres } from "./own-postgres.ts";
-import { startOwnPostgres } from "./own-postgres.ts";
+import { withOwnPostgres } from "./own-postgres.ts";
 
 /** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
 const USERS = 8;
 
-let postgres: OwnPostgres;
-let upstream: CountingUpstream;
-let fleet: Fleet;
-let member: FleetMember;
+const postgres = await withOwnPostgres();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));
+const member = fleet.members[0] as FleetMember;
 
 /** A test that failed in the middle leaves the others what they need. */
 afterEach(async () => {
 	await postgres.start();
 	if (member.process()) member.proxy.thaw(false);
 });
-
-beforeAll(async () => {
-	postgres = await startOwnPostgres();
-	upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
-	fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 });
-	member = fleet.members[0] as FleetMember;
-}, 60_000);
-afterAll(async () => {
-	await fleet?.stop();
-	await upstream?.stop();
-	await postgres?.destroy();
-}, 30_000);
 
 const ask = (key: { id: string; secret: string }, at = 0, to = member): Promise<Sent> =>
 	sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });

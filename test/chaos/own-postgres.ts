@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import type { EmbeddedPostgres } from "../../src/db/embedded.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { atEnd } from "../support/at-end.ts";
 import { quietPort } from "./serve-process.ts";
 
 /** A PostgreSQL server of its own that can be stopped, killed, paused and started again on the same port. */
@@ -25,6 +26,13 @@ export interface OwnPostgres {
 }
 
 const START_ATTEMPTS_MAX = 40;
+
+/** One for all tests of a file: awaited at its top, gone after its last test. */
+export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
+	const postgres = await startOwnPostgres(settings);
+	atEnd(() => postgres.destroy());
+	return postgres;
+}
 
 /** `settings` are further `-c name=value`; by default durable as in production. */
 export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {

@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { runCli } from "../cli/run-cli.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
-import type { CountingUpstream } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import type { Fleet } from "./fleet.ts";
 import { GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
-import type { OwnPostgres } from "./own-postgres.ts";
-import { startOwnPostgres } from "./own-postgres.ts";
+import { withOwnPostgres } from "./own-postgres.ts";
 
 /** `bun test` runs a short form; the figures of more are printed with `REVOKES=300`. */
 const REVOKES = Number(process.env.REVOKES ?? 60);
@@ -20,20 +19,9 @@ const MARGIN_MS = 1_500;
 /** An admission's time is recorded in whole milliseconds. */
 const RECORD_MS = 1;
 
-let postgres: OwnPostgres;
-let upstream: CountingUpstream;
-let fleet: Fleet;
-
-beforeAll(async () => {
-	postgres = await startOwnPostgres();
-	upstream = await startCountingUpstream({ gapMsMax: 2, failures: 0 });
-	fleet = await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url });
-}, 60_000);
-afterAll(async () => {
-	await fleet?.stop();
-	await upstream?.stop();
-	await postgres?.destroy();
-}, 30_000);
+const postgres = await withOwnPostgres();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url }));
 
 /** Asks all instances with the key, as fast as they answer, until it is told to stop. */
 function keepAsking(key: { id: string; secret: string }) {

@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
 import { sendChat } from "./chat-client.ts";
-import type { CountingUpstream } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { Fleet } from "./fleet.ts";
 import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { createRandom } from "./random.ts";
 import { costOf } from "./verdict.ts";
@@ -19,20 +17,9 @@ const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
 /** "echo:" and ten words come back; the prompt is ten words and three marks. */
 const CHARGE = costOf(13, 11);
 
-let database: TestDatabase;
-let upstream: CountingUpstream;
-let fleet: Fleet;
-
-beforeAll(async () => {
-	database = await createTestDatabase();
-	upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
-	fleet = await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url });
-}, 60_000);
-afterAll(async () => {
-	await fleet?.stop();
-	await upstream?.stop();
-	await database?.drop();
-}, 30_000);
+const database = await withDatabase();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url }));
 
 const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
 

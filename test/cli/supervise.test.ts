@@ -10,7 +10,7 @@ import type { Exchange } from "../chaos/keep-alive-client.ts";
 import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
 import type { ServeProcess } from "../chaos/serve-process.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import { temporaryFolder } from "../support/at-end.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
@@ -21,7 +21,7 @@ const PEPPER = "p".repeat(40);
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
 
 const database = await withDatabase();
-const upstream = startUpstream({ dialect: "vllm" });
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const folder = temporaryFolder();
 writeFileSync(
 	join(folder, "tollgate.yaml"),

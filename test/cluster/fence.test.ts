@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { pendingInstances, waitApplied } from "../../src/cluster/fence.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { joinTestInstance } from "./fixture.ts";
 
-let db: TestDatabase;
-beforeAll(async () => {
-	db = await createTestDatabase();
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
 beforeEach(async () => {
 	await db.sql`delete from instance`;
 });

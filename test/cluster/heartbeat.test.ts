@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { joinTestInstance } from "./fixture.ts";
 
-let db: TestDatabase;
-beforeAll(async () => {
-	db = await createTestDatabase();
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
 
 /** The real store behind a switch. */
 function cuttable() {

@@ -4,8 +4,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { rebuildUsage } from "../../src/console/usage-fold.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createStatements } from "../../src/db/statements.ts";
-import { startOwnPostgres } from "../chaos/own-postgres.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { withOwnPostgres } from "../chaos/own-postgres.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { testDatabaseAt } from "../support/database.ts";
 import { FAST } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -19,8 +19,7 @@ const REFUSALS = 100_000;
 const BLOCKS_MAX = 4_500;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
-const server = await startOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
-atEnd(() => server.destroy());
+const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 await migrate({ log: silentLog }, server.url);
 const database = await testDatabaseAt(server.url);
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

@@ -1,28 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** Whatever is sent, it is a 4xx in the error shape, never a 5xx, and costs nothing. */
 
-let upstream: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; secret: string };
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 4" });
-	customer = await service.customer();
-});
-afterAll(async () => {
-	expect(upstream.requests).toHaveLength(0);
-	await expectUncharged(service, customer.accountId);
-	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 4" });
+const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
 const SEED = Number(process.env.SEED ?? 20_261_121);
@@ -266,4 +254,10 @@ describe("on a bare socket", () => {
 			client.leave();
 		}
 	});
+});
+
+test("none of these reached a model server or was charged", async () => {
+	expect(upstream.requests).toHaveLength(0);
+	await expectUncharged(service, customer.accountId);
+	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);
 });

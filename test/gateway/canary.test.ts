@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import type { Reply } from "../support/upstream-reply.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 
 /** Planted secrets: none of them leaves in an answer or a log, whatever goes wrong. */
 
@@ -12,26 +13,18 @@ const PROMPT = "canary-prompt-51c7";
 const UPSTREAM_TEXT = "canary-engine-trouble-9d20";
 const SERVED_NAME = "canary-served-name-77b1";
 
-let upstream: UpstreamServer;
-let service: TestService;
 const answers: string[] = [];
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	const model = (id: string, url: string) =>
-		chatModel({ id, url, dialect: "vllm" }).replace(
-			"model: served-name",
-			`model: ${SERVED_NAME}\n        api_key: ${UPSTREAM_KEY}`,
-		);
-	service = await startService({
-		models: `${model("test-model", upstream.url)}\n${model("dead-model", "http://127.0.0.1:1/v1")}`,
-		limits:
-			"  silence_s: 1\n  first_event_s: 1\n  total_s: 3\n  body_mb: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const model = (id: string, url: string) =>
+	chatModel({ id, url, dialect: "vllm" }).replace(
+		"model: served-name",
+		`model: ${SERVED_NAME}\n        api_key: ${UPSTREAM_KEY}`,
+	);
+const service = await withService({
+	models: `${model("test-model", upstream.url)}\n${model("dead-model", "http://127.0.0.1:1/v1")}`,
+	limits:
+		"  silence_s: 1\n  first_event_s: 1\n  total_s: 3\n  body_mb: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
 async function keep(response: Promise<Response>): Promise<void> {

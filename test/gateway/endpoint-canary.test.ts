@@ -1,35 +1,27 @@
 /** Secrets planted in upstream keys, addresses, answers and prompts appear in no answer and no log; headers pass by list. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { startService, type TestService } from "../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { withService } from "../support/service.ts";
+import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
 
 const KEY = "canary-upstream-key-5f1c";
 const PROMPT = "canary-prompt-81d2";
 const ANSWER = "canary-answer-77aa";
 
-let service: TestService;
-let upstream: EndpointServer;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	const at = { url: upstream.url, dialect: "vllm" as const, apiKey: KEY };
-	const tokens = 'input: "1", output: "2"';
-	service = await startService({
-		models: [
-			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
-			// Of its own, so that one breaker does not see all failures of the file.
-			deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
-			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
-			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
-			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"' }),
-			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
-		].join("\n"),
-		limits: "  breaker_failures_in_row: 1000",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startEndpoints("vllm"));
+const at = { url: upstream.url, dialect: "vllm" as const, apiKey: KEY };
+const tokens = 'input: "1", output: "2"';
+const service = await withService({
+	models: [
+		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+		// Of its own, so that one breaker does not see all failures of the file.
+		deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"' }),
+		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 1000",
 });
 
 function form(): FormData {

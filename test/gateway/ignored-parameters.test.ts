@@ -1,23 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-let secret: string;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({
-		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" })}`,
-	});
-	secret = (await service.customer()).secret;
+const upstream = untilEnd(startUpstream());
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" })}`,
 });
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const secret = (await service.customer()).secret;
 
 const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
 

@@ -2,34 +2,26 @@
  * Requests that are wrong in generated ways, some hundreds for each family of endpoints: no 5xx, no crash, the error
  * shape always right, nothing charged and nothing sent upstream. The seed is printed with the request that fails.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startService, type TestService } from "../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { withService } from "../support/service.ts";
+import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
 
 const SEED = Number(process.env.SEED ?? 20_261_121);
 const ROUNDS = 220;
 
-let service: TestService;
-let upstream: EndpointServer;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	const at = { url: upstream.url, dialect: "vllm" as const };
-	const tokens = 'input: "1", output: "2"';
-	service = await startService({
-		models: [
-			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
-			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
-			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
-			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
-			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
-		].join("\n"),
-		limits: "  body_mb: 1",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startEndpoints("vllm"));
+const at = { url: upstream.url, dialect: "vllm" as const };
+const tokens = 'input: "1", output: "2"';
+const service = await withService({
+	models: [
+		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
+		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
+		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+	].join("\n"),
+	limits: "  body_mb: 1",
 });
 
 type Random = () => number;

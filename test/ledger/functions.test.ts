@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
 
-let db: TestDatabase;
-beforeAll(async () => {
-	db = await createTestDatabase();
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
 
 const storeOf = (id: string) => createPgLedgerStore({ statements: db.statements, clock: systemClock }, id, 1);
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>

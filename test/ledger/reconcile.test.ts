@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
 
-let db: TestDatabase;
-
-beforeAll(async () => {
-	db = await createTestDatabase();
-	await makeAccount(db, "acc", 10_000, { key: 5_000 });
-	await goLive(db, "i");
-	const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, "i", 1);
-	const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(1_000), min: usd(1_000), again: false });
-	await store.grant([ask("acc"), ask("key")]);
-	const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
-	await store.flush(JSON.stringify([settledEvent("acc", "key", 100)]), JSON.stringify([open]));
-	await store.giveBack([{ op: newUuid(), budget: "acc", amount: usd(300) }]);
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
+await makeAccount(db, "acc", 10_000, { key: 5_000 });
+await goLive(db, "i");
+const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, "i", 1);
+const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(1_000), min: usd(1_000), again: false });
+await store.grant([ask("acc"), ask("key")]);
+const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
+await store.flush(JSON.stringify([settledEvent("acc", "key", 100)]), JSON.stringify([open]));
+await store.giveBack([{ op: newUuid(), budget: "acc", amount: usd(300) }]);
 
 const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
 

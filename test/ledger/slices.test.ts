@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
@@ -8,16 +8,11 @@ import type { Slices } from "../../src/ledger/slices.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { goLive, makeAccount, usd } from "./fixture.ts";
 
-let db: TestDatabase;
-beforeAll(async () => {
-	db = await createTestDatabase();
-});
-afterAll(() => db.drop());
+const db = await withDatabase();
 
 const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
 

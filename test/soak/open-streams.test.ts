@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { openIdleStreams } from "../bench/idle-streams.ts";
 import { residentBytes } from "../bench/process-usage.ts";
 import { chargeOf } from "../bench/product.ts";
 import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "../bench/prompts.ts";
 import { chatRequestBytes, openConnection } from "../bench/raw-connection.ts";
-import type { SoakService } from "./service.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { startSoakService } from "./service.ts";
 
 const STREAMS_WANTED = 5_000;
@@ -20,11 +20,7 @@ function streamsPossible(): number {
 /** Memory and files are read from /proc. */
 const onLinux = test.skipIf(process.platform !== "linux");
 
-let service: SoakService;
-beforeAll(async () => {
-	service = await startSoakService();
-});
-afterAll(() => service.stop());
+const service = untilEnd(await startSoakService());
 
 const requestOf = (body: string) => {
 	const all = service.secrets.map((secret) => chatRequestBytes(service.gateway, secret, body));

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { SoakService } from "./service.ts";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { startSoakService } from "./service.ts";
 import { runSoak } from "./soak.ts";
 
 /** Memory and files are read from /proc. */
 const onLinux = test.skipIf(process.platform !== "linux");
 
-let service: SoakService;
-beforeAll(async () => {
-	service = await startSoakService();
-});
-afterAll(() => service.stop());
+const service = untilEnd(await startSoakService());
 
 onLinux(
 	"after thousands of requests and hundreds of hang-ups nothing is left over, and the books are exact",

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { residentBytes } from "../bench/process-usage.ts";
 import { streamBody } from "../bench/prompts.ts";
 import type { RawConnection } from "../bench/raw-connection.ts";
 import { chatRequestBytes, openConnection } from "../bench/raw-connection.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
-import type { SoakService } from "./service.ts";
 import { startSoakService } from "./service.ts";
 
 const READERS = 20;
@@ -17,11 +17,7 @@ const HALF_MS = 2_000;
 /** Memory and files are read from /proc. */
 const onLinux = test.skipIf(process.platform !== "linux");
 
-let service: SoakService;
-beforeAll(async () => {
-	service = await startSoakService();
-});
-afterAll(() => service.stop());
+const service = untilEnd(await startSoakService());
 
 onLinux(
 	"readers that take nothing of a long stream cost bounded memory, and hanging up ends their streams",

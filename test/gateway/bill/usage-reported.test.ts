@@ -1,21 +1,13 @@
 /** What an upstream reports is what is charged, however it reports it: halves beside each other, or one alone. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
-let service: TestService;
-let upstream: UpstreamServer;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "openai" });
-	service = await startService({ models: chatModel({ url: upstream.url }) });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream({ dialect: "openai" }));
+const service = await withService({ models: chatModel({ url: upstream.url }) });
 
 type Usage = Record<string, unknown>;
 

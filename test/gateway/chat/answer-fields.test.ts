@@ -1,22 +1,17 @@
 /** What of an upstream's answer reaches the client, streamed and whole: what is about the answer, never the server. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
 
 type Json = Record<string, unknown>;
 
-let service: TestService;
-let upstream: UpstreamServer;
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "openai" });
-	service = await startService({ models: chatModel({ url: upstream.url }), limits: "  breaker_failures_in_row: 1000" });
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startUpstream({ dialect: "openai" }));
+const service = await withService({
+	models: chatModel({ url: upstream.url }),
+	limits: "  breaker_failures_in_row: 1000",
 });
 
 const USAGE = { prompt_tokens: 9, completion_tokens: 5 };

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { onlyUsage, priceOf } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 
 const DIALECTS = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const;
@@ -11,21 +12,12 @@ const MESSAGES = [
 	{ role: "user", content: WORDS, name: "somebody" },
 ];
 
-let upstreams: UpstreamServer[];
-let service: TestService;
-
-beforeAll(async () => {
-	upstreams = DIALECTS.map((dialect) => startUpstream({ dialect }));
-	const models = DIALECTS.map((dialect, at) =>
-		chatModel({ id: dialect, dialect, url: (upstreams[at] as UpstreamServer).url }),
-	);
-	service = await startService({
-		models: models.map((model) => model.replace(/context_length: \d+/, "context_length: 1000000")).join("\n"),
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await Promise.all(upstreams.map((upstream) => upstream.stop()));
+const upstreams = DIALECTS.map((dialect) => untilEnd(startUpstream({ dialect })));
+const models = DIALECTS.map((dialect, at) =>
+	chatModel({ id: dialect, dialect, url: (upstreams[at] as UpstreamServer).url }),
+);
+const service = await withService({
+	models: models.map((model) => model.replace(/context_length: \d+/, "context_length: 1000000")).join("\n"),
 });
 
 for (const [at, dialect] of DIALECTS.entries()) {

@@ -1,7 +1,8 @@
 /** POST /v1/completions in front of every family: shape, exact price, endings. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
-import { startService, type TestService } from "../../support/service.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -12,50 +13,43 @@ const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed"
 const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
 
-let service: TestService;
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 
-beforeAll(async () => {
-	for (const dialect of DIALECTS) servers.set(dialect, startEndpoints(dialect));
-	const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
-	const models = DIALECTS.map((dialect) =>
-		deployment({
-			id: dialect,
-			kind: "chat",
-			url: server(dialect).url,
-			dialect,
-			rates,
-			parameters: parametersOf(dialect),
-		}),
-	);
-	models.push(
-		deployment({ id: "chat-only", kind: "chat", url: server("openai").url, dialect: "openai", rates }).replace(
-			"[chat, completions]",
-			"[chat]",
-		),
-		deployment({
-			id: "plain",
-			kind: "chat",
-			url: server("openai").url.replace("/v1", "/v1/"),
-			dialect: "openai",
-			rates,
-		}),
-		deployment({
-			id: "strict",
-			kind: "chat",
-			url: server("openai").url.replace("127.0.0.1", "localhost"),
-			dialect: "openai",
-			rates,
-			extra: "    unsupported_parameters: reject",
-		}),
-	);
-	service = await startService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
-});
-afterAll(async () => {
-	await service.stop();
-	for (const one of servers.values()) await one.stop();
-});
+for (const dialect of DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
+const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
+const models = DIALECTS.map((dialect) =>
+	deployment({
+		id: dialect,
+		kind: "chat",
+		url: server(dialect).url,
+		dialect,
+		rates,
+		parameters: parametersOf(dialect),
+	}),
+);
+models.push(
+	deployment({ id: "chat-only", kind: "chat", url: server("openai").url, dialect: "openai", rates }).replace(
+		"[chat, completions]",
+		"[chat]",
+	),
+	deployment({
+		id: "plain",
+		kind: "chat",
+		url: server("openai").url.replace("/v1", "/v1/"),
+		dialect: "openai",
+		rates,
+	}),
+	deployment({
+		id: "strict",
+		kind: "chat",
+		url: server("openai").url.replace("127.0.0.1", "localhost"),
+		dialect: "openai",
+		rates,
+		extra: "    unsupported_parameters: reject",
+	}),
+);
+const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
 /** Nano-dollars: 1 a prompt token is 1,000, an output token 2,000, a request 1,000,000. */
 const price = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000 + 1_000_000;

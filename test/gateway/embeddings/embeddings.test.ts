@@ -1,28 +1,22 @@
 /** POST /v1/embeddings in front of every family. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
-import { startService, type TestService } from "../../support/service.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
 import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../../support/upstream-endpoints.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tei"];
 
-let service: TestService;
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 
-beforeAll(async () => {
-	for (const dialect of DIALECTS) servers.set(dialect, startEndpoints(dialect));
-	const rates = 'input: "0.013", request: "0.000002"';
-	const kind = "embedding";
-	const models = DIALECTS.map((dialect) =>
-		deployment({ id: dialect, kind, url: server(dialect).url, dialect, rates, parameters: "dimensions" }),
-	);
-	service = await startService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
-});
-afterAll(async () => {
-	await service.stop();
-	for (const one of servers.values()) await one.stop();
-});
+for (const dialect of DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
+const rates = 'input: "0.013", request: "0.000002"';
+const kind = "embedding";
+const models = DIALECTS.map((dialect) =>
+	deployment({ id: dialect, kind, url: server(dialect).url, dialect, rates, parameters: "dimensions" }),
+);
+const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
 /** 13,000 pico-dollars a token, 2,000 nano-dollars a request: ⌈tokens × 13⌉ + 2,000. */
 const price = (tokens: number) => tokens * 13 + 2_000;

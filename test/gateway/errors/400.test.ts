@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; secret: string };
-
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	service = await startService({
-		models: [
-			chatModel({ url: upstream.url, dialect: "vllm" }),
-			chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
-		].join("\n"),
-	});
-	customer = await service.customer();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: [
+		chatModel({ url: upstream.url, dialect: "vllm" }),
+		chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" }),
+	].join("\n"),
 });
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 

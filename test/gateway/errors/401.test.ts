@@ -1,25 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-let accountId: string;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({ models: chatModel({ url: upstream.url }) });
-	accountId = await service.account();
-});
-afterAll(async () => {
-	await expectUncharged(service, accountId);
-	expect(upstream.requests).toHaveLength(0);
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }) });
+const accountId = await service.account();
 
 const chat = (headers: Record<string, string>) =>
 	fetch(`${service.url}/v1/chat/completions`, {
@@ -73,4 +62,9 @@ test("401 api_key_expired: from its moment on", async () => {
 	const expired = await service.key(accountId, { expiresAtMs: Date.now() - 1 });
 	await expect401(await service.post("/v1/chat/completions", expired.secret, ask()), "api_key_expired");
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
+});
+
+test("none of these reached a model server or was charged", async () => {
+	await expectUncharged(service, accountId);
+	expect(upstream.requests).toHaveLength(0);
 });

@@ -1,25 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createAccount, suspendAccount } from "../../../src/keys/account-admin.ts";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({
-		models: [
-			chatModel({ url: upstream.url, extra: "    aliases: [nickname]" }),
-			chatModel({ id: "other-model", url: upstream.url }),
-		].join("\n"),
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startUpstream());
+const service = await withService({
+	models: [
+		chatModel({ url: upstream.url, extra: "    aliases: [nickname]" }),
+		chatModel({ id: "other-model", url: upstream.url }),
+	].join("\n"),
 });
 
 test("403 model_not_allowed: the allowlist of the key, and no alias gets around it", async () => {

@@ -1,27 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; secret: string };
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replace(
-		"[chat, completions]",
-		"[completions]",
-	);
-	service = await startService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}` });
-	customer = await service.customer();
-});
-afterAll(async () => {
-	await expectUncharged(service, customer.accountId);
-	expect(upstream.requests).toHaveLength(0);
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream());
+const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replace(
+	"[chat, completions]",
+	"[completions]",
+);
+const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}` });
+const customer = await service.customer();
 
 test("404 model_not_found: names the model, cut to a length", async () => {
 	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
@@ -102,4 +91,9 @@ describe("404 not_found", () => {
 				expect([other, (await service.get(other, customer.secret)).status]).not.toEqual([other, 404]);
 		}
 	});
+});
+
+test("none of these reached a model server or was charged", async () => {
+	await expectUncharged(service, customer.accountId);
+	expect(upstream.requests).toHaveLength(0);
 });

@@ -1,25 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
 
 const MB = 1024 * 1024;
-let upstream: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; secret: string };
 
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 1" });
-	customer = await service.customer();
-});
-afterAll(async () => {
-	await expectUncharged(service, customer.accountId);
-	expect(upstream.requests).toHaveLength(0);
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 1" });
+const customer = await service.customer();
 
 test("405 method_not_allowed: says which method it takes", async () => {
 	const cases = [
@@ -97,4 +87,9 @@ test("415 unsupported_media_type: a body that says it is not JSON", async () => 
 		expect(status).toBe(415);
 		expect(error).toMatchObject({ code: "unsupported_media_type", type: "invalid_request_error", param: null });
 	}
+});
+
+test("none of these reached a model server or was charged", async () => {
+	await expectUncharged(service, customer.accountId);
+	expect(upstream.requests).toHaveLength(0);
 });

@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let service: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({
-		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "narrow-model", url: upstream.url })}\n        max_concurrency: 1`,
-		limits: "  auth_failures_per_minute: 20\n  queue_length: 0",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startUpstream());
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "narrow-model", url: upstream.url })}\n        max_concurrency: 1`,
+	limits: "  auth_failures_per_minute: 20\n  queue_length: 0",
 });
 
 const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);

@@ -1,31 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
+import { chatModel, withService } from "../../support/service.ts";
 import type { Reply } from "../../support/upstream-reply.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-let upstream: UpstreamServer;
-let dying: UpstreamServer;
-let service: TestService;
-let customer: { accountId: string; secret: string };
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	dying = startUpstream();
-	service = await startService({
-		models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
-		limits:
-			"  first_event_s: 1\n  total_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1\n  health_interval_s: 0.5",
-	});
-	customer = await service.customer();
+const upstream = untilEnd(startUpstream());
+const dying = untilEnd(startUpstream());
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
+	limits:
+		"  first_event_s: 1\n  total_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1\n  health_interval_s: 0.5",
 });
-afterAll(async () => {
-	await expectUncharged(service, customer.accountId);
-	await service.stop();
-	await upstream.stop();
-	await dying.stop();
-});
+const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 
@@ -115,4 +103,8 @@ describe("503 service_unavailable", () => {
 			expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
 		}
 	});
+});
+
+test("none of these was charged", async () => {
+	await expectUncharged(service, customer.accountId);
 });

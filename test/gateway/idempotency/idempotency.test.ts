@@ -1,5 +1,5 @@
 /** Idempotency-Key on the endpoints that cost money. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createIdempotencyStore } from "../../../src/gateway/idempotency/idempotency-store.ts";
@@ -8,29 +8,21 @@ import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
 import type { Refusal } from "../../../src/ops/refusals.ts";
-import { startService, type TestService } from "../../support/service.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
-let service: TestService;
-let upstream: EndpointServer;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	const at = { url: upstream.url, dialect: "vllm" as const };
-	const rates = 'input: "1", output: "2"';
-	service = await startService({
-		models: [
-			deployment({ id: "text", kind: "chat", ...at, rates, parameters: "max_tokens" }),
-			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
-		].join("\n"),
-		limits: "  breaker_failures_in_row: 100",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startEndpoints("vllm"));
+const at = { url: upstream.url, dialect: "vllm" as const };
+const rates = 'input: "1", output: "2"';
+const service = await withService({
+	models: [
+		deployment({ id: "text", kind: "chat", ...at, rates, parameters: "max_tokens" }),
+		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 100",
 });
 
 function complete(secret: string, key: string, more: object = {}, init: RequestInit = {}) {

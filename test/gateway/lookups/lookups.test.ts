@@ -1,25 +1,17 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startService, type TestService } from "../../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
+import { brokenSse, deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
 
-let service: TestService;
-let upstream: EndpointServer;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	const rates = 'input: "1", output: "2"';
-	const parameters = "max_tokens";
-	service = await startService({
-		models: [
-			deployment({ id: "text", kind: "chat", url: upstream.url, dialect: "vllm", rates, parameters }),
-			deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", dialect: "vllm", rates: 'search: "1"' }),
-		].join("\n"),
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
+const upstream = untilEnd(startEndpoints("vllm"));
+const rates = 'input: "1", output: "2"';
+const parameters = "max_tokens";
+const service = await withService({
+	models: [
+		deployment({ id: "text", kind: "chat", url: upstream.url, dialect: "vllm", rates, parameters }),
+		deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", dialect: "vllm", rates: 'search: "1"' }),
+	].join("\n"),
 });
 
 const complete = (secret: string, more: object = {}) =>

@@ -1,44 +1,32 @@
 /** The description of the interface is true of the server: every real answer is held against it. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { resolveRef, violationOf } from "../../support/json-schema.ts";
-import { startService, type TestService } from "../../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { withService } from "../../support/service.ts";
+import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
 type Any = any;
 
-let service: TestService;
-let upstream: EndpointServer;
-let chats: UpstreamServer;
-let document: Any;
-let secret: string;
-
-beforeAll(async () => {
-	upstream = startEndpoints("vllm");
-	chats = startUpstream({ dialect: "vllm" });
-	const at = { url: upstream.url, dialect: "vllm" as const };
-	const tokens = 'input: "1", output: "2"';
-	const parameters = "max_tokens, n, echo, logprobs, tools, timestamp_granularities";
-	service = await startService({
-		models: [
-			deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
-			deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
-			deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
-			deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
-			deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters }),
-			deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"', parameters }),
-		].join("\n"),
-		limits: "  breaker_failures_in_row: 100",
-	});
-	secret = (await service.customer()).secret;
-	document = await (await fetch(`${service.url}/openapi.json`)).json();
+const upstream = untilEnd(startEndpoints("vllm"));
+const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const at = { url: upstream.url, dialect: "vllm" as const };
+const tokens = 'input: "1", output: "2"';
+const parameters = "max_tokens, n, echo, logprobs, tools, timestamp_granularities";
+const service = await withService({
+	models: [
+		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
+		deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
+		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
+		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters }),
+		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"', parameters }),
+	].join("\n"),
+	limits: "  breaker_failures_in_row: 100",
 });
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-	await chats.stop();
-});
+const secret = (await service.customer()).secret;
+const document = await (await fetch(`${service.url}/openapi.json`)).json();
 
 /** Holds an answer against what the document says of this path, method, status and content type. */
 async function assertDescribed(path: string, method: "get" | "post", response: Response): Promise<string> {

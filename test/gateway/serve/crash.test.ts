@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
 import { createAccount } from "../../../src/keys/account-admin.ts";
@@ -10,34 +9,27 @@ import { accountBalance } from "../../../src/ledger/balance.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { withDatabase } from "../../support/database.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
 /** A real server process is killed with `kill -9` in the middle of its work and started again. */
 
 const PEPPER = "p".repeat(32);
 const CREDIT = 100_000_000_000;
-let db: TestDatabase;
-let upstream: UpstreamServer;
-let dataDir: string;
 let served: ServeProcess | undefined;
 
-beforeAll(async () => {
-	db = await createTestDatabase();
-	upstream = startUpstream({ dialect: "vllm" });
-	dataDir = mkdtempSync(join(tmpdir(), "tollgate-crash-"));
-	writeFileSync(join(dataDir, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-});
-afterAll(async () => {
+const db = await withDatabase();
+atEnd(async () => {
 	served?.kill("SIGKILL");
 	await served?.exited;
-	await upstream.stop();
-	await db.drop();
-	rmSync(dataDir, { recursive: true, force: true });
 });
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const dataDir = temporaryFolder();
+writeFileSync(join(dataDir, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 
 async function start(): Promise<ServeProcess> {
 	served = await startServe({

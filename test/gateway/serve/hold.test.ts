@@ -1,31 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, onlyUsage, priceOf } from "../../support/chat.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
 /** The status waits for the first event, not for ever, and an idle stream is kept alive. */
 
-let first: UpstreamServer;
-let second: UpstreamServer;
-let lone: UpstreamServer;
-let service: TestService;
-
-beforeAll(async () => {
-	first = startUpstream({ dialect: "vllm" });
-	second = startUpstream({ dialect: "vllm" });
-	lone = startUpstream({ dialect: "vllm" });
-	const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
-	service = await startService({
-		models: `${pair}\n${chatModel({ id: "lone-model", url: lone.url, dialect: "vllm" })}`,
-		limits: "  status_hold_s: 0.3\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	await first.stop();
-	await second.stop();
-	await lone.stop();
+const first = untilEnd(startUpstream({ dialect: "vllm" }));
+const second = untilEnd(startUpstream({ dialect: "vllm" }));
+const lone = untilEnd(startUpstream({ dialect: "vllm" }));
+const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
+const service = await withService({
+	models: `${pair}\n${chatModel({ id: "lone-model", url: lone.url, dialect: "vllm" })}`,
+	limits: "  status_hold_s: 0.3\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
 describe("while no event has come", () => {

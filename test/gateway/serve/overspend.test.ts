@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 
 /** Credit for 50 requests, 400 at once: 50 pass, whatever they do, and not a nano-dollar more is spent. */
 
-let upstream: UpstreamServer;
-let service: TestService;
 /** The bound of one request, as the service itself states it. */
-let bound: number;
 
 const OUTPUT = 8;
 /** The whole context, which is what the bound of any longer prompt comes to. */
@@ -20,23 +18,17 @@ const COST = priceOf(PROMPT, OUTPUT);
 const post = (secret: string, extra: Record<string, unknown> = {}) =>
 	service.post("/v1/chat/completions", secret, ask(QUESTION, { ...more, ...extra }));
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
-	// A narrow context makes the bound of the prompt exact, so that a request can cost all that it reserves.
-	service = await startService({
-		models: chatModel({ url: upstream.url, dialect: "vllm" })
-			.replace("context_length: 8192", "context_length: 16")
-			.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
-	});
-	const { secret } = await service.customer({ exactCredit: 1 });
-	const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
-	bound = parseUsd(refusal.error.required_usd) as number;
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
+// A narrow context makes the bound of the prompt exact, so that a request can cost all that it reserves.
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" })
+		.replace("context_length: 8192", "context_length: 16")
+		.replace("max_output_tokens: 1024", "max_output_tokens: 16"),
 });
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const { secret } = await service.customer({ exactCredit: 1 });
+const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
+const bound = parseUsd(refusal.error.required_usd) as number;
 
 /** Sends 400 at once and gives the statuses and the refusals. */
 async function flood(secret: string, extra: Record<string, unknown> = {}) {

@@ -1,36 +1,27 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusals.ts";
+import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
-import { chatModel, startService, type TestService } from "../../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 /** Requests that are refused before they are admitted leave a row for the owner of the key. */
 
-let upstream: UpstreamServer;
 /** Of a model of its own each, so that tests run beside each other without taking each other's answers. */
-let stalling: UpstreamServer;
-let failing: UpstreamServer;
-let service: TestService;
 
-beforeAll(async () => {
-	upstream = startUpstream({ dialect: "vllm" });
-	stalling = startUpstream({ dialect: "vllm" });
-	failing = startUpstream({ dialect: "vllm" });
-	service = await startService({
-		models: [
-			chatModel({ url: upstream.url, dialect: "vllm" }),
-			chatModel({ id: "other-model", url: upstream.url, dialect: "vllm" }),
-			chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
-			chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
-		].join("\n"),
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	for (const server of [upstream, stalling, failing]) await server.stop();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const stalling = untilEnd(startUpstream({ dialect: "vllm" }));
+const failing = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: [
+		chatModel({ url: upstream.url, dialect: "vllm" }),
+		chatModel({ id: "other-model", url: upstream.url, dialect: "vllm" }),
+		chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
+		chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
+	].join("\n"),
 });
 
 const CHAT = "/v1/chat/completions";

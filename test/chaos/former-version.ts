@@ -9,33 +9,47 @@ export const FORMER_COMMIT = "05793e3bd48bcd5723540cc865971bb3c2d261c3";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** The former version's source in a folder of its own, with the packages of this one. */
+/** The former version's source in a folder of its own, with the packages of this one, or its own if it needs others. */
 export interface FormerVersion {
 	/** Its program: `bun <main> serve`. */
 	readonly main: string;
 	remove(): void;
 }
 
-/** Why it cannot be had, in words: a clone without its history, or packages that it needs and this version does not. */
+/** Why it cannot be had, in words: a clone without its history, or packages that are not to be had. */
 export type Missing = { readonly missing: string };
 
 /** Takes the former version from the history. */
 export function takeFormerVersion(): FormerVersion | Missing {
+	if (Bun.which("git") === null) return { missing: "there is no git to read the history with" };
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
 	const remove = () => rmSync(folder, { recursive: true, force: true });
 	const give = (missing: string): Missing => {
 		remove();
 		return { missing };
 	};
-	const archive = Bun.spawnSync(["git", "archive", FORMER_COMMIT, "src", "package.json", "tsconfig.json"], {
+	const archive = Bun.spawnSync(["git", "archive", FORMER_COMMIT, "src", "package.json", "bun.lock", "tsconfig.json"], {
 		cwd: ROOT,
 	});
 	if (!archive.success) return give(`the history does not have ${FORMER_COMMIT}: ${archive.stderr.toString().trim()}`);
 	const unpacked = Bun.spawnSync(["tar", "-x", "-C", folder], { stdin: archive.stdout });
 	if (!unpacked.success) return give(`it could not be unpacked: ${unpacked.stderr.toString().trim()}`);
-	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-	const absent = Object.keys(dependencies).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
-	if (absent.length > 0) return give(`this version does not install ${absent.join(", ")}`);
-	symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+	const absent = packagesOf(folder).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
+	if (absent.length === 0) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+	else if (!install(folder)) return give(`${absent.join(", ")} is not installed here any more, and cannot be now`);
 	return { main: join(folder, "src/main.ts"), remove };
+}
+
+/** Those that its source names: what else it lists is not needed to run it. */
+function packagesOf(folder: string): string[] {
+	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
+	const text = sources.map((path) => readFileSync(join(folder, path), "utf8")).join("\n");
+	return Object.keys(dependencies).filter((name) => text.includes(`"${name}"`) || text.includes(`"${name}/`));
+}
+
+/** Without the embedded PostgreSQL, which is large and not used here. */
+function install(folder: string): boolean {
+	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
+	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
 }

@@ -47,8 +47,9 @@ const json = (value: unknown) => JSON.stringify(value);
 test("the snapshot is what the history has, where there is one", () => {
 	const show = (file: string) =>
 		Bun.spawnSync(["git", "show", `${FORMER_COMMIT}:src/db/functions/${file}.sql`], { cwd: ROOT });
-	const shown = FILES.map(show);
-	if (!shown.every(({ success }) => success)) return console.log(`the history does not have ${FORMER_COMMIT}`);
+	const shown = Bun.which("git") === null ? [] : FILES.map(show);
+	if (shown.length === 0 || !shown.every(({ success }) => success))
+		return console.log(`the history does not have ${FORMER_COMMIT}`);
 	const text = shown.map(({ stdout }) => stdout.toString()).join("");
 	expect(SNAPSHOT.endsWith(text)).toBe(true);
 });

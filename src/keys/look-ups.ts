@@ -12,7 +12,8 @@ import type { Keyring } from "./keyring.ts";
  * Looks keys up that this instance has not seen. A key of valid form costs Postgres a question before anybody knows
  * that it does not exist, so the limit of failures acts before: as many questions of one address are under way as it may
  * still fail, and the others wait for their outcome. Once it has failed too often one a second goes on and a few wait for
- * that, so that a good key behind the same address gets in. Keys that are in memory never come here.
+ * that, so that a good key behind the same address gets in. Keys that are in memory never come here. Requests of one
+ * address with the same key share a question.
  */
 export interface LookUps {
 	/**
@@ -42,6 +43,8 @@ export function createLookUps(
 ): LookUps {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
+	/** By address and key: what is being found out, or waits for it. */
+	const asked = new Map<string, Promise<KeyEntry>>();
 	let failures = 0;
 	let failuresUntilMs = 0;
 
@@ -83,25 +86,44 @@ export function createLookUps(
 		throw invalidApiKey();
 	}
 
-	return {
-		async find(digest, address) {
-			const network = networkOf(address);
-			const asking = networks.get(network) ?? { underWay: 0, trickling: 0, waiting: [] };
-			networks.set(network, asking);
+	async function findFirst(digest: KeyDigest, address: string, network: string): Promise<KeyEntry> {
+		const asking = networks.get(network) ?? { underWay: 0, trickling: 0, waiting: [] };
+		networks.set(network, asking);
+		try {
+			await enter(asking, address);
 			try {
-				await enter(asking, address);
-				try {
-					assertNotFlooded();
-					return await ask(digest, address);
-				} finally {
-					asking.underWay -= 1;
-				}
+				assertNotFlooded();
+				return await ask(digest, address);
 			} finally {
-				// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
-				if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
-				else asking.waiting.shift()?.();
-				if (asking.underWay + asking.trickling + asking.waiting.length === 0) networks.delete(network);
+				asking.underWay -= 1;
 			}
+		} finally {
+			// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
+			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
+			else asking.waiting.shift()?.();
+			if (asking.underWay + asking.trickling + asking.waiting.length === 0) networks.delete(network);
+		}
+	}
+
+	/** Each that failed counts, also without a question of its own. */
+	async function findToo(first: Promise<KeyEntry>, address: string): Promise<KeyEntry> {
+		try {
+			return await first;
+		} catch (error) {
+			if (error instanceof Fault && error.code === "invalid_api_key") failedAttempts.count(address);
+			throw error;
+		}
+	}
+
+	return {
+		find(digest, address) {
+			const network = networkOf(address);
+			const name = `${network} ${digest}`;
+			const first = asked.get(name);
+			if (first !== undefined) return findToo(first, address);
+			const finding = findFirst(digest, address, network).finally(() => asked.delete(name));
+			asked.set(name, finding);
+			return finding;
 		},
 	};
 }

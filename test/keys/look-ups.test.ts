@@ -60,6 +60,13 @@ describe("keys that do not exist", () => {
 		await Promise.all(all);
 	});
 
+	test("count each time, also where many requests with one share a question", async () => {
+		const { find, loads } = setUp();
+		const results = await Promise.all(Array.from({ length: LIMIT + 40 }, () => find("bad")));
+		expect(counted(results)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 40 });
+		expect(loads).toEqual(["bad"]);
+	});
+
 	test("of many addresses together cost it at most the limit of all; then everybody hears 503 until the minute is over", async () => {
 		const { clock, find, loads } = setUp(200);
 		const results = await Promise.all(
@@ -78,6 +85,13 @@ describe("keys that do not exist", () => {
 });
 
 describe("keys that exist", () => {
+	test("are asked for once, however many requests come with one, and none of these is turned away", async () => {
+		const { find, loads } = setUp();
+		const results = await Promise.all(Array.from({ length: 5_000 }, () => find("good")));
+		expect(counted(results)).toEqual({ found: 5_000 });
+		expect(loads).toEqual(["good"]);
+	});
+
 	test("of one address are all found, never more at once than it may still fail", async () => {
 		const { find, mostUnderWay } = setUp();
 		const results = await Promise.all(many(500, "good").map((digest) => find(digest)));

@@ -40,7 +40,7 @@ export function createCardPayments(
 	options: CardPaymentsOptions,
 ): CardPayments {
 	const { statements, tx, log } = deps;
-	const stripe = connect(options);
+	const stripe = connectStripe(options);
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
 
 	/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
@@ -128,7 +128,8 @@ export function createCardPayments(
 	};
 }
 
-function connect({ secretKey, apiBase }: CardPaymentsOptions): Stripe {
+/** A client of Stripe's interface, or of one that stands in for it. */
+export function connectStripe({ secretKey, apiBase }: Pick<CardPaymentsOptions, "secretKey" | "apiBase">): Stripe {
 	const url = apiBase === null ? undefined : new URL(apiBase);
 	return new Stripe(secretKey, {
 		httpClient: Stripe.createFetchHttpClient(),

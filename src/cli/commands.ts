@@ -2,6 +2,7 @@ import { accountCommands } from "./account-commands.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
+import { doctorCommand } from "./doctor-command.ts";
 import { healthCommand } from "./health-command.ts";
 import { initCommand } from "./init-command.ts";
 import { keyCommands } from "./key-commands.ts";
@@ -11,6 +12,7 @@ import { topUpCommands } from "./top-up-commands.ts";
 /** Every command but `serve`, `help` and `version`, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
 	initCommand,
+	doctorCommand,
 	migrateCommand,
 	...accountCommands,
 	...topUpCommands,

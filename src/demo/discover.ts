@@ -47,14 +47,14 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 	const entries = recordsOf(list?.body.data).filter(({ id }) => typeof id === "string" && id !== "");
 	const first = entries[0];
 	if (list === undefined || first === undefined) return undefined;
-	const { dialect, product } = await family(server, list.serverHeader, first);
+	const { dialect, product } = await familyOf(server, list.serverHeader, first);
 	const shown = entries.slice(0, MODELS_PER_SERVER_MAX);
 	const models = await Promise.all(shown.map((entry) => describe(server, dialect, product, entry)));
 	return { origin: server.origin, dialect, product, models };
 }
 
-/** Ollama is asked last: its version address is the only sign that another server might happen to have too. */
-async function family(
+/** By an entry of its list of models. Ollama is asked last: its version address is the only sign that another server might happen to have too. */
+export async function familyOf(
 	server: LocalServer,
 	serverHeader: string,
 	entry: JsonRecord,

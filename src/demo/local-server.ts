@@ -2,48 +2,71 @@ import type { Clock } from "../base/clock.ts";
 
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** A server on loopback that may be anything: every answer is short, in time, and a JSON object, or it is none. */
+/** A server that may be anything: every answer is short, in time, and a JSON object, or it is none. */
 export interface LocalServer {
 	readonly origin: string;
-	/** Undefined unless it answers 200 with a JSON object. Rejects if nobody answers in time. */
-	getJson(path: string): Promise<{ body: JsonRecord; serverHeader: string } | undefined>;
-	postJson(path: string, body: JsonRecord): Promise<{ body: JsonRecord; serverHeader: string } | undefined>;
+	/** Rejects if nobody answers in time. `body` is undefined unless it is a JSON object. */
+	get(path: string): Promise<{ status: number; body: JsonRecord | undefined; serverHeader: string }>;
+	/** As `get`, but undefined unless it answers 200 with a JSON object. */
+	getJson(path: string): Promise<JsonAnswer | undefined>;
+	postJson(path: string, body: JsonRecord): Promise<JsonAnswer | undefined>;
 }
+
+export interface JsonAnswer {
+	readonly body: JsonRecord;
+	readonly serverHeader: string;
+}
+
+type AskInit = Pick<RequestInit, "method" | "body"> & { headers?: Record<string, string> };
 
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
-export function localServer(clock: Clock, options: { origin: string; timeoutMs: number }): LocalServer {
+export interface LocalServerOptions {
+	readonly origin: string;
+	readonly timeoutMs: number;
+	/** Sent with every question. */
+	readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function localServer(clock: Clock, options: LocalServerOptions): LocalServer {
 	const { origin } = options;
 
-	async function ask(path: string, init: RequestInit) {
+	async function ask(path: string, init: AskInit) {
 		const abort = new AbortController();
 		const cancel = clock.after(options.timeoutMs, () => abort.abort());
 		try {
 			const response = await fetch(`${origin}${path}`, {
 				...init,
+				headers: { ...options.headers, ...init.headers },
 				signal: abort.signal,
 				redirect: "manual",
 				keepalive: false,
 				proxy: "",
 			});
-			if (response.status !== 200) {
-				await response.body?.cancel();
-				return undefined;
-			}
 			const text = await readBounded(response);
 			const body = text === undefined ? undefined : parseRecord(text);
-			return body && { body, serverHeader: response.headers.get("server") ?? "" };
+			return { status: response.status, body, serverHeader: response.headers.get("server") ?? "" };
 		} finally {
 			cancel();
 			abort.abort();
 		}
 	}
 
+	async function askJson(path: string, init: AskInit): Promise<JsonAnswer | undefined> {
+		const { status, body, serverHeader } = await ask(path, init);
+		return status === 200 && body !== undefined ? { body, serverHeader } : undefined;
+	}
+
 	return {
 		origin,
-		getJson: (path) => ask(path, {}),
+		get: (path) => ask(path, {}),
+		getJson: (path) => askJson(path, {}),
 		postJson: (path, body) =>
-			ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+			askJson(path, {
+				method: "POST",
+				headers: { "content-type": "application/json" },
+				body: JSON.stringify(body),
+			}),
 	};
 }
 

@@ -1,0 +1,200 @@
+import postgres from "postgres";
+import { Fault } from "../../base/fault.ts";
+import type { Config } from "../../config.ts";
+import { migratedUrl } from "../../db/migrate.ts";
+import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+import { isPooledByTransaction } from "./pooler.ts";
+
+type Found = ReturnType<typeof findingsOf>;
+
+const CONNECT_S = 8;
+const STATEMENT_MS = 10_000;
+const ROUND_TRIPS = 20;
+const LATENCY_MS_WARNING = 10;
+const VERSION_TESTED = 18;
+/** Older ones lack statements that the schema is made with. */
+const VERSION_MIN = 14;
+/** An instance holds so many; the console's process counts for one. */
+const CONNECTIONS_PER_PROCESS = 9;
+const OFFSET_MS_WARNING = 2_000;
+/** Signatures of Stripe's events are good for five minutes. */
+const OFFSET_MS_BROKEN = 120_000;
+
+/** What to do, by SQLSTATE or the system's code. */
+const TODO: Readonly<Record<string, string>> = {
+	ECONNREFUSED: "Start PostgreSQL, or set host and port of DATABASE_URL right.",
+	ENOTFOUND: "Set the host of DATABASE_URL right.",
+	CONNECT_TIMEOUT: "Open the way to that host and port: nobody answered.",
+	"28P01": "Set user and password of DATABASE_URL right (percent-encoded).",
+	"28000": "Let this user in from this machine (pg_hba.conf), perhaps with ?sslmode=require.",
+	"3D000": "Make the database: `createdb`.",
+	"53300": "Raise max_connections, or stop who holds them.",
+};
+const TODO_ELSE = "Set DATABASE_URL right, as postgres://user:password@host:5432/database.";
+
+/** Everything that the service wants of its database, and the clock of this machine beside the database's. */
+export async function checkDatabase(
+	config: Config,
+	url: string,
+	wallMs: () => number = Date.now,
+): Promise<readonly Finding[]> {
+	const found = findingsOf("database");
+	const clock = findingsOf("clock");
+	const connect = () =>
+		postgres(url, {
+			max: 1,
+			connect_timeout: CONNECT_S,
+			fetch_types: false,
+			onnotice: () => {},
+			connection: { application_name: "tollgate doctor", statement_timeout: STATEMENT_MS },
+		});
+	const client = connect();
+	const other = connect();
+	try {
+		await describeServer(client, found);
+		await measure(client, { found, clock, config, wallMs });
+		await checkSettings(client, found);
+		await checkConnections(client, config, found);
+		await checkSessions(client, other, found);
+		await checkSchema(url, client, found);
+	} catch (error) {
+		const code = String((error as { code?: unknown }).code);
+		found.broken(`the database at ${hostOf(url)} cannot be used: ${reasonOf(error)}`, TODO[code] ?? TODO_ELSE);
+	} finally {
+		await Promise.all([client.end({ timeout: 1 }), other.end({ timeout: 1 })]);
+	}
+	return [...found.list, ...clock.list];
+}
+
+async function describeServer(client: postgres.Sql, found: Found): Promise<void> {
+	const [row] = await client<
+		{ version: string; number: string; encoding: string; ssl: boolean | null; local: boolean }[]
+	>`
+		select current_setting('server_version') as version, current_setting('server_version_num') as number,
+			current_setting('server_encoding') as encoding, (select s.ssl from pg_stat_ssl s where s.pid = pg_backend_pid()) as ssl,
+			coalesce(inet_server_addr() <<= '127.0.0.0/8' or inet_server_addr() = '::1' or inet_server_addr() = inet_client_addr(), true) as local`;
+	if (row === undefined) return;
+	const major = Math.floor(Number(row.number) / 10_000);
+	if (major < VERSION_MIN)
+		found.broken(
+			`PostgreSQL ${row.version} is too old`,
+			`Take PostgreSQL ${VERSION_TESTED}; ${VERSION_MIN} is the oldest that will do.`,
+		);
+	else if (major < VERSION_TESTED) found.note(`PostgreSQL ${row.version} is there; the tests run on ${VERSION_TESTED}`);
+	else found.ok(`PostgreSQL ${row.version} is there`);
+	if (row.encoding !== "UTF8")
+		found.broken(`the database's encoding is ${row.encoding}`, "Make it anew with encoding UTF8.");
+	if (row.ssl === false && !row.local)
+		found.warn(
+			"the connection to the database is not encrypted",
+			"Add ?sslmode=require to DATABASE_URL, or keep that network to yourself.",
+		);
+}
+
+/** Round trips, and the offset as the shortest of them tells it. */
+async function measure(
+	client: postgres.Sql,
+	{ found, clock, config, wallMs }: { found: Found; clock: Found; config: Config; wallMs: () => number },
+) {
+	const trips: { tookMs: number; offsetMs: number }[] = [];
+	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
+		const [startMs, sentMs] = [performance.now(), wallMs()];
+		const [row] = await client<{ ms: string }[]>`select (extract(epoch from clock_timestamp()) * 1000)::text as ms`;
+		const tookMs = performance.now() - startMs;
+		trips.push({ tookMs, offsetMs: Number(row?.ms) - (sentMs + tookMs / 2) });
+	}
+	trips.sort((a, b) => a.tookMs - b.tookMs);
+	const { tookMs } = trips[ROUND_TRIPS >> 1] as (typeof trips)[number];
+	const said = `it answers in ${tookMs.toFixed(1)} ms`;
+	if (tookMs <= LATENCY_MS_WARNING) found.ok(said);
+	else if (config.journal === "remote")
+		found.warn(said, "With JOURNAL=remote every answer waits for two commits: bring the database nearer.");
+	else found.warn(said, "Bring the database nearer: new keys, drawn credit and the console wait for it.");
+
+	const offsetMs = Math.round((trips[0] as (typeof trips)[number]).offsetMs);
+	const apart = `this clock and the database's are ${Math.abs(offsetMs)} ms apart`;
+	const todo = "Keep both by NTP: expiry of keys, times on bills and signatures of payments go by them.";
+	if (Math.abs(offsetMs) > OFFSET_MS_BROKEN) clock.broken(apart, todo);
+	else if (Math.abs(offsetMs) > OFFSET_MS_WARNING) clock.warn(apart, todo);
+	else clock.ok(apart);
+}
+
+async function checkSettings(client: postgres.Sql, found: Found): Promise<void> {
+	const [row] = await client<Record<"fsync" | "pages" | "commit" | "readonly", string>[]>`
+		select current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
+			current_setting('synchronous_commit') as commit, current_setting('transaction_read_only') as readonly`;
+	const [standby] = await client<{ yes: boolean }[]>`select pg_is_in_recovery() as yes`;
+	const before = found.list.length;
+	if (standby?.yes) found.broken("this server is a standby: it takes no writes", "Point DATABASE_URL at the primary.");
+	else if (row?.readonly === "on")
+		found.broken(
+			"transactions are read-only by default",
+			"Set default_transaction_read_only = off for this role and database.",
+		);
+	if (row?.fsync === "off") found.broken("fsync is off: a crash of its machine destroys the books", "Set fsync = on.");
+	if (row?.pages === "off")
+		found.warn(
+			"full_page_writes is off: a crash of its machine can damage the books",
+			"Set full_page_writes = on, unless its file system never tears a page.",
+		);
+	if (row?.commit === "off")
+		found.broken(
+			"synchronous_commit is off: what it has confirmed can be lost, and the journal is gone by then",
+			"Set synchronous_commit = on for this role and database.",
+		);
+	if (found.list.length === before) found.ok(`what it confirms is on its disk (synchronous_commit = ${row?.commit})`);
+}
+
+async function checkConnections(client: postgres.Sql, { workers }: Config, found: Found): Promise<void> {
+	const [row] = await client<{ most: number; others: number }[]>`
+		select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most,
+			(select count(*)::int from pg_stat_activity where backend_type = 'client backend' and application_name not like 'tollgate%') as others`;
+	if (row === undefined) return;
+	const wanted = CONNECTIONS_PER_PROCESS * (workers + 1);
+	const free = row.most - row.others;
+	const said = `${free} connections are free for us, this instance may hold ${wanted}`;
+	if (free >= wanted) found.ok(said);
+	else found.warn(said, "Raise max_connections, or have fewer WORKERS.");
+}
+
+async function checkSessions(client: postgres.Sql, other: postgres.Sql, found: Found): Promise<void> {
+	const a = async (statement: string) => [...(await client.unsafe(statement))];
+	const b = async (statement: string) => [...(await other.unsafe(statement))];
+	if (await isPooledByTransaction(a, b))
+		found.broken(
+			"a pooler hands sessions of the database around between transactions: revocations and other news would not be heard",
+			"Connect to PostgreSQL itself, or set the pooler to session mode.",
+		);
+	else found.ok("a session is ours until we end it");
+}
+
+/** As the next start would find it; nothing is changed. */
+async function checkSchema(url: string, client: postgres.Sql, found: Found): Promise<void> {
+	try {
+		if ((await migratedUrl(url)) !== undefined) {
+			found.ok("the schema is this version's");
+			return;
+		}
+	} catch (error) {
+		if (!(error instanceof Fault)) throw error;
+		found.broken(error.message, "Run the version that the database belongs to.");
+		return;
+	}
+	const [row] = await client<{ tables: boolean; schemas: boolean }[]>`
+		select has_schema_privilege(current_schema(), 'create') as tables, has_database_privilege(current_database(), 'create') as schemas`;
+	if (row?.tables && row.schemas)
+		found.note(
+			"the schema is not there yet, or an older version's: the next start, or `tollgate migrate`, brings it up to date",
+		);
+	else
+		found.broken(
+			"the schema must be brought up to date, and this role may not",
+			"`grant create on database … to …` and `grant create on schema public to …`, or have its owner run `tollgate migrate`.",
+		);
+}
+
+/** Without user and password. */
+function hostOf(url: string): string {
+	const { host, pathname, searchParams } = new URL(url);
+	return `${host === "" ? (searchParams.get("host") ?? "") : host}${pathname}`;
+}

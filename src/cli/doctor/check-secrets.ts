@@ -1,0 +1,70 @@
+import fs from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../config.ts";
+import { isLoopback } from "../../gateway/client-address.ts";
+import { type Finding, findingsOf, reasonOf } from "./finding.ts";
+
+const MAKE_ONE = "`openssl rand -hex 32` makes a good one.";
+/** Anything that was made by chance has more. */
+const DISTINCT_CHARS_MIN = 10;
+
+/** Whether secrets are there, good and closed to others. Looks, and makes none. */
+export function checkSecrets(config: Config, catalogText: string | undefined): readonly Finding[] {
+	const found = findingsOf("secrets");
+	const given = [
+		["KEY_PEPPER", config.keyPepper],
+		["CONSOLE_SECRET", config.consoleSecret],
+	] as const;
+	for (const [name, secret] of given) {
+		if (secret !== null && new Set(secret).size < DISTINCT_CHARS_MIN)
+			found.warn(
+				`${name} does not look as if it was made by chance`,
+				`Make another one before the service has keys and sessions. ${MAKE_ONE}`,
+			);
+	}
+	if (config.keyPepper !== null && config.keyPepper === config.consoleSecret)
+		found.warn(
+			"KEY_PEPPER and CONSOLE_SECRET are the same: who learns one has both",
+			`Set CONSOLE_SECRET to another one: it only ends the sessions. ${MAKE_ONE}`,
+		);
+	if (config.keyPepper === null || config.consoleSecret === null) checkKept(config.dataDir, found);
+	if (config.metricsToken === null && !isLoopback(config.host) && config.host !== "localhost")
+		found.warn(
+			`/metrics is open to whoever reaches ${config.host}:${config.port}`,
+			"Set METRICS_TOKEN, or close it at the proxy.",
+		);
+	if (catalogText !== undefined) checkCatalogKeys(config.configPath ?? "", catalogText, found);
+	if (found.list.length === 0) found.ok("KEY_PEPPER and CONSOLE_SECRET are set");
+	return found.list;
+}
+
+function checkKept(dataDir: string, found: ReturnType<typeof findingsOf>): void {
+	const path = join(dataDir, "secrets.json");
+	if (!fs.existsSync(path)) {
+		found.note(`secrets will be made at the first start and kept in ${path}`);
+		return;
+	}
+	try {
+		const { key_pepper, console_secret } = JSON.parse(fs.readFileSync(path, "utf8")) as Record<string, unknown>;
+		if (typeof key_pepper !== "string" || typeof console_secret !== "string")
+			throw new Error("a secret is missing in it");
+		const open = (fs.statSync(path).mode & 0o077) !== 0;
+		if (open) found.warn(`${path} can be read by others`, `chmod 600 ${path}`);
+		else found.ok(`secrets were made at the first start and are kept in ${path}: back it up with the database`);
+	} catch (error) {
+		found.broken(
+			`${path} cannot be used: ${reasonOf(error)}`,
+			"Restore it from a backup: without its pepper no stored key works.",
+		);
+	}
+}
+
+/** A key that stands in the file as it is goes wherever the file goes. */
+function checkCatalogKeys(path: string, text: string, found: ReturnType<typeof findingsOf>): void {
+	const written = text.split("\n").filter((line) => /^[^#]*\bapi_key:\s*["']?(?!["']?\$\{)[^\s"'#]/.test(line)).length;
+	if (written > 0)
+		found.warn(
+			`${path} has ${written === 1 ? "a key" : `${written} keys`} of model servers in it`,
+			`Put each into an environment variable, and write \${VLLM_API_KEY}, or what you call it, in its place.`,
+		);
+}

@@ -1,0 +1,146 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import postgres from "postgres";
+import { checkDatabase } from "../../../src/cli/doctor/check-database.ts";
+import { isPooledByTransaction, type Session } from "../../../src/cli/doctor/pooler.ts";
+import { loadConfig } from "../../../src/config.ts";
+import { atEnd, temporaryFolder } from "../../support/at-end.ts";
+import { withDatabase } from "../../support/database.ts";
+import { testPostgres, uniqueName } from "../../support/postgres.ts";
+import { expectFinding } from "./find.ts";
+
+const db = await withDatabase();
+const folder = temporaryFolder();
+const config = (env: Record<string, string> = {}) => loadConfig({ DATABASE_URL: db.url, ...env }, folder);
+const check = (url = db.url, wallMs = Date.now) => checkDatabase(config(), url, wallMs);
+
+/** A database of its own name, without a schema. */
+const empty = uniqueName("test");
+const role = uniqueName("test_role");
+let emptyUrl: string;
+let roleUrl: string;
+let admin: postgres.Sql;
+
+beforeAll(async () => {
+	const server = await testPostgres();
+	admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
+	await admin.unsafe(`create database ${empty}`);
+	await admin.unsafe(`create role ${role} login password 'wrong on purpose'`);
+	emptyUrl = server.urlOf(empty);
+	roleUrl = emptyUrl.replace(/\/\/[^@]+@/, `//${role}:${encodeURIComponent("wrong on purpose")}@`);
+	atEnd(async () => {
+		await admin.unsafe(`drop database ${empty} with (force)`);
+		await admin.unsafe(`drop role ${role}`);
+		await admin.end();
+	});
+});
+
+describe("a database that is there", () => {
+	test("is described: version, round trip, sessions, schema, clock; and settings that lose the books", async () => {
+		const findings = await check();
+		expectFinding(findings, "ok", /^PostgreSQL 18/);
+		expectFinding(findings, "ok", /answers in [\d.]+ ms/);
+		expectFinding(findings, "ok", /connections are free/);
+		expectFinding(findings, "ok", /a session is ours/);
+		expectFinding(findings, "ok", /the schema is this version's/);
+		expectFinding(findings, "ok", /clock.* \d+ ms apart/);
+		// The tests' own server is fast and forgets.
+		expectFinding(findings, "broken", /fsync is off/);
+		expectFinding(findings, "broken", /synchronous_commit is off/);
+		expectFinding(findings, "warning", /full_page_writes is off/);
+	});
+
+	test("a clock that is off by seconds is a warning, by minutes it is broken", async () => {
+		for (const [offsetMs, state] of [
+			[-30_000, "warning"],
+			[300_000, "broken"],
+		] as const) {
+			const finding = expectFinding(await check(db.url, () => Date.now() + offsetMs), state, /clock/);
+			expect(finding.area).toBe("clock");
+		}
+	});
+
+	test("without a schema it is made by the next start, unless this role may not, or may not write at all", async () => {
+		expectFinding(await check(emptyUrl), "note", /schema is not there yet/);
+		expectFinding(await check(roleUrl), "broken", /this role may not/);
+		await admin.unsafe(`alter role ${role} set default_transaction_read_only = on`);
+		expectFinding(await check(roleUrl), "broken", /read-only/);
+	});
+
+	test("with a schema of a newer version that breaks this one it is broken; nothing is changed by looking", async () => {
+		const other = await withTemplate();
+		await other.sql`insert into schema_migration (name, breaking) values ('9999_from_the_future', true)`;
+		expectFinding(await check(other.url), "broken", /9999_from_the_future/);
+		const [tables] = await postgresAt(
+			emptyUrl,
+			(sql) => sql`select count(*)::int as n from pg_tables where schemaname = 'public'`,
+		);
+		expect(tables).toEqual({ n: 0 });
+	});
+});
+
+describe("a database that cannot be used", () => {
+	test("is broken, with the reason and what to do, and without the password", async () => {
+		const at = (url: string) => checkDatabase(config(), url);
+		const cases = [
+			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED/, /Start PostgreSQL/],
+			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication/, /user and password/],
+			[emptyUrl.replace(/\/[^/]+$/, "/nowhere"), /does not exist/, /createdb/],
+		] as const;
+		for (const [url, what, todo] of cases) {
+			const finding = expectFinding(await at(url), "broken", what);
+			expect(finding.todo).toMatch(todo);
+			expect(JSON.stringify(finding)).not.toContain("canary");
+		}
+	});
+});
+
+describe("a pooler", () => {
+	/** Sessions of clients that a pooler serves with `size` sessions of the server, whichever is free. */
+	function pooled(size: number): { session(): Session; end(): Promise<void> } {
+		const backends = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
+		const free = [...backends];
+		const session = (): Session => {
+			let held: postgres.Sql | undefined;
+			return async (statement) => {
+				const backend = held ?? (free.pop() as postgres.Sql);
+				try {
+					return [...(await backend.unsafe(statement))];
+				} finally {
+					held = statement === "begin" ? backend : statement === "rollback" ? undefined : held;
+					if (held === undefined) free.push(backend);
+				}
+			};
+		};
+		return { session, end: async () => void (await Promise.all(backends.map((backend) => backend.end()))) };
+	}
+
+	test("that works by transactions is found out, however many sessions it has", async () => {
+		for (const size of [2, 3, 8]) {
+			const pool = pooled(size);
+			expect(await isPooledByTransaction(pool.session(), pool.session())).toBe(true);
+			await pool.end();
+		}
+	});
+
+	test("none is seen where a session is its client's own", async () => {
+		const [a, b] = [pooled(1), pooled(1)];
+		expect(await isPooledByTransaction(a.session(), b.session())).toBe(false);
+		await Promise.all([a.end(), b.end()]);
+	});
+});
+
+async function withTemplate() {
+	const { createTestDatabase } = await import("../../support/database.ts");
+	const made = await createTestDatabase();
+	atEnd(() => made.drop());
+	return made;
+}
+
+async function postgresAt<Row>(url: string, work: (sql: postgres.Sql) => Promise<Row>): Promise<Row> {
+	const sql = postgres(url, { max: 1, onnotice: () => {} });
+	try {
+		return await work(sql);
+	} finally {
+		await sql.end();
+	}
+}

@@ -1,0 +1,120 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseCatalogFile } from "../../../src/catalog/file.ts";
+import { checkConfiguration } from "../../../src/cli/doctor/check-configuration.ts";
+import { checkDisk } from "../../../src/cli/doctor/check-disk.ts";
+import { checkLimits } from "../../../src/cli/doctor/check-limits.ts";
+import { checkSecrets } from "../../../src/cli/doctor/check-secrets.ts";
+import { loadConfig } from "../../../src/config.ts";
+import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { chatModel } from "../../support/service.ts";
+import { expectFinding, expectWell } from "./find.ts";
+
+const folder = temporaryFolder();
+const PEPPER = "0123456789abcdefghijklmnopqrstuvwxyz";
+const SECRETS = { KEY_PEPPER: PEPPER, CONSOLE_SECRET: PEPPER.toUpperCase() };
+const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
+
+describe("configuration", () => {
+	test("every mistake is broken by itself, and the rest waits", () => {
+		const { config, findings } = checkConfiguration(() => configOf({ PORT: "x", JOURNAL: "y" }));
+		expect(config).toBeUndefined();
+		expectFinding(findings, "broken", /^PORT/);
+		expectFinding(findings, "broken", /^JOURNAL/);
+	});
+
+	test("production without a public address, or with one in clear, works worse than it could", () => {
+		const production = (env: Record<string, string>) => {
+			writeFileSync(join(folder, "models.yaml"), "models: []\n");
+			return checkConfiguration(() => configOf({ NODE_ENV: "production", CONFIG: "models.yaml", ...SECRETS, ...env }))
+				.findings;
+		};
+		expectFinding(production({}), "warning", /PUBLIC_URL is not set/);
+		expectFinding(production({ PUBLIC_URL: "http://ai.example" }), "warning", /no https/);
+		expectWell(production({ PUBLIC_URL: "https://ai.example" }));
+	});
+});
+
+describe("secrets", () => {
+	test("good ones are well; made-up ones, equal ones and an open /metrics are warnings, none of which shows them", () => {
+		expectWell(checkSecrets(configOf(SECRETS), undefined));
+		const findings = checkSecrets(
+			configOf({ KEY_PEPPER: "a".repeat(32), CONSOLE_SECRET: "a".repeat(32), HOST: "0.0.0.0" }),
+			undefined,
+		);
+		expectFinding(findings, "warning", /^KEY_PEPPER does not look/);
+		expectFinding(findings, "warning", /the same/);
+		expectFinding(findings, "warning", /\/metrics is open/);
+		expect(JSON.stringify(findings)).not.toContain("aaaa");
+	});
+
+	test("those that are kept must be whole and closed to others; where there are none, none are made", () => {
+		const dataDir = join(folder, "kept");
+		const check = () => checkSecrets(configOf({ DATA_DIR: dataDir }), undefined);
+		expectFinding(check(), "note", /will be made/);
+		expect(existsSync(dataDir)).toBe(false);
+		mkdirSync(dataDir);
+		const path = join(dataDir, "secrets.json");
+		writeFileSync(path, JSON.stringify({ key_pepper: PEPPER, console_secret: PEPPER }), { mode: 0o600 });
+		expectFinding(check(), "ok", /are kept in/);
+		chmodSync(path, 0o644);
+		expectFinding(check(), "warning", /read by others/);
+		writeFileSync(path, "{");
+		expectFinding(check(), "broken", /cannot be used/);
+	});
+
+	test("a key that stands in the catalogue is a warning; one from the environment, or in a comment, is none", () => {
+		const check = (text: string) => checkSecrets(configOf(SECRETS), text);
+		expectFinding(check("      api_key: sk-canary-1"), "warning", /has a key of model servers/);
+		expectFinding(check('- { url: x, api_key: "sk-canary-1" }\n- { api_key: sk-canary-2 }'), "warning", /has 2 keys/);
+		expectWell(check(`  api_key: \${KEY}\n  api_key: "\${KEY}"\n# api_key: sk-old\n  # api_key: sk-old`));
+	});
+});
+
+describe("disk", () => {
+	test("a folder that is there, or can be made, is well, and left as it was", () => {
+		expectWell(checkDisk(configOf({ DATA_DIR: join(folder, "not", "yet") })));
+		expect(existsSync(join(folder, "not"))).toBe(false);
+		const before = readdirSync(folder);
+		expectWell(checkDisk(configOf({ DATA_DIR: folder })));
+		expect(readdirSync(folder)).toEqual(before);
+	});
+
+	test("what cannot be written is broken", () => {
+		writeFileSync(join(folder, "file"), "");
+		expectFinding(checkDisk(configOf({ DATA_DIR: join(folder, "file") })), "broken", /cannot be written/);
+	});
+
+	test.if(existsSync("/dev/shm"))("memory is no disk", () => {
+		const env = { NODE_ENV: "production", ...SECRETS, DATA_DIR: "/dev/shm/tollgate" };
+		expectFinding(checkDisk(configOf(env)), "broken", /in memory/);
+		expectFinding(checkDisk(configOf({ DATA_DIR: "/dev/shm/tollgate" })), "warning", /in memory/);
+	});
+});
+
+describe("limits", () => {
+	const models = parseCatalogFile(`models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`, {}).models;
+
+	test("a free port is well; one that another program has is broken, one that Tollgate serves is not", async () => {
+		const socket = { open: (one: { end(): unknown }) => void one.end(), data() {} };
+		const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket });
+		const config = configOf({ PORT: String(probe.port) });
+		expectFinding(await checkLimits(config, models), "broken", /another program/);
+		probe.stop(true);
+		expectFinding(await checkLimits(config, models), "ok", /is free/);
+		const ours = Bun.serve({
+			hostname: "127.0.0.1",
+			port: config.port,
+			fetch: (request) => new Response(new URL(request.url).pathname === "/livez" ? "ok\n" : "status"),
+		});
+		untilEnd(ours);
+		expectFinding(await checkLimits(config, models), "ok", /served by Tollgate/);
+	});
+
+	test("fewer fetches than the catalogue allows calls are broken", async () => {
+		const few = configOf({ PORT: "0", BUN_CONFIG_MAX_HTTP_REQUESTS: "100" });
+		expectFinding(await checkLimits(few, models), "broken", /100 fetches at once, the catalogue 256/);
+		expectWell(await checkLimits(configOf({ PORT: "0", BUN_CONFIG_MAX_HTTP_REQUESTS: "256" }), models));
+	});
+});

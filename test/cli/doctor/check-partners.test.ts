@@ -1,0 +1,190 @@
+import { describe, expect, test } from "bun:test";
+import { parseCatalogFile } from "../../../src/catalog/file.ts";
+import type { ModelSpec } from "../../../src/catalog/model.ts";
+import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
+import { checkPayments } from "../../../src/cli/doctor/check-payments.ts";
+import { checkUpstreams } from "../../../src/cli/doctor/check-upstreams.ts";
+import { loadConfig } from "../../../src/config.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { expectFinding, expectWell } from "./find.ts";
+
+const folder = temporaryFolder();
+const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
+
+describe("model servers", () => {
+	/** One that answers these paths with JSON, or a status. */
+	function serve(answers: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}): string {
+		const server = untilEnd(
+			Bun.serve({
+				hostname: "127.0.0.1",
+				port: 0,
+				fetch(request) {
+					const answer = answers[new URL(request.url).pathname];
+					if (answer === undefined) return new Response("no", { status: 404 });
+					return typeof answer === "number"
+						? new Response("no", { status: answer })
+						: Response.json(answer, { headers });
+				},
+			}),
+		);
+		return `http://127.0.0.1:${server.port}/v1`;
+	}
+
+	function modelAt(url: string, options: { dialect?: string; model?: string; key?: string } = {}): ModelSpec[] {
+		const { dialect = "vllm", model = "served", key } = options;
+		const kind = dialect === "tei" ? "kind: embedding" : "kind: chat, max_output_tokens: 512";
+		const rates = dialect === "tei" ? '{ input: "1" }' : '{ input: "1", output: "1" }';
+		const upstream = `{ url: "${url}", model: "${model}", dialect: ${dialect}${key ? `, api_key: ${key}` : ""} }`;
+		const text = `models: [{ id: m, ${kind}, context_length: 8192, rates: ${rates}, upstreams: [${upstream}] }]`;
+		return [...parseCatalogFile(text, {}).models];
+	}
+
+	const vllm = { "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 8192 }] } };
+
+	test("one that answers, has the model and is of its family is well", async () => {
+		expectFinding(await checkUpstreams(modelAt(serve(vllm))), "ok", /m#1 \(vllm at http.*has served/);
+		const ollama = serve({ "/v1/models": { data: [{ id: "llama3.2:latest" }] }, "/api/version": { version: "1" } });
+		expectWell(await checkUpstreams(modelAt(ollama, { dialect: "ollama", model: "llama3.2" })));
+		expectWell(
+			await checkUpstreams(modelAt(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" })),
+		);
+		const tgi = serve({ "/v1/models": { data: [{ id: "served" }] }, "/info": { model_id: "served" } });
+		expectWell(await checkUpstreams(modelAt(tgi, { dialect: "tgi" })));
+		// Whatever it is asked for, it serves what it was started with.
+		const llama = serve({ "/v1/models": { data: [{ id: "a.gguf", owned_by: "llamacpp" }] } });
+		expectWell(await checkUpstreams(modelAt(llama, { dialect: "llama.cpp" })));
+	});
+
+	test("what is wrong with one is said in words that help, and no key is shown", async () => {
+		const cases = [
+			[modelAt("http://127.0.0.1:1/v1"), "broken", /does not answer/],
+			[modelAt(serve(vllm), { model: "other" }), "broken", /has no model other; it has served/],
+			[modelAt(serve({ "/v1/models": 401 })), "broken", /wants a key/],
+			[modelAt(serve({ "/v1/models": 403 }), { key: "canary-key" }), "broken", /refuses its key/],
+			[modelAt(serve({})), "warning", /404 where its list of models/],
+			[modelAt(serve(vllm), { dialect: "sglang" }), "warning", /answers like vLLM/],
+			[
+				modelAt(serve({ "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] } })),
+				"warning",
+				/4096 tokens of context, the catalogue promises 8192/,
+			],
+			[
+				modelAt(serve({ "/info": { model_id: "another" } }), { dialect: "tei" }),
+				"warning",
+				/serves another, not served/,
+			],
+		] as const;
+		for (const [models, state, what] of cases) {
+			const finding = expectFinding(await checkUpstreams([...models]), state, what);
+			expect(JSON.stringify(finding)).not.toContain("canary");
+		}
+	});
+
+	test("each replica is asked", async () => {
+		const [model] = modelAt(serve(vllm)) as [ModelSpec];
+		const [down] = modelAt("http://127.0.0.1:1/v1") as [ModelSpec];
+		const findings = await checkUpstreams([{ ...model, upstreams: [...model.upstreams, ...down.upstreams] }]);
+		expectFinding(findings, "ok", /m#1/);
+		expectFinding(findings, "broken", /m#2/);
+	});
+});
+
+describe("mail", () => {
+	/** A mail server that knows one password; keeps what it was told. */
+	function startMail(): { url(password: string): string; told: string[] } {
+		const told: string[] = [];
+		const server = Bun.listen({
+			hostname: "127.0.0.1",
+			port: 0,
+			socket: {
+				open: (socket) => void socket.write("220 mail.example ESMTP\r\n"),
+				data(socket, bytes) {
+					for (const line of bytes.toString().split("\r\n").filter(Boolean)) {
+						told.push(line);
+						const right = line === `AUTH PLAIN ${Buffer.from("\0me\0right").toString("base64")}`;
+						if (line.startsWith("EHLO")) socket.write("250-mail.example\r\n250 AUTH PLAIN\r\n");
+						else if (line.startsWith("AUTH")) socket.write(right ? "235 ok\r\n" : "535 no\r\n");
+						else if (line === "QUIT") socket.end("221 bye\r\n");
+						else socket.write("502 what\r\n");
+					}
+				},
+			},
+		});
+		atEnd(() => server.stop(true));
+		return { url: (password) => `smtp://me:${password}@127.0.0.1:${server.port}`, told };
+	}
+	const check = (smtpUrl: string) => checkMail(configOf({ SMTP_URL: smtpUrl, MAIL_FROM: "a@b.example" }));
+
+	test("a server that lets us in is well, and nothing is sent", async () => {
+		const mail = startMail();
+		expectWell(await check(mail.url("right")));
+		expect(mail.told[0]).toStartWith("EHLO");
+		expect(mail.told.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))).toEqual([]);
+	});
+
+	test("a wrong password, a server that is not there and one that speaks TLS from the start are broken", async () => {
+		const mail = startMail();
+		const refused = expectFinding(await check(mail.url("canary")), "broken", /does not take us/);
+		expect(refused.todo).toContain("password");
+		expect(JSON.stringify(refused)).not.toContain("canary");
+		expectFinding(await check("smtp://127.0.0.1:1"), "broken", /ECONNREFUSED/);
+		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /does not take us/);
+	});
+
+	test("none is to be known, in production a warning", async () => {
+		expectFinding(await checkMail(configOf({})), "note", /SMTP_URL is not set/);
+		const secrets = { KEY_PEPPER: "k".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
+		expectFinding(await checkMail(configOf({ NODE_ENV: "production", ...secrets })), "warning", /SMTP_URL is not set/);
+	});
+});
+
+describe("payments", () => {
+	const SITE = "https://ai.example";
+	let webhooks: unknown[] = [];
+	const stripe = untilEnd(
+		Bun.serve({
+			hostname: "127.0.0.1",
+			port: 0,
+			fetch(request) {
+				const key = request.headers.get("authorization")?.slice("Bearer ".length);
+				const error = (type: string) => ({ error: { type, message: "secret detail" } });
+				if (request.method !== "GET") return Response.json(error("invalid_request_error"), { status: 400 });
+				if (key === "rk_live_narrow") return Response.json(error("invalid_request_error"), { status: 403 });
+				if (key !== "sk_live_right") return Response.json(error("invalid_request_error"), { status: 401 });
+				if (new URL(request.url).pathname === "/v1/balance") return Response.json({ object: "balance" });
+				return Response.json({ object: "list", data: webhooks });
+			},
+		}),
+	);
+	const check = (env: Record<string, string>) =>
+		checkPayments(
+			configOf({
+				STRIPE_API_BASE: `http://127.0.0.1:${stripe.port}`,
+				STRIPE_WEBHOOK_SECRET: "whsec_x",
+				STRIPE_SECRET_KEY: "sk_live_right",
+				...env,
+			}),
+		);
+	const webhook = (events: string[]) => ({
+		url: `${SITE}/api/stripe/webhook`,
+		status: "enabled",
+		enabled_events: events,
+	});
+
+	test("a key that is in force and a webhook that hears everything are well", async () => {
+		webhooks = [webhook(["*"])];
+		expectWell(await check({ PUBLIC_URL: SITE }));
+		expectWell(await check({ STRIPE_SECRET_KEY: "rk_live_narrow" }));
+	});
+
+	test("what would lose a payment is broken, and no key is shown", async () => {
+		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
+		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
+		expect(JSON.stringify(refused)).not.toContain("canary");
+		webhooks = [webhook(["checkout.session.completed"])];
+		expectFinding(await check({ PUBLIC_URL: SITE }), "broken", /leaves out .*charge.refunded/);
+		webhooks = [{ ...webhook(["*"]), status: "disabled" }];
+		expectFinding(await check({ PUBLIC_URL: SITE }), "warning", /no webhook/);
+		expectFinding(await check({ STRIPE_API_BASE: "http://127.0.0.1:1" }), "warning", /could not be asked/);
+	});
+});

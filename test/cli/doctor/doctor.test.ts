@@ -1,0 +1,76 @@
+import { expect, test } from "bun:test";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { silentLog } from "../../../src/base/log.ts";
+import type { Finding } from "../../../src/cli/doctor/finding.ts";
+import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
+import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { chatModel } from "../../support/service.ts";
+import { runCli } from "../run-cli.ts";
+
+const AREAS = ["configuration", "secrets", "database", "clock", "disk", "limits", "upstreams", "mail", "payments"];
+const SECRETS = {
+	KEY_PEPPER: "0123456789abcdefghijklmnopqrstuvwxyz",
+	CONSOLE_SECRET: "zyxwvutsrqponmlkjihgfedcba9876543210",
+};
+const folder = temporaryFolder();
+
+test("where all is well it ends with 0, names every area in its order, and changes nothing", async () => {
+	const dataDir = join(folder, "data");
+	untilEnd(await startEmbeddedPostgres({ log: silentLog }, { dataDir }));
+	const list = { data: [{ id: "served-name", owned_by: "vllm", max_model_len: 8192 }] };
+	const upstream = untilEnd(Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => Response.json(list) }));
+	const config = join(folder, "tollgate.yaml");
+	writeFileSync(config, `models:\n${chatModel({ url: `http://127.0.0.1:${upstream.port}/v1`, dialect: "vllm" })}\n`);
+	const before = readdirSync(dataDir);
+	const env = { ...SECRETS, DATA_DIR: dataDir, CONFIG: config, PORT: "0" };
+	const [json, text] = [await runCli(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
+	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
+	expect(findings.filter(({ state }) => state === "broken" || state === "warning")).toEqual([]);
+	expect([ok, json.exitCode, text.exitCode, text.stderr]).toEqual([true, 0, 0, ""]);
+	expect([...new Set(findings.map(({ area }) => area))] as string[]).toEqual(AREAS);
+	expect(text.stdout).toEndWith("\nAll is well.\n");
+	expect(readdirSync(dataDir)).toEqual(before);
+}, 60_000);
+
+test("where something is broken it ends with 1, says what to do, and shows no secret", async () => {
+	const config = join(folder, "bad.yaml");
+	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n        api_key: canary-upstream\n`);
+	const env = {
+		KEY_PEPPER: `canary-pepper-${"p".repeat(32)}`,
+		CONSOLE_SECRET: `canary-console-${"c".repeat(32)}`,
+		DATABASE_URL: "postgres://me:canary-database@127.0.0.1:1/x",
+		DATA_DIR: join(folder, "elsewhere"),
+		CONFIG: config,
+		PORT: "0",
+		SMTP_URL: "smtp://me:canary-mail@127.0.0.1:1",
+		MAIL_FROM: "a@b.example",
+		STRIPE_SECRET_KEY: "sk_test_canary",
+		STRIPE_WEBHOOK_SECRET: "whsec_canary",
+		STRIPE_API_BASE: "http://127.0.0.1:1",
+	};
+	const [json, text] = [await runCli(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
+	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
+	expect([ok, json.exitCode, text.exitCode]).toEqual([false, 1, 1]);
+	const broken = findings.filter(({ state }) => state === "broken");
+	expect(broken.map(({ area }) => area)).toEqual(["database", "upstreams", "mail"]);
+	for (const { what, todo } of broken) {
+		expect(text.stdout).toContain(what);
+		expect(text.stdout).toContain(`→ ${todo}`);
+	}
+	expect(text.stdout).toContain("3 things are broken");
+	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
+}, 60_000);
+
+test("a configuration that cannot be read is what is broken, and a mistake in the catalogue is named by its line", async () => {
+	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
+	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([
+		1,
+		expect.stringContaining("PORT"),
+	]);
+	writeFileSync(join(folder, "typo.yaml"), "models:\n  - id: a\n    knid: chat\n");
+	const env = { ...SECRETS, DATABASE_URL: "postgres://me@127.0.0.1:1/x", CONFIG: "typo.yaml", PORT: "0" };
+	const { stdout, exitCode } = await runCli(["doctor"], env, folder);
+	expect(exitCode).toBe(1);
+	expect(stdout).toMatch(/broken +upstreams .*typo\.yaml:3: /);
+}, 60_000);

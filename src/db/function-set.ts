@@ -25,6 +25,7 @@ const SETS_KEPT = 16;
 export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await client.begin(async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
+			await checkMayMakeSchema(transaction);
 			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
 			await transaction`select set_config('search_path', ${withFunctions(await searchPath(transaction))}, true)`;
 			for (const file of FILES) await transaction.unsafe(file);
@@ -34,6 +35,16 @@ export async function layFunctions(client: postgres.Sql, version: string, setsKe
 			on conflict (name) do update set used_at = clock_timestamp()`;
 	});
 	await dropFunctions(client, setsKept);
+}
+
+async function checkMayMakeSchema(client: postgres.TransactionSql): Promise<void> {
+	const [row] = await client<{ may: boolean; database: string; role: string }[]>`
+		select has_database_privilege(current_database(), 'CREATE') as may, current_database() as database, current_user as role`;
+	if (row === undefined || row.may) return;
+	throw new Fault(
+		"service_unavailable",
+		`This version's functions need a schema of their own: \`grant create on database "${row.database}" to "${row.role}"\`.`,
+	);
 }
 
 /** Drops all sets but this version's and those that were booted with last, `kept` in all. */

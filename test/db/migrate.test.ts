@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import { FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
+import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
@@ -74,6 +74,32 @@ test("a process that was given a prepared address makes no tables among the func
 		{ tables: 0 },
 	] as never);
 	expect(await migratedUrl(again.url)).toBeDefined();
+});
+
+test("an address that another version has prepared is prepared anew", async () => {
+	const theirs = `${url}?search_path=${encodeURIComponent('tollgate_0123456789ab, "$user", public')}`;
+	await client`create schema tollgate_0123456789ab`;
+	const migrated = await migrate(deps, theirs);
+	expect([isPrepared(theirs), isPrepared(migrated.url)]).toEqual([false, true]);
+	expect(await functionsOf("tollgate_0123456789ab")).toEqual([]);
+	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
+	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, "$user", public` }] as never);
+	await ours.end();
+});
+
+test("who may make no schema, and who loses the path on the way, is told what to do", async () => {
+	const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
+	await migrate(deps, url);
+	await client.unsafe(`drop schema ${FUNCTION_SET} cascade`);
+	await client.unsafe(`create role ${role} login password 'x'; grant all on all tables in schema public to ${role}; grant create, usage on schema public to ${role};
+		alter table schema_migration owner to ${role}; alter table function_set owner to ${role}`);
+	const address = new URL(url);
+	[address.username, address.password] = [role, "x"];
+	await expect(migrate(deps, address.href)).rejects.toThrow(
+		`grant create on database "${address.pathname.slice(1)}" to "${role}"`,
+	);
+	await client.unsafe(`drop owned by ${role}; drop role ${role}`);
+	await expect(checkFunctions(client)).rejects.toThrow("have the pooler pass that setting on");
 });
 
 test("a path that the role or the address sets is kept behind the functions", async () => {

@@ -34,6 +34,8 @@ export interface Admitted {
 }
 
 export interface Admission {
+	/** What `admit` would refuse whatever the request is: for before a body is read. Counts and reserves nothing. */
+	check(key: KeyEntry): void;
 	/**
 	 * One decision: key, account, allowlist, limits, credit and cap, all of it in one synchronous block. A promise only
 	 * where a slice has to be drawn first; the whole block then runs again.
@@ -60,16 +62,19 @@ const DRAWS_MAX = 64;
 export function createAdmission(deps: AdmissionDeps): Admission {
 	const { keyLimits, clock } = deps;
 
+	function openLedger(): Ledger {
+		const ledger = deps.ledger();
+		if (ledger) return ledger;
+		throw new Fault("service_unavailable", "The service is not ready to admit requests.", {
+			retryAfterS: 1,
+			private: deps.closedReason() ?? "no ledger",
+		});
+	}
+
 	/** No await in here: what is checked is still true when the credit is reserved. */
 	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger {
 		const { key, model } = request;
-		const ledger = deps.ledger();
-		if (!ledger) {
-			throw new Fault("service_unavailable", "The service is not ready to admit requests.", {
-				retryAfterS: 1,
-				private: deps.closedReason() ?? "no ledger",
-			});
-		}
+		const ledger = openLedger();
 		const nowMs = clock.wallMs();
 		checkAccess(key, nowMs);
 		if (key.models !== null && !key.models.has(model.id)) {
@@ -110,6 +115,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	return {
+		check(key) {
+			openLedger();
+			checkAccess(key, clock.wallMs());
+			keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
+		},
 		admit(request) {
 			const amount = boundOf(request.model.rateCard, request.upperBound);
 			if (amount === undefined) {

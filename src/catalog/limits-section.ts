@@ -56,6 +56,14 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 		...count("body_mb", "bodyBytesMax", 1, 1024, "largest request body; a larger one is refused with 413"),
 		scale: BYTES_PER_MB,
 	},
+	{
+		...count("body_memory_mb", "bodyMemoryBytesMax", 1, 65_536, "bodies held at once; beyond it 503 `overloaded`"),
+		scale: BYTES_PER_MB,
+	},
+	{
+		...count("body_memory_account_mb", "bodyMemoryAccountBytesMax", 1, 65_536, "of one account; beyond it 429"),
+		scale: BYTES_PER_MB,
+	},
 	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
 	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
 	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
@@ -84,6 +92,8 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 		else if (map.get(upper) === undefined) limits[high] = limits[low];
 		else reader.report(given, `must not be greater than ${upper}`);
 	};
+	keepOrder("body_mb", "body_memory_account_mb");
+	keepOrder("body_memory_account_mb", "body_memory_mb");
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");
 	keepOrder("first_event_s", "total_s");
 	keepOrder("silence_s", "total_s");

@@ -14,6 +14,9 @@ export interface ServiceLimits {
 	readonly breakerCoolMs: number;
 	readonly breakerCoolMsMax: number;
 	readonly bodyBytesMax: number;
+	/** Of all bodies that are held at once, and of one account's among them. */
+	readonly bodyMemoryBytesMax: number;
+	readonly bodyMemoryAccountBytesMax: number;
 	readonly authFailuresPerMinute: number;
 	/** Requests that may wait for a replica with a free place, per model. */
 	readonly queueLengthMax: number;
@@ -33,6 +36,8 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	breakerCoolMs: 10_000,
 	breakerCoolMsMax: 120_000,
 	bodyBytesMax: 32 * 1024 * 1024,
+	bodyMemoryBytesMax: 256 * 1024 * 1024,
+	bodyMemoryAccountBytesMax: 96 * 1024 * 1024,
 	authFailuresPerMinute: 60,
 	queueLengthMax: 1024,
 	queueWaitMs: 10_000,

@@ -6,6 +6,8 @@ import { Fault } from "../base/fault.ts";
 export interface KeyLimits {
 	/** Counts a request in, or throws rate_limit_exceeded. Every `enter` needs one `leave` or one `withdraw`. */
 	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
+	/** Throws as `enter` would, and counts nothing. */
+	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
 	leave(keyId: string): void;
 	/** The request did not come about: in the same turn as its `enter`, as if that had not been. */
 	withdraw(keyId: string): void;
@@ -66,23 +68,38 @@ export function createKeyLimits(deps: { clock: Clock }): KeyLimits {
 		return usage;
 	}
 
+	/** Throws rate_limit_exceeded if one more may not come now. */
+	function assertRoom(
+		usage: Usage,
+		nowMs: number,
+		requestsPerMinute: number | null,
+		concurrencyMax: number | null,
+	): void {
+		if (concurrencyMax !== null && usage.running >= concurrencyMax) {
+			throw new Fault("rate_limit_exceeded", `This key may run ${concurrencyMax} requests at once.`, {
+				retryAfterS: 1,
+			});
+		}
+		if (requestsPerMinute !== null) {
+			const share = 1 - (nowMs - usage.sinceMs) / WINDOW_MS;
+			if (usage.count + usage.countBefore * share > requestsPerMinute - 1) {
+				throw new Fault("rate_limit_exceeded", `This key may send ${requestsPerMinute} requests a minute.`, {
+					retryAfterS: Math.max(1, Math.ceil((freeAtMs(usage, requestsPerMinute) - nowMs) / 1000)),
+				});
+			}
+		}
+	}
+
 	return {
+		check(keyId, requestsPerMinute, concurrencyMax) {
+			if (requestsPerMinute === null && concurrencyMax === null) return;
+			const nowMs = deps.clock.monotonicMs();
+			assertRoom(usageOf(keyId, nowMs), nowMs, requestsPerMinute, concurrencyMax);
+		},
 		enter(keyId, requestsPerMinute, concurrencyMax) {
 			const nowMs = deps.clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			if (concurrencyMax !== null && usage.running >= concurrencyMax) {
-				throw new Fault("rate_limit_exceeded", `This key may run ${concurrencyMax} requests at once.`, {
-					retryAfterS: 1,
-				});
-			}
-			if (requestsPerMinute !== null) {
-				const share = 1 - (nowMs - usage.sinceMs) / WINDOW_MS;
-				if (usage.count + usage.countBefore * share > requestsPerMinute - 1) {
-					throw new Fault("rate_limit_exceeded", `This key may send ${requestsPerMinute} requests a minute.`, {
-						retryAfterS: Math.max(1, Math.ceil((freeAtMs(usage, requestsPerMinute) - nowMs) / 1000)),
-					});
-				}
-			}
+			assertRoom(usage, nowMs, requestsPerMinute, concurrencyMax);
 			usage.count += 1;
 			usage.running += 1;
 		},

@@ -9,6 +9,7 @@ import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
+import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
@@ -173,6 +174,7 @@ async function build(
 		admission,
 		upstreams,
 		openStreams,
+		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		clock,
 		log,
 		stats,

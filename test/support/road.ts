@@ -4,6 +4,7 @@ import { newUuid } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import { createBodyMemory } from "../../src/gateway/body/body-memory.ts";
 import type { Connection } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
@@ -266,6 +267,7 @@ export function createRoad(options: RoadOptions = {}) {
 			onSettled: (event) => void settled.push(event),
 		}),
 		upstreams,
+		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		openStreams,
 		clock,
 		log,

@@ -5,14 +5,33 @@ import { Fault } from "../../base/fault.ts";
 /** A file takes its time on a slow line, but not for ever. */
 export const FILE_DEADLINE_MS = 10 * 60_000;
 
-/** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout. */
-export async function readBytes(request: Request, bytesMax: number, clock: Clock): Promise<Uint8Array<ArrayBuffer>> {
-	const declared = request.headers.get("content-length");
-	if (declared !== null && Number(declared) > bytesMax) throw bodyTooLarge(bytesMax);
+/** Says that so many bytes more are read; throws a Fault if they may not be. */
+export type TakeBytes = (bytes: number) => void;
+
+export const takeFreely: TakeBytes = () => {};
+
+/** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout, those of `take`. */
+export async function readBytes(
+	request: Request,
+	bytesMax: number,
+	clock: Clock,
+	take: TakeBytes = takeFreely,
+): Promise<Uint8Array<ArrayBuffer>> {
+	const declared = declaredBytes(request, bytesMax, take);
 	// To ask for the stream of a body costs more than to read it whole.
 	return declared === null && request.body !== null
-		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS })
+		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS, take })
 		: inTime(clock, FILE_DEADLINE_MS, request.bytes());
+}
+
+/** The length that the request gives, taken; null if it gives none. Faults: payload_too_large, those of `take`. */
+export function declaredBytes(request: Request, bytesMax: number, take: TakeBytes): number | null {
+	const header = request.headers.get("content-length");
+	if (header === null) return null;
+	const declared = Number(header);
+	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
+	take(declared);
+	return declared;
 }
 
 /** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
@@ -36,7 +55,7 @@ export async function inTime<T>(
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */
 export function readChunked(
 	body: ReadableStream<Uint8Array>,
-	{ bytesMax, clock, deadlineMs }: { bytesMax: number; clock: Clock; deadlineMs: number },
+	{ bytesMax, clock, deadlineMs, take }: { bytesMax: number; clock: Clock; deadlineMs: number; take: TakeBytes },
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const reader = body.getReader();
 	const letGo = () => void reader.cancel().catch(() => {});
@@ -51,6 +70,12 @@ export function readChunked(
 			if (bytes > bytesMax) {
 				letGo();
 				throw bodyTooLarge(bytesMax);
+			}
+			try {
+				take(value.length);
+			} catch (error) {
+				letGo();
+				throw error;
 			}
 			chunks.push(value);
 		}

@@ -1,21 +1,26 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { bodyTooLarge, FILE_DEADLINE_MS, inTime, readBytes } from "./bytes-body.ts";
+import type { TakeBytes } from "./bytes-body.ts";
+import { declaredBytes, FILE_DEADLINE_MS, inTime, readBytes, takeFreely } from "./bytes-body.ts";
 
 /**
  * Reads a multipart form of at most `bytesMax` bytes. Its files stay where the parser put them and are never copied.
  * Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
-export async function readForm(request: Request, bytesMax: number, clock: Clock): Promise<FormData> {
+export async function readForm(
+	request: Request,
+	bytesMax: number,
+	clock: Clock,
+	take: TakeBytes = takeFreely,
+): Promise<FormData> {
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
-	const declared = request.headers.get("content-length");
-	if (Number(declared ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
+	const declared = declaredBytes(request, bytesMax, take);
 	// A body without a length is counted while it arrives.
 	const source =
 		declared === null
-			? new Response(await readBytes(request, bytesMax, clock), { headers: { "content-type": type } })
+			? new Response(await readBytes(request, bytesMax, clock, take), { headers: { "content-type": type } })
 			: request;
 	return inTime(clock, FILE_DEADLINE_MS, parseForm(source));
 }

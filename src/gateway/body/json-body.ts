@@ -1,11 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { bodyTooLarge, inTime, readChunked } from "./bytes-body.ts";
+import { nextTurn } from "../../base/next-turn.ts";
+import type { TakeBytes } from "./bytes-body.ts";
+import { declaredBytes, inTime, readChunked, takeFreely } from "./bytes-body.ts";
+import { checkStructure } from "./json-structure.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
-/** Deeper than any request or JSON schema that a person wrote; what is nested without end costs a serializer its stack. */
-const DEPTH_MAX = 128;
+/** A text from here on is parsed in a turn of the event loop that does nothing else. */
+const LONG_CHARS = 256 * 1024;
 
 /** A body as it came, and what it says. */
 export interface JsonBody {
@@ -15,9 +18,14 @@ export interface JsonBody {
 
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
- * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, nested too deeply).
+ * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
  */
-export async function readJson(request: Request, bytesMax: number, clock: Clock): Promise<JsonBody> {
+export async function readJson(
+	request: Request,
+	bytesMax: number,
+	clock: Clock,
+	take: TakeBytes = takeFreely,
+): Promise<JsonBody> {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(
@@ -25,12 +33,14 @@ export async function readJson(request: Request, bytesMax: number, clock: Clock)
 			"The body must be JSON: set the header `content-type: application/json`.",
 		);
 	}
-	const text = await readText(request, bytesMax, clock);
+	const text = await readText(request, bytesMax, clock, take);
+	const checked = checkStructure(text);
+	if (checked !== undefined) await checked;
+	if (text.length >= LONG_CHARS) await nextTurn();
 	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
-	if (isDeeperThan(value, DEPTH_MAX))
-		throw new Fault("invalid_request", `The body is nested more than ${DEPTH_MAX} levels deep.`);
+	if (text.length >= LONG_CHARS) await nextTurn();
 	return { text, value: value as Record<string, unknown> };
 }
 
@@ -42,22 +52,10 @@ function parseJson(text: string): unknown {
 	}
 }
 
-function isDeeperThan(value: object, depth: number): boolean {
-	if (depth === 0) return true;
-	if (Array.isArray(value))
-		return value.some((child) => typeof child === "object" && child !== null && isDeeperThan(child, depth - 1));
-	for (const name in value) {
-		const child = (value as Record<string, unknown>)[name];
-		if (typeof child === "object" && child !== null && isDeeperThan(child, depth - 1)) return true;
-	}
-	return false;
-}
-
-async function readText(request: Request, bytesMax: number, clock: Clock): Promise<string> {
-	const declared = request.headers.get("content-length");
-	if (declared !== null && Number(declared) > bytesMax) throw bodyTooLarge(bytesMax);
+async function readText(request: Request, bytesMax: number, clock: Clock, take: TakeBytes): Promise<string> {
+	const declared = declaredBytes(request, bytesMax, take);
 	// To ask for the stream of a body costs more than to read it whole.
 	return declared === null && request.body !== null
-		? new TextDecoder().decode(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS }))
+		? new TextDecoder().decode(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }))
 		: inTime(clock, READ_DEADLINE_MS, request.text());
 }

@@ -1,6 +1,7 @@
 import { Fault } from "../../base/fault.ts";
-import { checkKey } from "../../keys/access.ts";
+import { checkAccess, checkKey } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { BodyHold } from "../body/body-memory.ts";
 import { readBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
 import type { ServeDeps } from "../serve/context.ts";
@@ -39,13 +40,16 @@ async function once(
 	let claim: Claim;
 	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
+	let held: BodyHold | undefined;
 	try {
 		if (!KEY.test(header))
 			throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 		const known = deps.authenticate(connection);
 		key = known instanceof Promise ? await known : known;
 		context.key = key;
-		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock);
+		checkAccess(key, deps.clock.wallMs());
+		held = deps.bodyMemory.hold(key.accountId);
+		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock, held.take);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		claim = store.claim(key.accountId, `${key.id} ${header}`, fingerprintOf(request, body));
 		if (claim.state === "stored") {
@@ -62,6 +66,9 @@ async function once(
 		}
 	} catch (error) {
 		return refuse(deps, context, { error, admitted: false });
+	} finally {
+		// The road counts it again, for as long as it needs it.
+		held?.release();
 	}
 	// A client that leaves before its stream is first read leaves no other trace.
 	const release = claim.release;

@@ -10,6 +10,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusals } from "../../ops/refusals.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
+import type { BodyMemory } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -19,6 +20,7 @@ export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: Pick<Catalog, "current">;
 	readonly admission: Admission;
+	readonly bodyMemory: BodyMemory;
 	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
 	readonly clock: Clock;

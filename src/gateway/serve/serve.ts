@@ -1,3 +1,4 @@
+import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
 import { modelNameOf } from "../request-fields.ts";
@@ -26,13 +27,17 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	const context = createContext(endpoint.name, connection, clock);
 	let exchange: Exchange<Input> | undefined;
 	let response: Response;
+	let held: BodyHold | undefined;
 	try {
 		const known = authenticate(connection);
 		const key = known instanceof Promise ? await known : known;
 		context.key = key;
 
 		assertServed(catalog.current(), endpoint);
-		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, clock);
+		// What needs no body is found out before one is read.
+		deps.admission.check(key);
+		held = deps.bodyMemory.hold(key.accountId);
+		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, clock, held.take);
 		context.modelName = modelNameOf(body.value);
 		const model = modelFor(catalog.current(), context.modelName, endpoint);
 		const read = endpoint.read(body, model);
@@ -56,6 +61,8 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	} catch (error) {
 		if (exchange !== undefined) settleFailed(deps, exchange, error);
 		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: exchange !== undefined });
+	} finally {
+		held?.release();
 	}
 	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
 	if (standing !== null) setRateHeaders(response.headers, standing);

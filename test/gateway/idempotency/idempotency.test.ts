@@ -1,6 +1,8 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
+import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
+import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createIdempotencyStore } from "../../../src/gateway/idempotency/idempotency-store.ts";
 import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
@@ -151,6 +153,7 @@ describe("the key of a repeatable request", () => {
 			},
 			clock: createManualClock(),
 			limits: () => ({ bodyBytesMax: 1_000 }),
+			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			log: silentLog,
 			stats: { refuse() {} },
 			refusals: { record: ({ code }: Refusal) => void asked.push(code) },

@@ -1,0 +1,69 @@
+import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+
+/** What one request's body takes, from before it is read until it is answered. */
+export interface BodyHold {
+	/** More of it is read. Faults: rate_limit_exceeded for the account's own limit, overloaded for everybody's. */
+	take(bytes: number): void;
+	/** Once, at the end. */
+	release(): void;
+}
+
+/** The bytes of all bodies that are held in memory, by account: what is beyond the limits is refused before it is read. */
+export interface BodyMemory {
+	hold(accountId: string): BodyHold;
+	bytes(): number;
+}
+
+/** As much as a connection's own buffers: not worth counting. */
+const UNCOUNTED_BYTES = 16 * 1024;
+
+export function createBodyMemory(deps: {
+	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
+}): BodyMemory {
+	const accounts = new Map<string, number>();
+	let all = 0;
+
+	function take(accountId: string, bytes: number): void {
+		const { bodyMemoryBytesMax, bodyMemoryAccountBytesMax } = deps.limits();
+		const own = (accounts.get(accountId) ?? 0) + bytes;
+		if (own > bodyMemoryAccountBytesMax) {
+			throw new Fault("rate_limit_exceeded", "The requests of this account are too large to be read at once.", {
+				retryAfterS: 1,
+			});
+		}
+		if (all + bytes > bodyMemoryBytesMax)
+			throw new Fault("overloaded", "The service is reading too much at once. Try again shortly.", { retryAfterS: 1 });
+		accounts.set(accountId, own);
+		all += bytes;
+	}
+
+	function giveBack(accountId: string, bytes: number): void {
+		const left = (accounts.get(accountId) ?? 0) - bytes;
+		assert(left >= 0 && all >= bytes, "a body gives back what it took");
+		if (left === 0) accounts.delete(accountId);
+		else accounts.set(accountId, left);
+		all -= bytes;
+	}
+
+	return {
+		hold(accountId) {
+			let seen = 0;
+			let held = 0;
+			return {
+				take(bytes) {
+					seen += bytes;
+					if (seen <= UNCOUNTED_BYTES) return;
+					take(accountId, seen - held);
+					held = seen;
+				},
+				release() {
+					if (held > 0) giveBack(accountId, held);
+					held = 0;
+				},
+			};
+		},
+		bytes: () => all,
+	};
+}

@@ -1,0 +1,120 @@
+import { Fault } from "../../base/fault.ts";
+import { nextTurn } from "../../base/next-turn.ts";
+
+/**
+ * What a parser may be given. Long text is cheap to read and structure is not: a megabyte of empty objects takes as long
+ * as a hundred of prose, and nested brackets take a serializer's stack. With these a body of any size that is allowed is
+ * parsed in some hundredths of a second at most (`test/attack/bodies.test.ts` sends the worst of each).
+ */
+const DEPTH_MAX = 128;
+const NAMES_MAX = 50_000;
+const STRINGS_MAX = 100_000;
+/** Commas: elements of arrays and members of objects. */
+const VALUES_MAX = 500_000;
+/** Backslashes: text that consists of escapes is parsed ten times slower than other text. */
+const ESCAPES_MAX = 1_000_000;
+/** Signs outside of strings: digits, brackets, white space. */
+const SIGNS_MAX = 8_000_000;
+
+/** The scan lets others go on after so many steps; a step is a sign outside of strings, a string or an escape. */
+const STEPS_A_TURN = 500_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Looks at the structure of a JSON text before anybody parses it. Whether it is JSON is not its business: what is none
+ * is bounded all the same, up to the place where a parser would give up. Fault invalid_request, naming the bound.
+ */
+export function checkStructure(text: string): void | Promise<void> {
+	const scan = { text, at: 0, depth: 0, names: 0, strings: 0, quotes: 0, values: 0, signs: 0 };
+	if (walk(scan)) return text.length > ESCAPES_MAX ? countEscapes(text) : undefined;
+	return (async () => {
+		do await nextTurn();
+		while (!walk(scan));
+		if (text.length > ESCAPES_MAX) await countEscapes(text);
+	})();
+}
+
+interface Scan {
+	readonly text: string;
+	at: number;
+	depth: number;
+	names: number;
+	strings: number;
+	/** That stand in strings. */
+	quotes: number;
+	values: number;
+	signs: number;
+}
+
+/** Goes on for one turn; true at the end of the text. Strings are leapt over by a native search. */
+function walk(scan: Scan): boolean {
+	const { text } = scan;
+	const { length } = text;
+	for (let steps = 0; steps < STEPS_A_TURN; steps += 1) {
+		if (scan.at >= length) return true;
+		switch (text.charCodeAt(scan.at)) {
+			case QUOTE:
+				scan.at = stringEnd(scan, length);
+				scan.strings += 1;
+				if (scan.strings > STRINGS_MAX) throw tooMuch(`more than ${STRINGS_MAX} strings`);
+				continue;
+			case 0x7b: // {
+			case 0x5b: // [
+				scan.depth += 1;
+				if (scan.depth > DEPTH_MAX) throw tooMuch(`nesting of more than ${DEPTH_MAX} levels`);
+				break;
+			case 0x7d: // }
+			case 0x5d: // ]
+				scan.depth -= 1;
+				break;
+			case 0x3a: // :
+				scan.names += 1;
+				if (scan.names > NAMES_MAX) throw tooMuch(`more than ${NAMES_MAX} names`);
+				break;
+			case 0x2c: // ,
+				scan.values += 1;
+				if (scan.values > VALUES_MAX) throw tooMuch(`more than ${VALUES_MAX} values`);
+				break;
+		}
+		scan.at += 1;
+		scan.signs += 1;
+		if (scan.signs > SIGNS_MAX) throw tooMuch(`more than ${SIGNS_MAX} signs outside of strings`);
+	}
+	return scan.at >= length;
+}
+
+/** Behind the string that begins here; the end of a text that breaks off in it. Quotes in it are escapes. */
+function stringEnd(scan: Scan, length: number): number {
+	const { text } = scan;
+	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+		let before = quote - 1;
+		while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+		if ((quote - before) % 2 === 1) return quote + 1;
+		scan.quotes += 1;
+		if (scan.quotes > ESCAPES_MAX) throw tooManyEscapes();
+	}
+	return length;
+}
+
+/** Fault invalid_request. In slices as well: each is found by a search of its own. */
+async function countEscapes(text: string): Promise<void> {
+	let at = -1;
+	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
+		at = text.indexOf("\\", at + 1);
+		if (at < 0) return;
+		// The sign after it is part of the same escape.
+		at += 1;
+		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
+	}
+	throw tooManyEscapes();
+}
+
+function tooManyEscapes(): Fault {
+	return tooMuch(`more than ${ESCAPES_MAX} escapes in its strings`);
+}
+
+function tooMuch(what: string): Fault {
+	return new Fault("invalid_request", `The body has ${what}.`);
+}

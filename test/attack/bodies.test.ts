@@ -1,0 +1,135 @@
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { ask } from "../support/chat.ts";
+import { openRaw } from "../support/raw-http.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { watchLife, withProduct } from "./product.ts";
+
+/**
+ * One request's body takes nothing from anybody else: not the event loop, whatever is in it, and not the memory, however
+ * many there are. The figures are for a busy machine; without the bounds they were 5 to 40 seconds and 3 GB.
+ */
+const HELD_MS_MAX = 750;
+const MB = 1024 * 1024;
+
+const upstream = untilEnd(startUpstream());
+const product = await withProduct({
+	models: chatModel({ url: upstream.url }),
+	limits: "  body_mb: 32\n  body_memory_mb: 128\n  body_memory_account_mb: 64",
+});
+const stranger = await product.secret();
+const payer = await product.secret("100");
+const bytes = (text: string) => new TextEncoder().encode(text);
+const send = (secret: string, body: Uint8Array | ReadableStream, headers: Record<string, string> = {}) =>
+	fetch(`${product.url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
+		body: body as Uint8Array<ArrayBuffer>,
+	});
+const codeOf = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code;
+const chat = (content: string) => `{"model":"test-model","messages":[{"role":"user","content":${content}}]}`;
+const bias = (count: number, name: (at: number) => string) =>
+	`{"model":"test-model","messages":[],"logit_bias":{${Array.from({ length: count }, (_, at) => `"${name(at)}":1`).join(",")}}}`;
+
+const BODIES: Readonly<Record<string, () => string>> = {
+	"brackets without end": () => "[".repeat(31 * MB),
+	"objects without end": () => '{"a":'.repeat(6 * MB),
+	"ten million empty objects": () => `{"model":"test-model","messages":[${"{},".repeat(10_000_000)}{}]}`,
+	"two million biases": () => bias(2_000_000, String),
+	"names in one object": () => bias(1_500_000, (at) => `n${at}`),
+	"a million short texts": () =>
+		`{"model":"test-model","messages":[${Array.from({ length: 1_500_000 }, (_, at) => `"${at}"`).join(",")}]}`,
+	"white space": () => `{"model":${" ".repeat(31 * MB)}"test-model"}`,
+	numbers: () => chat(`[${"1,".repeat(15 * MB)}1]`),
+	"escapes in a text": () => chat(`"${"\\n".repeat(15 * MB)}"`),
+	"quotes in a text": () => chat(`"${'\\"'.repeat(15 * MB)}"`),
+	"backslashes before a quote": () => chat(`"${"\\\\".repeat(15 * MB)}"`),
+	"a text that never ends": () => `{"model":"${"x".repeat(31 * MB)}`,
+	"one long text": () => chat(`"${"x".repeat(31 * MB)}"`),
+	"one long text beyond ASCII": () => chat(`"${"中".repeat(10 * MB)}"`),
+	"one long picture": () =>
+		chat(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,${"A".repeat(30 * MB)}"}}]`),
+};
+
+describe("a body holds nobody up", () => {
+	for (const [name, make] of Object.entries(BODIES))
+		test(name, async () => {
+			const body = bytes(make());
+			const stop = watchLife(product.url);
+			const response = await send(payer, body);
+			await response.text();
+			const worstMs = await stop();
+			expect(response.status).toBeLessThan(500);
+			expect([name, Math.round(worstMs)]).toEqual([name, Math.min(Math.round(worstMs), HELD_MS_MAX)]);
+		}, 60_000);
+
+	test("four at once, and with an Idempotency-Key: a paying customer's small request goes through meanwhile", async () => {
+		const bodies = ["ten million empty objects", "escapes in a text", "one long text", "two million biases"].map(
+			(name) => bytes((BODIES[name] as () => string)()),
+		);
+		const small = await product.secret("100");
+		const stop = watchLife(product.url);
+		const attack = Promise.all(
+			bodies.map(async (body, at) => (await send(payer, body, { "idempotency-key": `attack-${at}` })).text()),
+		);
+		const answers = await Promise.all(
+			Array.from({ length: 5 }, () => send(small, bytes(JSON.stringify(ask()))).then(({ status }) => status)),
+		);
+		await attack;
+		expect(answers).toEqual([200, 200, 200, 200, 200]);
+		expect(await stop()).toBeLessThan(2 * HELD_MS_MAX);
+	}, 60_000);
+});
+
+describe("what needs no body is found out before it is read", () => {
+	const unread = () => new ReadableStream({ pull: () => new Promise(() => {}) });
+
+	test("an account that never paid hears so while its body is still to come", async () => {
+		const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${stranger}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
+		const client = await openRaw(product.url, `${head}{`);
+		await client.until("top_up_required");
+		client.leave();
+		expect(await codeOf(await send("sk_service_wrong", unread()))).toBe("invalid_api_key");
+	});
+});
+
+describe("bodies that never end", () => {
+	test("of one account are refused beyond its share, of all beyond theirs, and others are served", async () => {
+		const open = async (secret: string) => {
+			const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
+			return openRaw(product.url, `${head}{"model":"`);
+		};
+		// Known to the process, so that nothing of it depends on a look-up.
+		const secrets = [payer, await product.secret("100"), await product.secret("100"), await product.secret("100")];
+		for (const secret of secrets) await (await send(secret, bytes(JSON.stringify(ask())))).text();
+		const clients = [];
+		for (let nth = 0; nth < 2; nth += 1) clients.push(await open(secrets[0] as string));
+		const third = await open(secrets[0] as string);
+		await third.until("rate_limit_exceeded");
+		for (const at of [1, 1, 2]) clients.push(await open(secrets[at] as string));
+		await waitFor(async () => {
+			const probe = await open(secrets[3] as string);
+			try {
+				await probe.until("overloaded", 300);
+				return true;
+			} catch {
+				return false;
+			} finally {
+				probe.leave();
+			}
+		}, "the memory of all to be spoken for");
+		expect((await send(secrets[3] as string, bytes(JSON.stringify(ask())))).status).toBe(200);
+		for (const client of [...clients, third]) client.leave();
+		// What left gives back what it took.
+		await waitFor(
+			async () => (await (await send(secrets[0] as string, bytes(chat(`"${"x".repeat(20 * MB)}"`)))).text()).length > 0,
+			"a large body to be read again",
+		);
+	}, 60_000);
+
+	test("the memory of it all is bounded", async () => {
+		expect((await product.memoryBytes()) / MB).toBeLessThan(1_500);
+	});
+});

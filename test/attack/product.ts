@@ -1,0 +1,84 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { parseUsd } from "../../src/money/nano-usd.ts";
+import type { ServeProcess } from "../chaos/serve-process.ts";
+import { startServe } from "../chaos/serve-process.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+
+/** The product as an operator starts it, a process of its own, with customers that paid and others that did not. */
+export interface Product {
+	readonly serve: ServeProcess;
+	readonly url: string;
+	/** A key; without `credit` of an account that never paid. */
+	secret(credit?: string): Promise<string>;
+	/** Largest resident memory so far, in bytes. */
+	memoryBytes(): Promise<number>;
+}
+
+const PEPPER = "p".repeat(32);
+
+export async function withProduct(options: { models: string; limits?: string }): Promise<Product> {
+	const db = await withDatabase();
+	const folder = temporaryFolder();
+	const config = join(folder, "tollgate.yaml");
+	writeFileSync(config, `models:\n${options.models}\n${options.limits ? `limits:\n${options.limits}\n` : ""}`);
+	const serve = await startServe({
+		PORT: "0",
+		DATABASE_URL: db.url,
+		DATA_DIR: folder,
+		CONFIG: config,
+		KEY_PEPPER: PEPPER,
+	});
+	atEnd(async () => {
+		serve.kill("SIGKILL");
+		await serve.exited;
+	});
+	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
+	return {
+		serve,
+		url: serve.url,
+		async secret(credit) {
+			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+			const amount = credit === undefined ? undefined : parseUsd(credit);
+			if (amount !== undefined) {
+				const reference = crypto.randomUUID();
+				const topUp = await createTopUp(db.statements, {
+					accountId: id,
+					amountNanoUsd: amount,
+					method: "transfer",
+					reference,
+				});
+				await confirmTopUp(db.statements, topUp.id, "test");
+			}
+			return (await createKey(maker, id, { name: "test" })).secret;
+		},
+		async memoryBytes() {
+			const status = await Bun.file(`/proc/${serve.pid}/status`).text();
+			return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+		},
+	};
+}
+
+/** Asks again and again whether the process lives, until told to stop: the longest that it took to say so, in ms. */
+export function watchLife(url: string, everyMs = 50): () => Promise<number> {
+	let worstMs = 0;
+	let stopping = false;
+	const watching = (async () => {
+		while (!stopping) {
+			const startedMs = performance.now();
+			await (await fetch(`${url}/livez`)).text();
+			worstMs = Math.max(worstMs, performance.now() - startedMs);
+			await Bun.sleep(everyMs);
+		}
+	})();
+	return async () => {
+		stopping = true;
+		await watching;
+		return worstMs;
+	};
+}

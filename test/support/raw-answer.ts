@@ -4,7 +4,7 @@ import { type Reply, reply } from "./upstream-reply.ts";
 type Json = Record<string, unknown>;
 
 /** Server-sent events with these bodies, then `[DONE]`. */
-export function eventsText(bodies: readonly Json[], endMarker = true): string {
+function eventsText(bodies: readonly Json[], endMarker = true): string {
 	const events = bodies.map((body) => `data: ${JSON.stringify(body)}\n\n`).join("");
 	return endMarker ? `${events}data: [DONE]\n\n` : events;
 }

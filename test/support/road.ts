@@ -28,10 +28,10 @@ import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
 
 /** Nano-dollars a token. */
-export const INPUT = 1_000;
+const INPUT = 1_000;
 export const OUTPUT = 2_000;
 /** Prompt tokens by the upstream's count. */
-export const PROMPT = 10;
+const PROMPT = 10;
 
 export const roadModel: Model = modelOver([], {
 	rateCard: {

@@ -1,5 +1,6 @@
 /** What of an upstream's answer reaches the client, streamed and whole: what is about the answer, never the server. */
 import { describe, expect, test } from "bun:test";
+import { PASSED, WITHHELD } from "../../../src/upstream/chat/answer-fields.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
@@ -297,6 +298,27 @@ test("an answer says whose count its usage is", async () => {
 		[[chatEvent({ content: "Forty-two" }, "stop")], "estimated"],
 	] as const)
 		expect((await streamed(bodies)).at(-1)).toMatchObject({ usage: { basis } });
+});
+
+test("what is withheld is nowhere in an answer, streamed or whole, and no field is on both lists", async () => {
+	const secretOf = (fields: Json) => Object.fromEntries(Object.keys(fields).map((name) => [name, `<${name}>`]));
+	for (const level of ["answer", "choice", "message", "toolCall"] as const) {
+		expect(Object.keys(WITHHELD[level]).filter((name) => name in PASSED[level])).toEqual([]);
+	}
+	const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+	const toolCall = { ...secretOf(WITHHELD.toolCall), ...call };
+	const message = { ...secretOf(WITHHELD.message), role: "assistant", content: "yes", tool_calls: [toolCall] };
+	const choice = { ...secretOf(WITHHELD.choice), index: 0, finish_reason: "stop" };
+	const body = { ...secretOf(WITHHELD.answer), usage: USAGE };
+	const answers = [
+		(await whole({ ...body, choices: [{ ...choice, message }] })).answer,
+		...(await streamed([
+			{ ...body, usage: null, choices: [{ ...choice, finish_reason: null, delta: message }] },
+			{ ...body, choices: [{ ...choice, delta: {} }] },
+		])),
+	];
+	expect(JSON.stringify(answers)).toContain("yes");
+	expect(JSON.stringify(answers)).not.toMatch(/<\w+>/);
 });
 
 test("a text completion that does not say how it finished has its record on an event with a choice", async () => {

@@ -84,6 +84,6 @@ export function readChunked(
 	return inTime(clock, deadlineMs, read(), letGo);
 }
 
-export function bodyTooLarge(bytesMax: number): Fault {
+function bodyTooLarge(bytesMax: number): Fault {
 	return new Fault("payload_too_large", `The body is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`);
 }

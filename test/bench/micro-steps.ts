@@ -1,9 +1,6 @@
 /** The steps of a request, each alone on the shared fixtures. */
-import { join } from "node:path";
 import { boundOf, NO_QUANTITIES } from "../../src/admission/price.ts";
 import { measureChat, promptTokensMax } from "../../src/admission/prompt-bound.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { billOf } from "../../src/gateway/bill/bill.ts";
 import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
@@ -11,36 +8,26 @@ import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
-import { createJournal, type Journal } from "../../src/ledger/journal.ts";
-import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
-import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
-import { createSlices } from "../../src/ledger/slices.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
-import { createWriter, type Writer } from "../../src/ledger/writer.ts";
-import { maxUsd, nanoUsd } from "../../src/money/nano-usd.ts";
+import type { AdmittedEvent } from "../../src/ledger/event.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
+import { ledgerOver, nullJournal, realJournal } from "./bench-ledger.ts";
 import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
-
-export interface Step {
-	readonly name: string;
-	/** How many of what the name counts one call does. */
-	readonly per: number;
-	run(): unknown;
-	/** Clears away behind a sample, outside its time. */
-	after?(): Promise<void>;
-}
+import { roadSteps } from "./road-steps.ts";
+import type { Step } from "./step.ts";
 
 const fixtures = createFixtures();
 
 /** All steps; `folder` is for journals. */
 export async function createSteps(folder: string): Promise<Step[]> {
 	const own = await ledgerSteps(folder);
-	return [...(await keySteps()), ...requestSteps(), ...own, ...journalSteps(folder), ...answerSteps()];
+	const road = await roadSteps(fixtures);
+	return [...(await keySteps()), ...requestSteps(), ...own, ...journalSteps(folder), ...answerSteps(), ...road];
 }
 
 /** Gives the items in turn. */
@@ -133,59 +120,6 @@ function requestSteps(): Step[] {
 	});
 }
 
-/** Grants whatever is asked; takes every batch. */
-const generousStore: LedgerStore = {
-	grant: async (requests) =>
-		requests.map(({ op, want, min }) => ({
-			op,
-			amount: maxUsd(want, min),
-			available: null,
-			elsewhere: false,
-			live: 1,
-		})),
-	async giveBack() {},
-	flush: async () => "ok",
-	async settleLate() {},
-	async creditUndelivered() {},
-	async close() {},
-	async recall() {},
-};
-
-const nullJournal: Journal = {
-	admit: () => 1,
-	progress() {},
-	settle() {},
-	acknowledge() {},
-	durable: async () => {},
-	isFull: () => false,
-	close() {},
-	destroy() {},
-};
-
-function realJournal(folder: string, name: string): Journal {
-	const disk = openJournalDisk(join(folder, name), { create: true });
-	return createJournal({ disk, clock: systemClock, log: silentLog, onSyncFailed() {} }, { syncs: false });
-}
-
-async function ledgerOver(journal: Journal): Promise<{ ledger: Ledger; writer: Writer }> {
-	const clock = systemClock;
-	const writer = createWriter(
-		{ store: generousStore, clock, log: silentLog },
-		{ flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000_000 },
-	);
-	const slices = createSlices(
-		{ store: generousStore, clock, log: silentLog, newUuid },
-		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
-	);
-	const ledger = createLedger(
-		{ slices, journal, writer, close: async () => {}, clock, log: silentLog },
-		{ epoch: 1, mode: "process" },
-	);
-	const [event] = fixtures.admitted;
-	if (event) await ledger.draw(event.account, event.key, nanoUsd(1e14));
-	return { ledger, writer };
-}
-
 async function ledgerSteps(folder: string): Promise<Step[]> {
 	const kinds = [
 		["without a journal", nullJournal],
@@ -193,7 +127,7 @@ async function ledgerSteps(folder: string): Promise<Step[]> {
 	] as const;
 	const steps: Step[] = [];
 	for (const [label, journal] of kinds) {
-		const { ledger, writer } = await ledgerOver(journal);
+		const { ledger, writer } = await ledgerOver(journal, fixtures.admitted[0] as AdmittedEvent);
 		const event = cycle(fixtures.settled);
 		steps.push({
 			name: `ledger: reserve and settle, ${label}`,

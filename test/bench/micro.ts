@@ -9,9 +9,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Step } from "./micro-steps.ts";
 import { createSteps } from "./micro-steps.ts";
 import { spreadOf } from "./statistics.ts";
+import type { Step } from "./step.ts";
 
 const SAMPLES = 25;
 const SAMPLE_MS = 10;
@@ -36,7 +36,10 @@ process.exit(sink === undefined ? 1 : 0);
 async function measure({ name, per, run, after }: Step): Promise<string> {
 	const time = async (calls: number) => {
 		const startedMs = performance.now();
-		for (let call = 0; call < calls; call++) sink = run();
+		for (let call = 0; call < calls; call++) {
+			sink = run();
+			if (sink instanceof Promise) await sink;
+		}
 		const elapsedMs = performance.now() - startedMs;
 		// Whatever the step left to timers and to the collector happens between the samples.
 		if (after) await after();

@@ -1,10 +1,12 @@
 /** What the benches of single steps work on: the same bytes in every run, made from one seed. */
+
 import type { Model } from "../../src/catalog/model.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import type { Secret } from "../../src/keys/secret.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { nanoUsd, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import { createRandom } from "../support/random.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 import { chatBody, SMALL_PROMPT_BYTES } from "./prompts.ts";
 
@@ -33,13 +35,8 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** A generator of numbers below `limit`, the same after the same seed. */
 export function createDice(seed: number): (limit: number) => number {
-	let state = seed >>> 0;
-	return (limit) => {
-		state = (state + 0x6d2b79f5) >>> 0;
-		let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed;
-		return (mixed ^ (mixed >>> 14)) >>> 0 === 0 ? 0 : ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-	};
+	const random = createRandom(seed);
+	return (limit) => random.int(0, limit - 1);
 }
 
 export function createFixtures(seed = SEED): Fixtures {

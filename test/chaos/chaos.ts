@@ -2,6 +2,8 @@ import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { MAIN } from "../cli/run-cli.ts";
+import type { Random } from "../support/random.ts";
+import { createRandom } from "../support/random.ts";
 import type { Sent } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
@@ -11,8 +13,6 @@ import type { Fleet } from "./fleet.ts";
 import { startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
-import type { Random } from "./random.ts";
-import { createRandom } from "./random.ts";
 import type { Finding } from "./verdict.ts";
 import { judge } from "./verdict.ts";
 

@@ -1,7 +1,7 @@
+import type { Random } from "../support/random.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import { LEASE_TTL_MS } from "./fleet.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
-import type { Random } from "./random.ts";
 
 /** One thing that goes wrong and is put right again before `run` resolves. */
 export interface Fault {

@@ -2,10 +2,10 @@ import { suspendAccount, unsuspendAccount } from "../../src/keys/account-admin.t
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Random } from "../support/random.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat } from "./chat-client.ts";
 import type { Fleet } from "./fleet.ts";
-import type { Random } from "./random.ts";
 
 export interface LoadKey {
 	readonly id: string;

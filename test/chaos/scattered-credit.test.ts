@@ -4,12 +4,12 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
-import { createRandom } from "./random.ts";
 import { costOf } from "./verdict.ts";
 
 /** Every request is the same one, so what it reserves and what it costs are known. */

@@ -12,6 +12,7 @@ import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { MAIN } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
@@ -20,7 +21,6 @@ import { startFleet } from "./fleet.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 import type { Load } from "./load.ts";
 import { startLoad } from "./load.ts";
-import { createRandom } from "./random.ts";
 import { startServe } from "./serve-process.ts";
 import { judge } from "./verdict.ts";
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
+import { createRandom, type Random } from "../support/random.ts";
 import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -14,17 +15,6 @@ const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
 const SEED = Number(process.env.SEED ?? 20_261_121);
-
-/** mulberry32 */
-function randomOf(seed: number): () => number {
-	let state = seed;
-	return () => {
-		state = (state + 0x6d2b79f5) | 0;
-		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-		return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-	};
-}
 
 /** For each field values that it may not have. */
 const WRONG: Record<string, readonly unknown[]> = {
@@ -89,33 +79,32 @@ const WRONG: Record<string, readonly unknown[]> = {
 };
 
 /** A body that cannot be right, and what was done to it. */
-function badBody(random: () => number): { what: string; body: string | Uint8Array } {
-	const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-	const good = JSON.stringify(ask("hällo", { temperature: 1, stream: random() < 0.5 }));
-	switch (pick(["field", "field", "field", "cut", "byte", "noise", "deep", "not an object"])) {
+function badBody(random: Random): { what: string; body: string | Uint8Array } {
+	const good = JSON.stringify(ask("hällo", { temperature: 1, stream: random.fraction() < 0.5 }));
+	switch (random.pick(["field", "field", "field", "cut", "byte", "noise", "deep", "not an object"])) {
 		case "field": {
-			const name = pick(Object.keys(WRONG));
-			const value = pick(WRONG[name] as readonly unknown[]);
+			const name = random.pick(Object.keys(WRONG));
+			const value = random.pick(WRONG[name] as readonly unknown[]);
 			const more = name === "stream_options" ? { stream: true } : {};
 			return { what: `${name} = ${JSON.stringify(value)}`, body: JSON.stringify({ ...ask(), ...more, [name]: value }) };
 		}
 		case "cut":
-			return { what: "cut", body: good.slice(0, Math.floor(random() * (good.length - 1))) };
+			return { what: "cut", body: good.slice(0, Math.floor(random.fraction() * (good.length - 1))) };
 		case "byte": {
 			// A structural byte becomes another: never valid JSON of the same meaning.
 			const bytes = Buffer.from(good);
 			const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));
-			bytes[pick(structural)] = pick([0x00, 0x01, 0x23, 0xff, 0x80]);
+			bytes[random.pick(structural)] = random.pick([0x00, 0x01, 0x23, 0xff, 0x80]);
 			return { what: "byte", body: bytes };
 		}
 		case "noise":
 			return {
 				what: "noise",
-				body: Uint8Array.from({ length: 1 + Math.floor(random() * 500) }, () => Math.floor(random() * 256)),
+				body: Uint8Array.from({ length: 1 + random.int(0, 499) }, () => random.int(0, 255)),
 			};
 		case "deep": {
-			const depth = 200 + Math.floor(random() * 50_000);
-			const [open, close] = pick([
+			const depth = 200 + Math.floor(random.fraction() * 50_000);
+			const [open, close] = random.pick([
 				["[", "]"],
 				['{"a":', "}"],
 			] as const);
@@ -126,12 +115,15 @@ function badBody(random: () => number): { what: string; body: string | Uint8Arra
 			};
 		}
 		default:
-			return { what: "not an object", body: pick(["null", "[]", "5", '"x"', "true", `[${good}]`, "", " ", "\ufeff"]) };
+			return {
+				what: "not an object",
+				body: random.pick(["null", "[]", "5", '"x"', "true", `[${good}]`, "", " ", "\ufeff"]),
+			};
 	}
 }
 
 test("300 generated malformed requests (the seed is in the file, SEED overrides it)", async () => {
-	const random = randomOf(SEED);
+	const random = createRandom(SEED);
 	for (let at = 0; at < 300; at++) {
 		const { what, body } = badBody(random);
 		const response = await fetch(`${service.url}${PATH}`, {

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
+import { createRandom, type Random } from "../support/random.ts";
 import { withService } from "../support/service.ts";
 import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
 
@@ -23,19 +24,6 @@ const service = await withService({
 	].join("\n"),
 	limits: "  body_mb: 1",
 });
-
-type Random = () => number;
-
-function randomOf(seed: number): Random {
-	let state = seed >>> 0;
-	return () => {
-		state = (state + 0x6d2b79f5) >>> 0;
-		let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-		mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-	};
-}
-const pick = <T>(random: Random, items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
 
 /** A request that is fine, and for each of its fields values that are not. */
 interface Family {
@@ -164,21 +152,25 @@ function breakIt(random: Random, { valid, wrong }: Family): Broken {
 	const type = "application/json";
 	const text = JSON.stringify(valid);
 	const ways: (() => Broken)[] = [
-		() => ({ what: "cut", type, body: text.slice(0, 1 + Math.floor(random() * (text.length - 1))) }),
-		() => ({ what: "no object", type, body: pick(random, ["", "null", "[]", "1", '"x"', "[{}]", "true", "\ufeff"]) }),
-		() => ({ what: "deep", type, body: `{"model":"text","x":${nested(200 + Math.floor(random() * 50_000))}}` }),
+		() => ({ what: "cut", type, body: text.slice(0, 1 + Math.floor(random.fraction() * (text.length - 1))) }),
+		() => ({ what: "no object", type, body: random.pick(["", "null", "[]", "1", '"x"', "[{}]", "true", "\ufeff"]) }),
+		() => ({
+			what: "deep",
+			type,
+			body: `{"model":"text","x":${nested(200 + Math.floor(random.fraction() * 50_000))}}`,
+		}),
 		() => ({ what: "large", type, body: `${text.slice(0, -1)},"x":"${"y".repeat(1024 * 1024)}"}` }),
-		() => ({ what: "bytes", type, body: new Uint8Array(Array.from({ length: 50 }, () => Math.floor(random() * 256))) }),
+		() => ({ what: "bytes", type, body: new Uint8Array(Array.from({ length: 50 }, () => random.int(0, 255))) }),
 		() => ({
 			what: "type",
-			type: pick(random, ["text/plain", "application/xml", "multipart/form-data", "x"]),
+			type: random.pick(["text/plain", "application/xml", "multipart/form-data", "x"]),
 			body: text,
 		}),
 		() => ({ what: "words behind", type, body: `${text} and more` }),
 	];
-	if (random() < 0.25) return pick(random, ways)();
-	const field = pick(random, Object.keys(wrong));
-	const value = pick(random, wrong[field] as unknown[]);
+	if (random.fraction() < 0.25) return random.pick(ways)();
+	const field = random.pick(Object.keys(wrong));
+	const value = random.pick(wrong[field] as unknown[]);
 	const body = JSON.stringify({ ...valid, [field]: value });
 	return { what: `${field} = ${JSON.stringify(value)?.slice(0, 60)}`, type, body };
 }
@@ -200,7 +192,7 @@ async function assertRefused(response: Response, what: string): Promise<void> {
 describe.each(FAMILIES)("$path", (family) => {
 	test(`${ROUNDS} wrong requests are refused in the error shape and cost nothing`, async () => {
 		const { secret, accountId } = await service.customer();
-		const random = randomOf(SEED);
+		const random = createRandom(SEED);
 		const before = upstream.requests.length;
 		for (let round = 0; round < ROUNDS; round += 1) {
 			const { body, type, what } = breakIt(random, family);
@@ -227,11 +219,11 @@ describe("/v1/audio/transcriptions", () => {
 
 	function broken(random: Random): { body: FormData | string | Uint8Array<ArrayBuffer>; type?: string; what: string } {
 		const form = new FormData();
-		const way = Math.floor(random() * 8);
+		const way = random.int(0, 7);
 		if (way === 0) return { what: "JSON", type: "application/json", body: '{"model":"audio"}' };
 		if (way === 1) return { what: "no boundary", type: "multipart/form-data", body: "--x\r\n" };
 		if (way === 2) {
-			const rubbish = new Uint8Array(Array.from({ length: 300 }, () => Math.floor(random() * 256)));
+			const rubbish = new Uint8Array(Array.from({ length: 300 }, () => random.int(0, 255)));
 			return { what: "rubbish", type: "multipart/form-data; boundary=x", body: rubbish };
 		}
 		if (way === 3) {
@@ -240,7 +232,7 @@ describe("/v1/audio/transcriptions", () => {
 		}
 		if (way === 4) {
 			form.append("model", "audio");
-			form.append("file", random() < 0.5 ? "text" : (new File([], "a.wav") as unknown as string));
+			form.append("file", random.fraction() < 0.5 ? "text" : (new File([], "a.wav") as unknown as string));
 			return { what: "empty file", body: form };
 		}
 		if (way === 5) {
@@ -248,8 +240,8 @@ describe("/v1/audio/transcriptions", () => {
 			form.append("model", "audio");
 			return { what: "too large", body: form };
 		}
-		const field = pick(random, Object.keys(FIELDS));
-		const value = pick(random, FIELDS[field] as string[]);
+		const field = random.pick(Object.keys(FIELDS));
+		const value = random.pick(FIELDS[field] as string[]);
 		form.append("file", new File([wavOf(1)], "a.wav"));
 		if (field !== "model") form.append("model", "audio");
 		form.append(field, value);
@@ -258,7 +250,7 @@ describe("/v1/audio/transcriptions", () => {
 
 	test(`${ROUNDS} wrong forms are refused in the error shape and cost nothing`, async () => {
 		const { secret, accountId } = await service.customer();
-		const random = randomOf(SEED + 1);
+		const random = createRandom(SEED + 1);
 		const before = upstream.requests.length;
 		for (let round = 0; round < ROUNDS; round += 1) {
 			const { body, type, what } = broken(random);
@@ -278,13 +270,13 @@ describe("/v1/audio/transcriptions", () => {
 describe("look-ups", () => {
 	test(`${ROUNDS} wrong look-ups are refused in the error shape`, async () => {
 		const { secret } = await service.customer();
-		const random = randomOf(SEED + 2);
+		const random = createRandom(SEED + 2);
 		const paths = ["/v1/usage/", "/v1/models/", "/v1/key/", "/v1/credits/", "/v1/usage/x/", "/v1/"];
 		const ends = ["%00", "%", "%E0%A4%A", "req_", "'; drop table account; --", "a".repeat(3_000), "é"];
 		for (let round = 0; round < ROUNDS; round += 1) {
-			const path = pick(random, paths) + pick(random, ends);
+			const path = random.pick(paths) + random.pick(ends);
 			const keys = [secret, undefined, `${secret}x`, "sk_service_x", "Bearer", "x".repeat(600), secret.slice(0, -1)];
-			const key = random() < 0.5 ? secret : pick(random, keys);
+			const key = random.fraction() < 0.5 ? secret : random.pick(keys);
 			const response = await service.get(path, key);
 			await assertRefused(response, `${path.slice(0, 80)} ${key?.slice(0, 15)}`);
 		}

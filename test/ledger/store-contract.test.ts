@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { GrantReply } from "../../src/ledger/store.ts";
-import { createRandom } from "../sim/random.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
 import { settledEvent, usd } from "./fixture.ts";
 import type { ContractStore } from "./store-contract.ts";
 import { canonical, modelContractStore, postgresContractStore, resultOf } from "./store-contract.ts";

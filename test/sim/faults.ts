@@ -53,7 +53,7 @@ export function createFaults(world: World): Faults {
 		if (kind === "power") losePower(host);
 		if (kind === "kill" && random.chance(0.15)) damage(host);
 		if (kind === "disk") loseDisk(host);
-		else restartLater(host, random.next() * RESTART_MS_MAX);
+		else restartLater(host, random.fraction() * RESTART_MS_MAX);
 	}
 
 	function recordsOf(host: Host): RequestRecord[] {
@@ -95,7 +95,7 @@ export function createFaults(world: World): Faults {
 		host.disk.wipe();
 		host.lost = true;
 		excuse(host, (record) => world.mode !== "remote" || !record.acknowledged);
-		timeline.after(random.next() * 20_000, `${host.id}: attest`, () => attest(host));
+		timeline.after(random.fraction() * 20_000, `${host.id}: attest`, () => attest(host));
 	}
 
 	function crashQuietly(process: SimProcess): void {
@@ -118,12 +118,12 @@ export function createFaults(world: World): Faults {
 		for (const { epoch } of epochs) world.model.close(host.id, epoch, true);
 		if (!host.lost) return;
 		host.lost = false;
-		restartLater(host, random.next() * 2_000);
+		restartLater(host, random.fraction() * 2_000);
 	}
 
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
-		const forMs = random.chance(0.4) ? random.next() * 500 : random.next() * 15_000;
+		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
 		process.pausedUntilMs = timeline.nowMs() + forMs;
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
@@ -135,7 +135,7 @@ export function createFaults(world: World): Faults {
 		host.others.add(process);
 		host.process = undefined;
 		restartLater(host, 1_000);
-		timeline.after(forMs + random.next() * 3_000, `${process.name}: ended`, () => {
+		timeline.after(forMs + random.fraction() * 3_000, `${process.name}: ended`, () => {
 			if (process.dead) return;
 			crashQuietly(process);
 			// Its journal waits for the next start of this identity.
@@ -149,7 +149,7 @@ export function createFaults(world: World): Faults {
 		const which = random.pick(["both", "requests", "replies"]);
 		if (which !== "replies") process.link.requests = false;
 		if (which !== "requests") process.link.replies = false;
-		timeline.after(random.next() * 12_000, `${process.name}: connected`, () => {
+		timeline.after(random.fraction() * 12_000, `${process.name}: connected`, () => {
 			process.link.requests = true;
 			process.link.replies = true;
 			world.lastFaultMs = timeline.nowMs();
@@ -160,7 +160,7 @@ export function createFaults(world: World): Faults {
 	function outage(): void {
 		if (!server.up) return;
 		server.crash();
-		timeline.after(random.next() * 9_000, "server: up", serverUp);
+		timeline.after(random.fraction() * 9_000, "server: up", serverUp);
 	}
 
 	function serverUp(): void {
@@ -171,7 +171,7 @@ export function createFaults(world: World): Faults {
 
 	function fillDisk(host: Host): void {
 		host.disk.room = random.int(0, 2_000);
-		timeline.after(random.next() * 8_000, `${host.id}: room`, () => {
+		timeline.after(random.fraction() * 8_000, `${host.id}: room`, () => {
 			host.disk.room = Number.POSITIVE_INFINITY;
 		});
 	}
@@ -184,7 +184,7 @@ export function createFaults(world: World): Faults {
 		host.others.add(process);
 		void instanceLease.stop(random.int(1_000, 20_000)).then(() => {
 			if (!process.dead) crashQuietly(process);
-			restartLater(host, random.next() * 1_000);
+			restartLater(host, random.fraction() * 1_000);
 		});
 	}
 

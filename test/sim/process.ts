@@ -112,7 +112,7 @@ export function callServer<T>(
 				answer(give);
 			});
 		};
-		const fate = world.stormy ? random.next() : 1;
+		const fate = world.stormy ? random.fraction() : 1;
 		const send = (delayMs: number): void => {
 			timeline.after(delayMs, `${name}: request`, () => {
 				if (!caller.link.requests || fate < 0.02) {
@@ -132,13 +132,13 @@ export function callServer<T>(
 		};
 		// A request may lie about in some buffer until long after it was given up. It arrives twice only if the first reply
 		// was lost: a connection that answers does not repeat what it carried.
-		send(fate >= 0.05 && fate < 0.07 ? 500 + random.next() * 6_000 : latencyMs(world));
-		if (fate >= 0.07 && fate < 0.09) send(random.next() * 4_000);
+		send(fate >= 0.05 && fate < 0.07 ? 500 + random.fraction() * 6_000 : latencyMs(world));
+		if (fate >= 0.07 && fate < 0.09) send(random.fraction() * 4_000);
 	});
 }
 
 function latencyMs({ stormy, random }: World): number {
-	return 0.1 + random.next() * (stormy && random.chance(0.05) ? 300 : 2);
+	return 0.1 + random.fraction() * (stormy && random.chance(0.05) ? 300 : 2);
 }
 
 export function createSimProcess(
@@ -148,7 +148,7 @@ export function createSimProcess(
 	crash: (process: SimProcess) => void,
 ): SimProcess {
 	const { random, timeline, model, server } = world;
-	const rate = 1 + (random.next() - 0.5) * 0.02;
+	const rate = 1 + (random.fraction() - 0.5) * 0.02;
 	const state = { dead: false, pausedUntilMs: Number.NEGATIVE_INFINITY };
 	const clock = createSimClock(world, state, name, rate);
 	const link = { requests: true, replies: true };
@@ -243,7 +243,7 @@ export function createSimProcess(
 
 function mutantHome(world: World, process: SimProcess, onAppend: (record: Appended) => void) {
 	const home = process.host.disk.homeOf(process, onAppend, (label, done) => {
-		process.clock.after(world.random.next() * 3, () => {
+		process.clock.after(world.random.fraction() * 3, () => {
 			world.timeline.note(label.length);
 			done();
 		});

@@ -134,7 +134,7 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 	const chunks = random.int(0, 5);
 	const slow = random.chance(0.05) ? 3_000 : 300;
 	for (let chunk = 1; chunk <= chunks; chunk++) {
-		await sleep(process.clock, random.next() * slow);
+		await sleep(process.clock, random.fraction() * slow);
 		if (random.chance(0.05)) {
 			ending = random.pick(["client_left", "upstream_died"] as const);
 			break;

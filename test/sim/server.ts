@@ -1,6 +1,6 @@
+import type { Random } from "../support/random.ts";
 import type { ModelStore } from "./model-store.ts";
 import { instanceKey } from "./model-store.ts";
-import type { Random } from "./random.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";
@@ -92,7 +92,7 @@ export function createSimServer(
 	function commitLater(label: string, fail: (error: unknown) => void, then: () => void, delicate?: Delicate): void {
 		const startedIn = generation;
 		if (delicate) deps.onDelicate(delicate);
-		timeline.after(random.next() * options.commitMsMax(delicate !== undefined), `server: commit ${label}`, () => {
+		timeline.after(random.fraction() * options.commitMsMax(delicate !== undefined), `server: commit ${label}`, () => {
 			if (startedIn !== generation) fail(new Error("the server went down"));
 			else then();
 		});

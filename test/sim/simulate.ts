@@ -104,7 +104,7 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 	const operator: Caller = createOperator(world);
 	const arrive = (): void => {
 		if (timeline.nowMs() >= untilMs) return;
-		timeline.after(-Math.log(1 - random.next()) * meanMs, "arrival", arrive);
+		timeline.after(-Math.log(1 - random.fraction()) * meanMs, "arrival", arrive);
 		const { process } = random.pick(world.hosts);
 		const key = random.pick([...world.keys.values()]);
 		const burst = random.chance(0.05) ? random.int(2, 25) : 1;
@@ -136,12 +136,12 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 	};
 	// Some at any time, some at the worst: while an instance is going live, or has just been cut off.
 	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
-	for (let count = anyTime; count > 0; count--) revokeSoon(random.next() * TRAFFIC_MS);
+	for (let count = anyTime; count > 0; count--) revokeSoon(random.fraction() * TRAFFIC_MS);
 	world.onDelicate = (kind) => {
-		if (kind === delicate && random.chance(0.9)) revokeSoon(5 + random.next() * random.pick([2, 30, 300]));
+		if (kind === delicate && random.chance(0.9)) revokeSoon(5 + random.fraction() * random.pick([2, 30, 300]));
 	};
 	for (let count = world.lonely ? 0 : random.int(2, 8); count > 0; count--) {
-		timeline.after(random.next() * TRAFFIC_MS, "operator: money", () => moveMoney(world));
+		timeline.after(random.fraction() * TRAFFIC_MS, "operator: money", () => moveMoney(world));
 	}
 }
 
@@ -198,7 +198,7 @@ function moveMoney(world: World): void {
 
 function startStorm(world: World, faults: Faults): void {
 	const { random, timeline } = world;
-	const fromMs = timeline.nowMs() + random.next() * 10_000;
+	const fromMs = timeline.nowMs() + random.fraction() * 10_000;
 	const untilMs = fromMs + random.int(8_000, TRAFFIC_MS - 10_000);
 	const meanMs = random.pick([500, 2_000, 5_000]);
 	const blow = (): void => {
@@ -208,7 +208,7 @@ function startStorm(world: World, faults: Faults): void {
 			return;
 		}
 		faults.strike();
-		timeline.after(-Math.log(1 - random.next()) * meanMs, "strike", blow);
+		timeline.after(-Math.log(1 - random.fraction()) * meanMs, "strike", blow);
 	};
 	timeline.after(fromMs - timeline.nowMs(), "storm", () => {
 		world.stormy = true;

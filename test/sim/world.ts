@@ -1,9 +1,9 @@
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import { createRandom, type Random } from "../support/random.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
 import { createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";
 import type { SimProcess } from "./process.ts";
-import { createRandom, type Random } from "./random.ts";
 import { createSimServer, type SimServer } from "./server.ts";
 import { createTimeline, type Timeline } from "./timeline.ts";
 

@@ -14,6 +14,8 @@ export function publicRoutes(parts: ConsoleParts) {
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
 			production: config.production,
+			/** Play money and usage that was made up: every page says so. */
+			demo: config.demo,
 			publicUrl: parts.origin(),
 			baseUrl: `${parts.origin()}/v1`,
 			signUp: mailer.works,

@@ -129,6 +129,7 @@ test("of many who open a link at the same moment one is signed in, as the custom
 	const cookie = cookieOf(signedIn[0] as Response);
 	const me = await ask("/me", cookie);
 	expect(me).toMatchObject({ user: { email: "demo@localhost", operator: false }, account: { role: "owner" } });
+	expect(await ask("/public/config", cookie)).toMatchObject({ demo: true });
 	const { items } = await ask("/requests?limit=50", cookie);
 	expect(items.length).toBe(50);
 	expect((await ask("/operator/accounts", cookie)).error.code).toBe("forbidden");

@@ -72,11 +72,12 @@ export function Brand({ to }: { to: string }) {
 }
 
 function Side() {
-	const { me } = useSession();
+	const { me, config } = useSession();
 	return (
 		<>
 			<div className="side-head">
 				<Brand to="/overview" />
+				{config.demo && <p className="demo-mark">Demo: play money, and a week of usage that was made up.</p>}
 				<AccountMenu />
 			</div>
 			<div className="nav">

@@ -21,13 +21,14 @@ const WAIT_MS = 20_000;
 
 /**
  * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if
- * it ends before. `logPath`: where all that it writes is kept. `main`: of another version.
+ * it ends before. `logPath`: where all that it writes is kept. `main`: of another version. `preload`: loaded before it.
  */
 export async function startServe(
 	env: Readonly<Record<string, string>>,
-	options: { logPath?: string; ready?: string; main?: string } = {},
+	options: { logPath?: string; ready?: string; main?: string; preload?: string } = {},
 ): Promise<ServeProcess> {
-	const child = Bun.spawn([process.execPath, options.main ?? MAIN, "serve"], {
+	const preload = options.preload === undefined ? [] : ["--preload", options.preload];
+	const child = Bun.spawn([process.execPath, ...preload, options.main ?? MAIN, "serve"], {
 		cwd: import.meta.dir,
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ROLE: "gateway", ...env },
 		stdio: ["ignore", "ignore", "pipe"],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -12,6 +12,7 @@ import type { ServeProcess } from "../chaos/serve-process.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -62,43 +63,13 @@ async function startWorkers(name: string, workers: number): Promise<Supervised> 
 	return {
 		supervisor,
 		url: supervisor.url,
-		workerPids: () => childrenOf(supervisor.pid).filter(isGateway),
+		workerPids: () => childrenWithRole(supervisor.pid, "gateway"),
 		journals: () =>
 			existsSync(root)
 				? readdirSync(root).flatMap((id) => readdirSync(join(root, id)).map((epoch) => `${id}/${epoch}`))
 				: [],
 	};
 }
-
-function childrenOf(parent: number): number[] {
-	return readdirSync("/proc")
-		.filter((name) => /^\d+$/.test(name))
-		.filter((pid) => {
-			try {
-				const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
-				return Number(fields[1]) === parent && fields[0] !== "Z";
-			} catch {
-				return false;
-			}
-		})
-		.map(Number);
-}
-
-const isGateway = (pid: number) => {
-	try {
-		return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes("ROLE=gateway");
-	} catch {
-		return false;
-	}
-};
-
-const isRunning = (pid: number) => {
-	try {
-		return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-	} catch {
-		return false;
-	}
-};
 
 const liveInstances = async (name: string): Promise<number> =>
 	(await database.sql`select 1 from instance where id like ${`${name}-%`} and state = 'live'`).length;

@@ -1,5 +1,11 @@
 import { createOperator } from "../../src/console/operator-admin.ts";
-import type { TestService } from "../support/service.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+/** Somewhere that people can sign up: a service in this process, or one of its own. */
+export interface PeopledService {
+	readonly url: string;
+	readonly db: Pick<TestDatabase, "statements">;
+}
 
 /** Lets each person have an address of their own, so that rate limits by address do not join strangers. */
 export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1" };
@@ -25,7 +31,7 @@ export interface Person {
 
 let lastAddress = 0;
 
-export function newPerson(service: TestService, email = `${crypto.randomUUID()}@example.com`): Person {
+export function newPerson(service: PeopledService, email = `${crypto.randomUUID()}@example.com`): Person {
 	const cookies = new Map<string, string>();
 	lastAddress += 1;
 	const address = `10.0.${lastAddress >> 8}.${lastAddress & 255}`;
@@ -81,7 +87,7 @@ export async function mailedLink(person: Person): Promise<string> {
 }
 
 /** Signed up, verified and signed in, with an account. */
-export async function signedUp(service: TestService): Promise<Person & { accountId: string }> {
+export async function signedUp(service: PeopledService): Promise<Person & { accountId: string }> {
 	const person = newPerson(service);
 	const up = await person.send("POST", "/api/auth/sign-up/email", {
 		name: "Test Person",
@@ -97,7 +103,7 @@ export async function signedUp(service: TestService): Promise<Person & { account
 }
 
 /** Made on the command line, then given a password at the link. */
-export async function operator(service: TestService): Promise<Person> {
+export async function operator(service: PeopledService): Promise<Person> {
 	const person = newPerson(service);
 	const { token } = await createOperator(service.db.statements, person.email);
 	const reset = await person.send("POST", "/api/auth/reset-password", { newPassword: PASSWORD, token });

@@ -1,0 +1,210 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createConsoleDoor } from "../../src/planes/console-door.ts";
+import { serveAt } from "../../src/planes/run-dir.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { openRaw } from "../support/raw-http.ts";
+import { waitFor } from "../support/wait.ts";
+
+const folder = temporaryFolder();
+let sockets = 0;
+
+/** A gateway's door on a port of its own, with whatever stands behind it. The client's address is made up. */
+function front(console?: (request: Request) => Response | Promise<Response>, address = "192.0.2.7") {
+	const socket = join(folder, `${++sockets}.sock`);
+	const timeouts: number[] = [];
+	const door = createConsoleDoor({ clock: systemClock, log: silentLog }, { socket });
+	const open = (fetch: (request: Request) => Response | Promise<Response>) =>
+		untilEnd(serveAt(socket, { fetch, error: () => new Response(null, { status: 500 }), maxRequestBodySize: 1e9 }));
+	if (console !== undefined) open(console);
+	const server = Bun.serve({
+		port: 0,
+		maxRequestBodySize: 1e9,
+		idleTimeout: 30,
+		fetch: (request) => door.handle({ request, address, setIdleTimeout: (seconds) => void timeouts.push(seconds) }),
+	});
+	atEnd(() => server.stop(true));
+	const url = server.url.href.replace(/\/$/, "");
+	const raw = async (lines: readonly string[]) => (await openRaw(url, lines.join("\r\n"))).ended();
+	return { url, raw, door, open, timeouts };
+}
+
+const json = { "content-type": "application/json" };
+
+test("the client's address is what the gateway found out, whatever the client says of it", async () => {
+	const { raw } = front((request) => Response.json([...request.headers]));
+	const lines = [
+		"GET / HTTP/1.1",
+		"Host: people.example:8443",
+		"X-Forwarded-For: 6.6.6.6",
+		"X-Forwarded-For: 7.7.7.7",
+		"X-Forwarded-Host: evil.example",
+		"X-Forwarded-Proto: https",
+		"Forwarded: for=6.6.6.6",
+		"X-Real-IP: 6.6.6.6",
+		"X-Tollgate-Passed-On: no",
+		"Connection: close, x-secret-hop",
+		"X-Secret-Hop: 1",
+		"Cookie: a=b",
+		"",
+		"",
+	];
+	const answer = await raw(lines);
+	const seen = new Map<string, string>(JSON.parse(answer.slice(answer.indexOf("["), answer.lastIndexOf("]") + 1)));
+	expect(seen.get("x-forwarded-for")).toBe("192.0.2.7");
+	expect(seen.get("host")).toBe("people.example:8443");
+	expect(seen.get("cookie")).toBe("a=b");
+	// That somebody stands between is said by the gateway, and by nobody else.
+	expect(seen.get("x-tollgate-passed-on")).toBe("yes");
+	for (const name of ["x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "x-secret-hop"])
+		expect([name, seen.get(name)]).toEqual([name, undefined]);
+});
+
+test("an answer comes back as it is: status, cookies, encoding, redirects, bytes", async () => {
+	const packed = Bun.gzipSync("hello");
+	const { url } = front((request) => {
+		if (new URL(request.url).pathname === "/away") return Response.redirect("/elsewhere", 302);
+		const headers = new Headers({ "content-encoding": "gzip", "content-type": "text/plain", "x-own": "1" });
+		headers.append("set-cookie", "a=1");
+		headers.append("set-cookie", "b=2");
+		return new Response(request.method === "HEAD" ? null : packed, { status: 418, headers });
+	});
+	const answer = await fetch(`${url}/x?y=%20`, { decompress: false } as BunFetchRequestInit);
+	expect(answer.status).toBe(418);
+	expect(answer.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+	expect(answer.headers.get("content-encoding")).toBe("gzip");
+	expect(new Uint8Array(await answer.arrayBuffer())).toEqual(packed);
+	const away = await fetch(`${url}/away`, { redirect: "manual" });
+	expect([away.status, away.headers.get("location")]).toEqual([302, "/elsewhere"]);
+	expect((await fetch(url, { method: "HEAD" })).status).toBe(418);
+});
+
+test("what is too long, or has no length, does not reach the console", async () => {
+	let asked = 0;
+	const { url, raw } = front(async (request) => {
+		asked += 1;
+		return Response.json({ length: (await request.arrayBuffer()).byteLength });
+	});
+	const post = (path: string, bytes: number) =>
+		fetch(`${url}${path}`, { method: "POST", headers: json, body: new Uint8Array(bytes) });
+	expect(await (await post("/api/console/keys", 1024 * 1024)).json()).toEqual({ length: 1024 * 1024 });
+	expect(asked).toBe(1);
+	const refused = await post("/api/console/keys", 1024 * 1024 + 1);
+	expect([refused.status, (await refused.json()).error.code]).toEqual([413, "payload_too_large"]);
+	// Pictures fit into a chat of the playground, and into nothing else.
+	const chat = "/api/console/playground/chat";
+	expect((await post(`${chat}?key=k`, 3 * 1024 * 1024)).status).toBe(200);
+	expect((await post(`${chat}/x`, 3 * 1024 * 1024)).status).toBe(413);
+	const chunked = [
+		"POST /api/x HTTP/1.1",
+		"Host: h",
+		"Connection: close",
+		"Transfer-Encoding: chunked",
+		"",
+		"2",
+		"{}",
+		"0",
+		"",
+		"",
+	];
+	expect(await raw(chunked)).toContain("A length is required.");
+	expect(asked).toBe(2);
+});
+
+test("a stream passes event by event, and a page that leaves ends it at the console", async () => {
+	let send: ReadableStreamDefaultController<Uint8Array> | undefined;
+	let cancelled = false;
+	const { url, timeouts } = front(
+		() =>
+			new Response(
+				new ReadableStream<Uint8Array>({
+					start(controller) {
+						send = controller;
+						controller.enqueue(new TextEncoder().encode("one\n"));
+					},
+					cancel() {
+						cancelled = true;
+					},
+				}),
+			),
+	);
+	const leave = new AbortController();
+	const response = await fetch(url, { signal: leave.signal });
+	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+	const next = async () => new TextDecoder().decode((await reader.read()).value);
+	expect(await next()).toBe("one\n");
+	send?.enqueue(new TextEncoder().encode("two\n"));
+	expect(await next()).toBe("two\n");
+	leave.abort();
+	await waitFor(() => cancelled, "the console to hear of it");
+	// Whoever raises the time of a connection sets it back.
+	await waitFor(() => timeouts.at(-1) === 10, "the connection's own time");
+});
+
+test("a console that dies in the middle of an answer leaves a broken answer, not a short one", async () => {
+	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
+		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
+	const socket = join(folder, "dies.sock");
+	const child = Bun.spawn([process.execPath, "-e", script, socket], { stdout: "pipe" });
+	await child.stdout.getReader().read();
+	const door = createConsoleDoor({ clock: systemClock, log: silentLog }, { socket });
+	const server = untilEnd(
+		Bun.serve({ port: 0, fetch: (request) => door.handle({ request, address: "", setIdleTimeout() {} }) }),
+	);
+	const response = await fetch(server.url);
+	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+	expect(new TextDecoder().decode((await reader.read()).value)).toBe("half");
+	child.kill("SIGKILL");
+	const rest = reader.read().then(
+		() => "whole",
+		() => "broken",
+	);
+	expect(await rest).toBe("broken");
+});
+
+test("without a console people get a page that asks again, programs a 503 that says when", async () => {
+	const { url, door } = front();
+	expect(door.problem()).toBeUndefined();
+	const [page, answer, posted] = await Promise.all([
+		fetch(`${url}/overview`, { headers: { accept: "text/html,*/*" } }),
+		fetch(`${url}/api/console/me`),
+		fetch(`${url}/api/console/keys`, { method: "POST", headers: json, body: "{}" }),
+	]);
+	expect([page.status, page.headers.get("retry-after")]).toEqual([503, "2"]);
+	const text = await page.text();
+	expect(text).toContain("The console is restarting");
+	expect(text).toContain('http-equiv="refresh"');
+	expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+	for (const one of [answer, posted]) {
+		expect([one.status, one.headers.get("retry-after")]).toEqual([503, "2"]);
+		expect((await one.json()).error).toMatchObject({ code: "service_unavailable", type: "server_error" });
+	}
+	expect(door.problem()).toContain("console");
+});
+
+test("who asks while the console starts is served as soon as it is there, and the trouble is forgotten", async () => {
+	const { url, door, open } = front();
+	await fetch(`${url}/api/x`, { method: "POST", headers: json, body: "{}" });
+	expect(door.problem()).toBeDefined();
+	const early = fetch(url);
+	open(() => new Response("here"));
+	expect(await (await early).text()).toBe("here");
+	expect(door.problem()).toBeUndefined();
+});
+
+test("a successor takes the socket over while its forerunner answers what it has", async () => {
+	const [inHand, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const { url, open } = front(async () => {
+		inHand.resolve();
+		await release.promise;
+		return new Response("old");
+	});
+	const slow = fetch(url);
+	await inHand.promise;
+	open(() => new Response("new"));
+	expect(await (await fetch(url)).text()).toBe("new");
+	release.resolve();
+	expect(await (await slow).text()).toBe("old");
+});

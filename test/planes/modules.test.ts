@@ -1,0 +1,83 @@
+/** What code a process of each plane has loaded after it has done its work: what is not there can neither cost nor leak. */
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { startServe } from "../chaos/serve-process.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const database = await withDatabase();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const folder = temporaryFolder();
+writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+
+/** Folders of `src/` and packages, as `src/gateway` and `elysia`. */
+async function loadedBy(role: "gateway" | "console", work: (url: string) => Promise<void>): Promise<Set<string>> {
+	const file = join(folder, `${role}.json`);
+	const served = await startServe(
+		{
+			ROLE: role,
+			PORT: "0",
+			DATABASE_URL: database.url,
+			DATA_DIR: join(folder, role),
+			CONFIG: join(folder, "tollgate.yaml"),
+			SMTP_URL: "smtp://127.0.0.1:1",
+			MAIL_FROM: "a@example.com",
+			STRIPE_SECRET_KEY: "sk_test_1",
+			MODULES_FILE: file,
+			DRAIN_S: "1",
+		},
+		{ preload: join(ROOT, "test/support/loaded-modules.ts") },
+	);
+	atEnd(() => served.kill("SIGTERM"));
+	await work(served.url);
+	process.kill(served.pid, "SIGUSR2");
+	await waitFor(() => existsSync(file), "the list of modules");
+	const paths: string[] = JSON.parse(readFileSync(file, "utf8"));
+	const names = paths.map((path) => {
+		const name = path.slice(path.lastIndexOf(ROOT) + ROOT.length + 1);
+		const pattern = /node_modules\/((?:@[^/]+\/)?[^/]+)|^(src\/[^/]+)/.exec(name);
+		return pattern?.[1] ?? pattern?.[2] ?? name;
+	});
+	return new Set(names);
+}
+
+test("a gateway has neither the console's code nor what it is made of", async () => {
+	const loaded = await loadedBy("gateway", async (url) => {
+		for (const path of ["/v1/models", "/status", "/metrics", "/openapi.json", "/overview"])
+			await fetch(`${url}${path}`);
+		const refused = await fetch(`${url}/v1/chat/completions`, { method: "POST", body: "{}" });
+		expect(refused.status).toBe(401);
+	});
+	expect([...loaded]).toEqual(
+		expect.arrayContaining(["src/gateway", "src/ledger", "src/upstream", "elysia", "postgres"]),
+	);
+	const ofConsole = [
+		"src/console",
+		"src/billing",
+		"src/demo",
+		"better-auth",
+		"stripe",
+		"nodemailer",
+		"react",
+		"drizzle-orm",
+	];
+	expect(ofConsole.filter((name) => loaded.has(name))).toEqual([]);
+});
+
+test("a console has neither a road to models nor a journal", async () => {
+	const loaded = await loadedBy("console", async (url) => {
+		expect((await fetch(`${url}/api/console/public/models`)).status).toBe(200);
+		expect((await fetch(`${url}/api/console/me`)).status).toBe(401);
+		expect((await fetch(`${url}/readyz`)).status).toBe(200);
+		// What is the gateway's is not here.
+		expect((await fetch(`${url}/v1/models`)).status).toBe(404);
+		expect((await fetch(`${url}/metrics`)).status).toBe(404);
+	});
+	expect([...loaded]).toEqual(expect.arrayContaining(["src/console", "better-auth", "stripe", "nodemailer"]));
+	expect(["src/limits", "prom-client", "yaml"].filter((name) => loaded.has(name))).toEqual([]);
+});

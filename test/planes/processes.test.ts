@@ -1,0 +1,237 @@
+/** The two planes as the processes that they are: what one of them suffers, the other does not notice. */
+import { expect, test } from "bun:test";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
+import type { Person } from "../console/person.ts";
+import { newPerson, operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { childrenWithRole, environmentOf, isRunning } from "../support/processes.ts";
+import { chatModel } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** Each of them only where it is needed. */
+const OF_CONSOLE = {
+	CONSOLE_SECRET: "canary-session-secret-0123456789abcdef",
+	STRIPE_SECRET_KEY: "sk_test_canary0123456789",
+	STRIPE_WEBHOOK_SECRET: "whsec_canary0123456789",
+	GITHUB_CLIENT_ID: "canary-github",
+	GITHUB_CLIENT_SECRET: "canary-github-secret",
+	GOOGLE_CLIENT_ID: "canary-google",
+	GOOGLE_CLIENT_SECRET: "canary-google-secret",
+	TRANSFER_DETAILS: "canary-bank-details",
+};
+const OF_GATEWAY = { MODEL_SERVER_KEY: "canary-key-of-a-model-server" };
+const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
+
+const database = await withDatabase();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const folder = temporaryFolder();
+const config = join(folder, "tollgate.yaml");
+writeFileSync(
+	config,
+	`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        api_key: \${MODEL_SERVER_KEY}\n`,
+);
+const served = await startServe(
+	{
+		...OF_CONSOLE,
+		...OF_GATEWAY,
+		...PERSON_ENV,
+		ROLE: "all",
+		PORT: String(quietPort()),
+		DATABASE_URL: database.url,
+		DATA_DIR: join(folder, "data"),
+		CONFIG: config,
+		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
+		LEASE_TTL_S: "5",
+		DRAIN_S: "2",
+	},
+	{ ready: "all processes are ready" },
+);
+atEnd(async () => {
+	process.kill(served.pid, "SIGCONT");
+	served.kill("SIGTERM");
+	expect(await served.exited).toBe(0);
+});
+const { url } = served;
+const service = { url, db: database };
+const customer = await signedUp(service);
+const boss = await operator(service);
+await topUp(customer, boss);
+const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+
+const gatewayPid = () => childrenWithRole(served.pid, "gateway")[0] ?? 0;
+const consolePid = () => childrenWithRole(served.pid, "console")[0] ?? 0;
+const chat = (init: RequestInit = {}) =>
+	fetch(`${url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+		body: JSON.stringify(ask),
+		...init,
+	});
+/** The parent cannot start anybody again for so long. */
+async function whileParentSleeps(work: () => Promise<void>): Promise<void> {
+	process.kill(served.pid, "SIGSTOP");
+	try {
+		await work();
+	} finally {
+		process.kill(served.pid, "SIGCONT");
+	}
+}
+async function kill(pid: number): Promise<void> {
+	process.kill(pid, "SIGKILL");
+	await waitFor(() => !isRunning(pid), "its end");
+}
+
+test("each process was started with the secrets that it needs, and with no other", () => {
+	const [gateway, console] = [environmentOf(gatewayPid()), environmentOf(consolePid())];
+	for (const [name, value] of Object.entries(OF_CONSOLE)) {
+		expect([name, console[name]]).toEqual([name, value]);
+		expect([name, gateway[name]]).toEqual([name, undefined]);
+	}
+	expect(JSON.stringify(gateway)).not.toMatch(/canary-(session|github|google|bank)|sk_test_canary|whsec_canary/);
+	expect(gateway.MODEL_SERVER_KEY).toBe(OF_GATEWAY.MODEL_SERVER_KEY);
+	expect(JSON.stringify(console)).not.toContain("canary-key-of-a-model-server");
+	expect(gateway.KEY_PEPPER).toBe(console.KEY_PEPPER as string);
+	expect(gateway.INTERNAL_SECRET).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test("a line of the log says whose it is", () => {
+	const by = (message: string) => served.lines.filter((line) => line.message === message).map((line) => line.process);
+	expect(by("this instance is live")).toEqual(["gateway-1"]);
+	expect(by("the console is ready")).toEqual(["console"]);
+	expect(by("all processes are ready")).toEqual(["parent"]);
+});
+
+test("a console that hangs is not felt by inference", async () => {
+	const pid = consolePid();
+	process.kill(pid, "SIGSTOP");
+	try {
+		const page = customer.get("/api/console/overview");
+		for (let round = 0; round < 20; round++) expect((await chat()).status).toBe(200);
+		expect((await fetch(`${url}/readyz`)).status).toBe(200);
+		expect((await fetch(`${url}/status`)).status).toBe(200);
+		process.kill(pid, "SIGCONT");
+		// Who waited is served.
+		expect((await page).status).toBe(200);
+	} finally {
+		process.kill(pid, "SIGCONT");
+	}
+});
+
+test("kill -9 of the console: inference goes on, people hear that it is restarting, and then it is there again", async () => {
+	const old = consolePid();
+	upstream.next(
+		reply()
+			.text(Array.from({ length: 20 }, (_, at) => ` w${at}`))
+			.trickle(20),
+	);
+	const stream = await chat({ body: JSON.stringify({ ...ask, stream: true }) });
+	await whileParentSleeps(async () => {
+		await kill(old);
+		for (let round = 0; round < 20; round++) expect((await chat()).status).toBe(200);
+		expect(await stream.text()).toEndWith("data: [DONE]\n\n");
+		const [page, refused] = await Promise.all([
+			fetch(`${url}/overview`, { headers: { accept: "text/html" } }),
+			customer.send("POST", "/api/console/keys", { name: "other" }),
+		]);
+		expect([page.status, (await page.text()).includes("The console is restarting")]).toEqual([503, true]);
+		expect([refused.status, refused.body.error.code]).toEqual([503, "service_unavailable"]);
+		const ready = await fetch(`${url}/readyz`);
+		expect([ready.status, (await ready.json()).warnings]).toEqual([200, ["the console does not answer"]]);
+	});
+	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console");
+	expect(consolePid()).not.toBe(old);
+	expect((await (await fetch(`${url}/readyz`)).json()).warnings).toEqual([]);
+});
+
+test("kill -9 of the gateway: the console's process stays, says what is missing, and finds the new one", async () => {
+	const [people, old] = [consolePid(), gatewayPid()];
+	const socket = join(environmentOf(people).RUN_DIR ?? "", "console.sock");
+	const behind = personAt(socket, customer);
+	expect((await behind("/readyz")).warnings).toEqual([]);
+	await whileParentSleeps(async () => {
+		await kill(old);
+		// Its lease is over a few seconds later; the clock is put on instead of waiting.
+		await database.sql`update instance set lease_until = now() - interval '1 second' where state = 'live'`;
+		await waitFor(async () => (await behind("/readyz")).warnings.length > 0, "the console to notice");
+		expect((await behind("/readyz")).warnings).toEqual(["no gateway is live: no model can be asked"]);
+		const { items } = await behind("/api/console/public/models");
+		expect(items).toMatchObject([{ id: "test-model", status: "unavailable" }]);
+		const refused = await behind(`/api/console/playground/chat?key=${key.id}`, ask);
+		expect(refused.error.message).toContain("No gateway is running");
+	});
+	await waitFor(async () => (await chat().catch(() => undefined))?.status === 200, "a new gateway", 20_000);
+	expect(gatewayPid()).not.toBe(old);
+	expect(consolePid()).toBe(people);
+	const played = await customer.send("POST", `/api/console/playground/chat?key=${key.id}`, ask);
+	expect([played.status, played.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
+	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to see it");
+});
+
+test("a chat of the playground streams through both processes, and leaving it ends the call to the model", async () => {
+	const before = upstream.requests.length;
+	upstream.next(
+		reply()
+			.text(Array.from({ length: 500 }, (_, at) => ` w${at}`))
+			.trickle(20),
+	);
+	const leave = new AbortController();
+	const response = await customer.fetch(`/api/console/playground/chat?key=${key.id}`, {
+		method: "POST",
+		headers: { origin: url, "content-type": "application/json" },
+		body: JSON.stringify({ ...ask, stream: true }),
+		signal: leave.signal,
+	});
+	expect(response.headers.get("content-type")).toContain("text/event-stream");
+	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+	let text = "";
+	while (!text.includes(" w2")) text += new TextDecoder().decode((await reader.read()).value);
+	leave.abort();
+	await upstream.waitForAbort(before + 1);
+});
+
+test("nobody comes in by a gateway's internal door without a token of this run", async () => {
+	const { RUN_DIR = "" } = environmentOf(gatewayPid());
+	expect(readdirSync(RUN_DIR).toSorted()).toEqual(["console.sock", "gateway-1.sock"]);
+	const knock = (path: string, headers: Record<string, string> = {}) =>
+		fetch(`http://gateway${path}`, {
+			unix: join(RUN_DIR, "gateway-1.sock"),
+			method: "POST",
+			headers: { "content-type": "application/json", ...headers },
+			body: JSON.stringify(ask),
+		} as BunFetchRequestInit);
+	expect((await knock("/v1/chat/completions")).status).toBe(403);
+	// The secret of a key opens the public port, not this one.
+	expect((await knock("/v1/chat/completions", { authorization: `Bearer ${secret}` })).status).toBe(403);
+	expect((await knock("/readyz")).status).toBe(404);
+	expect((await knock("/v1/models")).status).toBe(404);
+});
+
+test("a sign-in is noted with the address that the gateway saw, not with one that a client invents", async () => {
+	const person = newPerson(service, customer.email);
+	const answer = await person.send(
+		"POST",
+		"/api/auth/sign-in/email",
+		{ email: customer.email, password: "correct horse battery staple" },
+		{ "x-real-ip": "6.6.6.6", forwarded: "for=6.6.6.6", "x-tollgate-client": "6.6.6.6" },
+	);
+	expect(answer.status).toBe(200);
+	const [session] = await database.sql`select ip_address from session order by created_at desc limit 1`;
+	expect(session?.ip_address).toMatch(/^10\.0\./);
+});
+
+/** Asks the console at its own socket, as a gateway would. */
+function personAt(socket: string, person: Person) {
+	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+	return async (path: string, body?: unknown) => {
+		const response = await fetch(`http://127.0.0.1${path}`, {
+			unix: socket,
+			headers: { cookie, origin: url, "content-type": "application/json", "x-forwarded-for": "10.0.0.1" },
+			...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+		} as BunFetchRequestInit);
+		return response.json();
+	};
+}

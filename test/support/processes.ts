@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** The processes that `parent` has started and that have not ended. */
+export function childrenOf(parent: number): number[] {
+	return readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.map(Number)
+		.filter((pid) => parentOf(pid) === parent);
+}
+
+export function isRunning(pid: number): boolean {
+	return parentOf(pid) !== undefined;
+}
+
+/** What a process was started with. */
+export function environmentOf(pid: number): Record<string, string> {
+	const entries = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean);
+	return Object.fromEntries(entries.map((entry) => [entry.split("=")[0], entry.slice(entry.indexOf("=") + 1)]));
+}
+
+/** Children of a `serve` that do what `role` says. */
+export function childrenWithRole(parent: number, role: "gateway" | "console"): number[] {
+	return childrenOf(parent).filter((pid) => {
+		try {
+			return environmentOf(pid).ROLE === role;
+		} catch {
+			return false;
+		}
+	});
+}
+
+/** Undefined if it has ended, whether or not somebody has taken note of it. */
+function parentOf(pid: number): number | undefined {
+	try {
+		const [state, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
+		return state === "Z" ? undefined : Number(parent);
+	} catch {
+		return undefined;
+	}
+}

@@ -258,6 +258,41 @@ describe("production", () => {
 	});
 });
 
+describe("roles", () => {
+	test("a gateway needs no secret of sessions and reads none of the console's variables, not even for the catalogue", () => {
+		const { CONSOLE_SECRET: _, ...withoutSessions } = PRODUCTION;
+		expect(problemsOf({ ...withoutSessions, ROLE: "gateway" })).toEqual([]);
+		expect(problemsOf({ ...withoutSessions, ROLE: "console" })).toHaveLength(1);
+		const given = {
+			...PRODUCTION,
+			ROLE: "gateway",
+			STRIPE_SECRET_KEY: "sk_test_1",
+			SMTP_URL: "smtp://h",
+			MAIL_FROM: "",
+		};
+		const config = loadConfig(given, cwd);
+		expect(config).toMatchObject({ role: "gateway", consoleSecret: null, stripeSecretKey: null, smtpUrl: null });
+		expect(JSON.stringify(config.env)).not.toMatch(/sk_test_1|smtp/);
+		expect(config.warnings.join()).toContain("no use for CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
+	});
+
+	test("only the whole, with nothing given, is the demo; a child is told", () => {
+		expect(loadConfig({}, cwd).demo).toBe(true);
+		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);
+		const child = { ROLE: "gateway", RUN_DIR: "/r", DATABASE_URL: "postgres://h/d" };
+		expect(loadConfig(child, cwd).demo).toBe(false);
+		expect(loadConfig({ ...child, DEMO: "1" }, cwd).demo).toBe(true);
+		expect(loadConfig({ ...child, DEMO: "1", NODE_ENV: "production", KEY_PEPPER: SECRET }, cwd).demo).toBe(false);
+	});
+
+	test("what joins planes that are started apart is a long secret at both", () => {
+		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080" })).toHaveLength(1);
+		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: "short" })).toHaveLength(1);
+		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: SECRET })).toEqual([]);
+		expect(problemsOf({ ROLE: "both" })).toEqual(['ROLE must be one of all, gateway, console; got "both"']);
+	});
+});
+
 describe("fetchSlotsEnvironment", () => {
 	test("adds the slots once", () => {
 		const env = fetchSlotsEnvironment({ A: "1", B: undefined });

@@ -98,6 +98,29 @@ function keepAsking(url: string, clients: number) {
 	};
 }
 
+/** Somebody who asks for a page of the console again and again, on a new connection each time. */
+function keepVisiting(url: string) {
+	const statuses: Record<string, number> = {};
+	let stopping = false;
+	const visits = (async () => {
+		while (!stopping) {
+			const client = createKeepAliveClient(url);
+			// A connection that waits at a gateway's listener in the moment when it closes is reset: the kernel's doing, not ours.
+			const { status } = await client.ask({ method: "GET", path: "/api/console/public/config", secret: "none" });
+			if (status !== 0) statuses[status] = (statuses[status] ?? 0) + 1;
+			client.close();
+			await Bun.sleep(5);
+		}
+	})();
+	return {
+		async stop() {
+			stopping = true;
+			await visits;
+			return statuses;
+		},
+	};
+}
+
 const answersOf = (ended: readonly Exchange[]) => {
 	const counts: Record<string, number> = {};
 	for (const { status, fresh } of ended) {
@@ -150,6 +173,8 @@ describe("three workers on one port", () => {
 			const old = service.workerPids();
 			const load = keepAsking(service.url, 24);
 			await waitFor(() => load.ended.length > 200, "the load to run");
+			const people = keepVisiting(service.url);
+			const consoles = childrenWithRole(service.supervisor.pid, "console");
 			const from = service.supervisor.lines.length;
 			service.supervisor.kill("SIGUSR2");
 			await service.supervisor.logged(
@@ -161,6 +186,11 @@ describe("three workers on one port", () => {
 			console.log(`rolling restart of two workers under keep-alive load: ${JSON.stringify(answers)}`);
 			expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
 			expect(service.workerPids()).toHaveLength(2);
+			expect(childrenWithRole(service.supervisor.pid, "console")).not.toEqual(consoles);
+			// The new console was there before the old one went.
+			const { "200": visited = 0, ...turnedAway } = await people.stop();
+			expect(visited).toBeGreaterThan(100);
+			expect(turnedAway).toEqual({});
 			const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 			expect(served).toBeGreaterThan(500);
 			expect(others).toEqual({});

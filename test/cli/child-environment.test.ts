@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import { consoleEnvironment, gatewayEnvironment } from "../../src/cli/child-environment.ts";
+import { CONFIG_TABLE } from "../../src/config-table.ts";
+
+const facts = {
+	config: { workers: 1, demo: false },
+	secrets: { keyPepper: "the pepper", consoleSecret: "the session secret", instanceId: "here" },
+	databaseUrl: "postgres://made/for-it",
+	internalSecret: "of this run",
+	runDir: "/run/folder",
+	port: 1234,
+};
+/** All that a person could set, and what belongs to others. */
+const env = {
+	...Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, `given ${name}`])),
+	PATH: "/bin",
+	HTTPS_PROXY: "http://proxy",
+	OPENAI_KEY_OF_A_MODEL_SERVER: "sk-canary",
+	UNSET: undefined,
+};
+const namesFor = (...planes: string[]) =>
+	CONFIG_TABLE.filter(({ plane }) => planes.includes(plane)).map(({ name }) => name);
+
+test("a gateway gets all but what is the console's; the console what is its own and what programs need", () => {
+	const gateway = gatewayEnvironment(env, facts, 1);
+	const people = consoleEnvironment(env, facts);
+	for (const name of namesFor("console")) expect([name, gateway[name]]).toEqual([name, undefined]);
+	for (const name of namesFor("gateway")) expect([name, people[name]]).toEqual([name, undefined]);
+	expect(namesFor("console")).toContain("STRIPE_SECRET_KEY");
+	expect(people.STRIPE_SECRET_KEY).toBe("given STRIPE_SECRET_KEY");
+	expect([gateway.OPENAI_KEY_OF_A_MODEL_SERVER, people.OPENAI_KEY_OF_A_MODEL_SERVER]).toEqual(["sk-canary", undefined]);
+	for (const child of [gateway, people]) expect(child).toMatchObject({ PATH: "/bin", HTTPS_PROXY: "http://proxy" });
+});
+
+test("what the parent has found out stands before what was given", () => {
+	const shared = {
+		KEY_PEPPER: "the pepper",
+		DATABASE_URL: "postgres://made/for-it",
+		INTERNAL_SECRET: "of this run",
+		RUN_DIR: "/run/folder",
+		PORT: "1234",
+		INSTANCE_ID: "here",
+	};
+	const gateway = gatewayEnvironment(env, facts, 1);
+	expect(gateway).toMatchObject({
+		...shared,
+		ROLE: "gateway",
+		WORKER_INDEX: "1",
+		BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
+	});
+	expect(JSON.stringify(gateway)).not.toContain("session secret");
+	expect(consoleEnvironment(env, facts)).toMatchObject({
+		...shared,
+		ROLE: "console",
+		CONSOLE_SECRET: "the session secret",
+	});
+});
+
+test("gateways that are several have names of their own; the demo is told to both", () => {
+	const several = { ...facts, config: { workers: 3, demo: true } };
+	expect(gatewayEnvironment(env, several, 2)).toMatchObject({ INSTANCE_ID: "here-w2", WORKER_INDEX: "2", DEMO: "1" });
+	expect(consoleEnvironment(env, several)).toMatchObject({ INSTANCE_ID: "here", DEMO: "1" });
+	expect(consoleEnvironment({}, facts).DEMO).toBeUndefined();
+});

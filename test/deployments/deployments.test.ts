@@ -1,0 +1,144 @@
+import { beforeEach, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createFixedCatalog } from "../../src/catalog/catalog.ts";
+import { createDeployments, forgetOldReports } from "../../src/deployments/deployments.ts";
+import { startReportWriter } from "../../src/deployments/report-writer.ts";
+import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
+import { chatSpec } from "../catalog/model-specs.ts";
+import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const database = await withDatabase();
+const { statements } = database;
+const clock = createManualClock();
+
+beforeEach(async () => {
+	await database.sql`truncate gateway_report, instance`;
+});
+
+const replica = (more: Partial<ReplicaView> = {}): ReplicaView => ({
+	alias: "m#0",
+	modelId: "m",
+	url: "http://10.0.0.1/v1",
+	dialect: "vllm",
+	health: "up",
+	breaker: "closed",
+	inFlight: 0,
+	maxConcurrency: 8,
+	draining: false,
+	...more,
+});
+
+/** A gateway that reports, with servers that the test changes. */
+async function gateway(instanceId: string, options: { live?: boolean; models?: string[] } = {}) {
+	const catalog = createFixedCatalog({ statements, clock, log: silentLog });
+	let replicas: readonly ReplicaView[] = [replica()];
+	await catalog.setModels(
+		(options.models ?? ["m"]).map((id) => ({ ...chatSpec(id), aliases: [`${id}-alias`], upstreams: [secretUpstream] })),
+	);
+	const writer = startReportWriter(
+		{ statements, clock, log: silentLog, catalog, upstreams: { replicas: () => replicas } },
+		{ instanceId },
+	);
+	await database.sql`insert into instance (id, epoch, state, lease_until)
+		values (${instanceId}, 1, ${options.live === false ? "left" : "live"}, now() + interval '30 seconds')`;
+	return {
+		catalog,
+		writer,
+		async see(...seen: ReplicaView[]) {
+			replicas = seen;
+			await writer.write();
+		},
+	};
+}
+const secretUpstream = {
+	url: "http://10.0.0.1/v1",
+	apiKey: "sk-key-of-the-model-server",
+	model: "m",
+	dialect: "vllm",
+	maxConcurrency: 8,
+	keepAlive: true,
+} as const;
+
+/** As a console sees it that has just started. */
+const seen = () => createDeployments({ statements, clock }).current();
+
+test("what one gateway serves is what the console shows, without the keys of its servers", async () => {
+	const one = await gateway("a");
+	await one.see(replica({ inFlight: 3 }));
+	const view = await seen();
+	expect(view.gateways).toBe(1);
+	expect(view.models).toMatchObject([
+		{ id: "m", kind: "chat", modes: ["chat"], rateCard: { id: "m@1", input: 230_000 } },
+	]);
+	expect(view.find("m-alias")?.id).toBe("m");
+	expect(view.replicas).toEqual([replica({ inFlight: 3 })]);
+	expect(view.connected("m")).toBe(true);
+	const rows = await database.sql`select * from gateway_report`;
+	expect(JSON.stringify(rows)).not.toContain("sk-key");
+});
+
+test("several gateways: load is added, and the worst that one of them sees is shown; one that reaches a model connects it", async () => {
+	const [one, two] = [await gateway("a"), await gateway("b")];
+	await one.see(replica({ inFlight: 3, health: "down" }), replica({ alias: "m#1", url: "http://10.0.0.2/v1" }));
+	await two.see(replica({ inFlight: 4, breaker: "half_open" }));
+	const view = await seen();
+	expect(view.gateways).toBe(2);
+	expect(view.replicas).toEqual([
+		expect.objectContaining({ alias: "m#0", inFlight: 7, maxConcurrency: 16, health: "down", breaker: "half_open" }),
+		expect.objectContaining({ alias: "m#1", maxConcurrency: 8 }),
+	]);
+	expect(view.connected("m")).toBe(true);
+	await one.see(replica({ health: "down" }));
+	await two.see(replica({ health: "down" }));
+	expect((await seen()).connected("m")).toBe(false);
+});
+
+test("without a live gateway the last one's models are shown, and none is connected", async () => {
+	const one = await gateway("a", { models: ["m", "n"] });
+	await one.see(replica({ modelId: "n" }));
+	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 second'"]) {
+		await database.sql.unsafe(`update instance set ${gone}`);
+		const view = await seen();
+		expect(view.gateways).toBe(0);
+		expect(view.models.map(({ id }) => id)).toEqual(["m", "n"]);
+		expect(view.connected("n")).toBe(false);
+	}
+	await database.sql`truncate gateway_report`;
+	expect(await seen()).toMatchObject({ gateways: 0, models: [], replicas: [] });
+});
+
+test("a change is written by itself; what is the same is not written again", async () => {
+	const one = await gateway("a");
+	await one.see(replica());
+	const [before] = await database.sql`select at, xmin::text from gateway_report`;
+	clock.advance(10_000);
+	await one.writer.write();
+	expect((await database.sql`select at, xmin::text from gateway_report`)[0]).toEqual(before as object);
+	await one.catalog.setModels([chatSpec("other")]);
+	await waitFor(async () => (await seen()).models[0]?.id === "other", "the new catalogue");
+});
+
+test("pages that ask at once read once", async () => {
+	await (await gateway("a")).see(replica());
+	const console = createDeployments({ statements, clock });
+	const [first, second] = await Promise.all([console.current(), console.current()]);
+	expect(first).toBe(second as typeof first);
+	clock.advance(1_000);
+	expect(await console.current()).not.toBe(first);
+});
+
+test("reports of gateways that left long ago are deleted; those of live ones and the newest stay", async () => {
+	for (const [id, live] of [
+		["gone", false],
+		["idle", true],
+		["last", false],
+	] as const)
+		await (await gateway(id, { live })).see(replica());
+	await database.sql`update gateway_report set at = now() - interval '2 days' where instance_id in ('gone', 'idle')`;
+	await database.sql`update gateway_report set at = now() - interval '25 hours' where instance_id = 'last'`;
+	await forgetOldReports(statements);
+	const rows = await database.sql`select instance_id from gateway_report order by 1`;
+	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
+});

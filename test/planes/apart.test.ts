@@ -1,0 +1,93 @@
+/** A gateway and a console that are started apart, as on machines of their own: a shared secret is all that joins them. */
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+
+const PEPPER = "p".repeat(40);
+const INTERNAL = "i".repeat(40);
+const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
+
+const database = await withDatabase();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const folder = temporaryFolder();
+writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+
+async function start(role: "gateway" | "console", env: Record<string, string> = {}) {
+	const name = `${role}-${crypto.randomUUID().slice(0, 8)}`;
+	const served = await startServe({
+		ROLE: role,
+		PORT: String(quietPort()),
+		DATABASE_URL: database.url,
+		DATA_DIR: join(folder, name),
+		KEY_PEPPER: PEPPER,
+		LEASE_TTL_S: "5",
+		DRAIN_S: "1",
+		...PERSON_ENV,
+		...(role === "gateway" ? { CONFIG: join(folder, "tollgate.yaml") } : { CONSOLE_SECRET: PEPPER }),
+		...env,
+	});
+	atEnd(async () => {
+		served.kill("SIGTERM");
+		expect(await served.exited).toBe(0);
+	});
+	return served;
+}
+
+const gateway = await start("gateway", { INTERNAL_SECRET: INTERNAL });
+const { url } = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: gateway.url });
+const service = { url, db: database };
+const customer = await signedUp(service);
+await topUp(customer, await operator(service));
+const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+const play = `/api/console/playground/chat?key=${key.id}`;
+
+test("the console shows what the gateway serves, and its playground reaches it", async () => {
+	const { body } = await customer.get("/api/console/public/models");
+	expect(body.items).toMatchObject([{ id: "test-model", status: "connected", rates: { input: 1_000_000 } }]);
+	expect(JSON.stringify(body)).not.toContain("127.0.0.1");
+	const answer = await customer.send("POST", play, ask);
+	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
+});
+
+test("each answers for itself alone", async () => {
+	const chat = (at: string) =>
+		fetch(`${at}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+			body: JSON.stringify(ask),
+		});
+	expect((await chat(gateway.url)).status).toBe(200);
+	expect((await chat(url)).status).toBe(404);
+	for (const path of ["/", "/overview", "/api/console/me", "/assets/icon.svg"]) {
+		const answer = await fetch(`${gateway.url}${path}`);
+		expect([path, answer.status, (await answer.json()).error.code]).toEqual([path, 404, "not_found"]);
+	}
+	for (const at of [gateway.url, url]) {
+		expect((await fetch(`${at}/livez`)).status).toBe(200);
+		expect((await fetch(`${at}/readyz`)).status).toBe(200);
+	}
+});
+
+test("a console with another secret, or without a gateway's address, gets no chat served", async () => {
+	for (const [env, status] of [
+		[{ INTERNAL_SECRET: "j".repeat(40), GATEWAY_URL: gateway.url }, 403],
+		[{}, 503],
+		[{ INTERNAL_SECRET: INTERNAL, GATEWAY_URL: `http://127.0.0.1:${quietPort()}` }, 503],
+	] as const) {
+		const other = await start("console", env);
+		const refused = await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url });
+		expect([env, refused.status]).toEqual([env, status]);
+	}
+	const calls = upstream.requests.length;
+	// A gateway that was given no secret takes no token, whoever signed it.
+	const closed = await start("gateway");
+	const other = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: closed.url });
+	expect((await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url })).status).toBe(401);
+	expect(upstream.requests.length).toBe(calls);
+});

@@ -1,17 +1,14 @@
 /**
- * A body that is passed on as it comes. `ended` is called once, whichever way it ends; `left` when who reads it goes
- * away before its end. A source that breaks breaks the copy too: the reader must see that something is missing.
+ * A body that is passed on as it comes. `onEnd` is called once, whichever way it ends. A source that breaks breaks the copy
+ * too: the reader must see that something is missing. A reader that goes away ends the source.
  */
-export function passedBody(
-	body: ReadableStream<Uint8Array>,
-	on: { ended(): void; left(): void },
-): ReadableStream<Uint8Array> {
+export function passedBody(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	let over = false;
 	const end = () => {
 		if (over) return;
 		over = true;
-		on.ended();
+		onEnd();
 	};
 	return new ReadableStream<Uint8Array>({
 		async pull(controller) {
@@ -25,9 +22,9 @@ export function passedBody(
 				controller.error(error);
 			}
 		},
-		cancel() {
+		async cancel(reason) {
 			end();
-			on.left();
+			await reader.cancel(reason);
 		},
 	});
 }

@@ -42,7 +42,6 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 		if (value !== null) headers.set(name, value);
 	}
 	connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	// The gateway hears at once when the page leaves: what it does not stream any more costs nothing.
-	const on = { ended: () => connection.setIdleTimeout(IDLE_TIMEOUT_S), left: () => leave.abort() };
-	return new Response(answer.body && passedBody(answer.body, on), { status: answer.status, headers });
+	const events = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
+	return new Response(events, { status: answer.status, headers });
 }

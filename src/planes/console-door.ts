@@ -95,7 +95,7 @@ export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { s
 			connection.setIdleTimeout(SILENCE_S);
 			const headers = new Headers(response.headers);
 			for (const name of NOT_PASSED_BACK) headers.delete(name);
-			const body = response.body === null ? null : passedBody(response.body, { ended: end, left: () => leave.abort() });
+			const body = response.body === null ? null : passedBody(response.body, end);
 			if (body === null) end();
 			return new Response(body, { status: response.status, headers });
 		} catch (error) {
@@ -146,7 +146,7 @@ function headersFor({ request, address }: Connection): Headers {
 function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");
-	if (length === null || !/^\d{1,15}$/.test(length)) throw new Fault("invalid_request", "A length is required.");
+	if (!/^\d{1,15}$/.test(length ?? "")) throw new Fault("invalid_request", "A length is required.");
 	if (Number(length) > (isChat(request) ? CHAT_BYTES_MAX : BODY_BYTES_MAX))
 		throw new Fault("payload_too_large", "The request is too large.");
 }

@@ -15,7 +15,12 @@ let sockets = 0;
 function front(console?: (request: Request) => Response | Promise<Response>, address = "192.0.2.7") {
 	const socket = join(folder, `${++sockets}.sock`);
 	const timeouts: number[] = [];
-	const door = createConsoleDoor({ clock: systemClock, log: silentLog }, { socket });
+	let looks = 0;
+	const monotonicMs = () => {
+		looks += 1;
+		return systemClock.monotonicMs();
+	};
+	const door = createConsoleDoor({ clock: { ...systemClock, monotonicMs }, log: silentLog }, { socket });
 	const open = (fetch: (request: Request) => Response | Promise<Response>) =>
 		untilEnd(serveAt(socket, { fetch, error: () => new Response(null, { status: 500 }), maxRequestBodySize: 1e9 }));
 	if (console !== undefined) open(console);
@@ -28,7 +33,7 @@ function front(console?: (request: Request) => Response | Promise<Response>, add
 	atEnd(() => server.stop(true));
 	const url = server.url.href.replace(/\/$/, "");
 	const raw = async (lines: readonly string[]) => (await openRaw(url, lines.join("\r\n"))).ended();
-	return { url, raw, door, open, timeouts };
+	return { url, raw, door, open, timeouts, looks: () => looks };
 }
 
 const json = { "content-type": "application/json" };
@@ -143,6 +148,22 @@ test("a stream passes event by event, and a page that leaves ends it at the cons
 	await waitFor(() => timeouts.at(-1) === 10, "the connection's own time");
 });
 
+test("a page that leaves before its answer begins is not waited for at the console", async () => {
+	const [asked, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const { url } = front(async (request) => {
+		request.signal.addEventListener("abort", () => left.resolve());
+		asked.resolve();
+		await left.promise;
+		return new Response();
+	});
+	const leave = new AbortController();
+	const response = fetch(url, { signal: leave.signal }).catch(() => undefined);
+	await asked.promise;
+	leave.abort();
+	await left.promise;
+	await response;
+});
+
 test("a console that dies in the middle of an answer leaves a broken answer, not a short one", async () => {
 	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
 		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
@@ -185,10 +206,13 @@ test("without a console people get a page that asks again, programs a 503 that s
 });
 
 test("who asks while the console starts is served as soon as it is there, and the trouble is forgotten", async () => {
-	const { url, door, open } = front();
+	const { url, door, open, looks } = front();
 	await fetch(`${url}/api/x`, { method: "POST", headers: json, body: "{}" });
 	expect(door.problem()).toBeDefined();
+	const before = looks();
 	const early = fetch(url);
+	// It has found nobody and looked at the time again.
+	await waitFor(() => looks() >= before + 2, "the first attempt");
 	open(() => new Response("here"));
 	expect(await (await early).text()).toBe("here");
 	expect(door.problem()).toBeUndefined();

@@ -48,7 +48,13 @@ export function startConsoleServer(
 	};
 	const server: Server<undefined> =
 		socket === undefined
-			? Bun.serve({ ...options, hostname: config.host, port: config.port, idleTimeout: IDLE_TIMEOUT_S })
+			? Bun.serve({
+					...options,
+					hostname: config.host,
+					port: config.port,
+					idleTimeout: IDLE_TIMEOUT_S,
+					development: false,
+				})
 			: serveAt(socket, options);
 	return server;
 }

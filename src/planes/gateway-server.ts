@@ -63,6 +63,8 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		port: config.port,
 		reusePort: config.runDir !== null,
 		idleTimeout: IDLE_TIMEOUT_S,
+		// Else the runtime writes what broke a stream to the terminal, beside the log.
+		development: false,
 		maxRequestBodySize: deps.limits().bodyBytesMax + BODY_MARGIN_BYTES,
 		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),

@@ -59,7 +59,12 @@ export function serveAt(
 	const own = `${path}.${process.pid}`;
 	fs.rmSync(own, { force: true });
 	// The other end is a process of ours, which watches its own clients. A socket's timeout cannot be changed later.
-	const unwatched = { ...options, unix: own, idleTimeout: 0 } as unknown as Bun.Serve.Options<undefined>;
+	const unwatched = {
+		...options,
+		unix: own,
+		idleTimeout: 0,
+		development: false,
+	} as unknown as Bun.Serve.Options<undefined>;
 	const server = Bun.serve(unwatched) as Server<undefined>;
 	fs.renameSync(own, path);
 	return server;

@@ -172,7 +172,11 @@ test("a console that dies in the middle of an answer leaves a broken answer, not
 	await child.stdout.getReader().read();
 	const door = createConsoleDoor({ clock: systemClock, log: silentLog }, { socket });
 	const server = untilEnd(
-		Bun.serve({ port: 0, fetch: (request) => door.handle({ request, address: "", setIdleTimeout() {} }) }),
+		Bun.serve({
+			port: 0,
+			development: false,
+			fetch: (request) => door.handle({ request, address: "", setIdleTimeout() {} }),
+		}),
 	);
 	const response = await fetch(server.url);
 	const reader = (response.body as ReadableStream<Uint8Array>).getReader();

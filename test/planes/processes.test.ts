@@ -54,6 +54,8 @@ atEnd(async () => {
 	process.kill(served.pid, "SIGCONT");
 	served.kill("SIGTERM");
 	expect(await served.exited).toBe(0);
+	// Nothing was written beside the log.
+	expect(served.lines.filter((line) => line.level === "raw")).toEqual([]);
 });
 const { url } = served;
 const service = { url, db: database };

@@ -3,7 +3,7 @@
  * nobody is there, and while a customer takes a million requests as a file. Also how long the whole takes to start, and
  * what memory its processes take together, without PostgreSQL.
  *
- *     bun test/bench/planes.ts                       from source, a million rows: about four minutes
+ *     bun run bench:planes                           from source, a million rows: about four minutes
  *     … --rows 100000 --seconds 10                   quicker
  *     … --main other/checkout/src/main.ts            another version of the service
  *     … --binary dist/tollgate                       the binary, without the lag of its loop

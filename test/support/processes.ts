@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The processes that `parent` has started and that have not ended. */
-export function childrenOf(parent: number): number[] {
+function childrenOf(parent: number): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))
 		.map(Number)

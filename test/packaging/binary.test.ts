@@ -10,6 +10,7 @@ import type { Subprocess } from "bun";
 import OpenAI from "openai";
 import packageJson from "../../package.json" with { type: "json" };
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -134,6 +135,16 @@ test("what was used is charged in Postgres", async () => {
 	await waitFor(async () => Number(await spent()) === expected, `USD ${expected} to be charged`);
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 }, 30_000);
+
+test("people's pages come from its other process, which the same binary is", async () => {
+	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
+	const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? "none";
+	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
+	const { items } = await (await fetch(`${url}/api/console/public/models`)).json();
+	expect(items).toMatchObject([{ id: "test-model", status: "connected" }]);
+	const roles = childrenWithRole(server.pid, "console");
+	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
+});
 
 test("models are listed", async () => {
 	const { data } = await client.models.list();

@@ -19,7 +19,7 @@ export function DeploymentsPage() {
 	return (
 		<Page
 			title="Deployments"
-			lead="Health, breakers and load as the instance that answered sees them, every few seconds."
+			lead="Load of all gateways together, health and breakers as the worst of them sees it, every few seconds."
 		>
 			{deployments.error && <Problem error={deployments.error} retry={() => void deployments.reload()} />}
 			{!deployments.data && !deployments.error && <Skeleton height={240} />}

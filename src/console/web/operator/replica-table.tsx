@@ -12,7 +12,7 @@ const BREAKERS: Readonly<Record<string, string>> = {
 	half_open: "Half open: trying",
 };
 
-/** Servers of models, as the instance that answered sees them. */
+/** Servers of models, with the load of all gateways and the worst that any of them sees. */
 export function ReplicaTable(props: {
 	rows: readonly ReplicaRow[] | undefined;
 	empty: ReactNode;

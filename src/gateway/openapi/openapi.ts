@@ -17,7 +17,11 @@ const REQUESTS = {
 		...TranscriptionRequestForm,
 		properties: {
 			...TranscriptionRequestForm.properties,
-			file: { description: "The recording.", contentMediaType: "application/octet-stream" },
+			file: {
+				description:
+					"The recording: FLAC, MP3, MP4 or M4A (AAC, ALAC), Ogg (Opus, Vorbis), WAV or WebM, a day at most.",
+				contentMediaType: "application/octet-stream",
+			},
 		},
 		required: ["model", "file"],
 	},

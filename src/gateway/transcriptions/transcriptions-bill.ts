@@ -14,7 +14,7 @@ function pricedBySecond(model: Model): boolean {
 	return model.rateCard.audioSecond > 0;
 }
 
-/** The bill of a transcription that was delivered whole. */
+/** The bill of a transcription that was delivered whole. A server that counts more than the recording can hold is wrong. */
 export function billOfAudio(
 	model: Model,
 	duration: AudioDuration,
@@ -22,8 +22,9 @@ export function billOfAudio(
 	outputBytes: number,
 	upperBound: Quantities,
 ): Bill {
-	const seconds = usage.seconds ?? duration.secondsLikely;
-	return billOfParts(model, usage, seconds, outputBytes, upperBound, usage.seconds !== undefined);
+	const counted = usage.seconds !== undefined && usage.seconds <= duration.secondsMax;
+	const seconds = Math.min(usage.seconds ?? duration.secondsLikely, duration.secondsMax);
+	return billOfParts(model, usage, seconds, outputBytes, upperBound, counted);
 }
 
 /** Speech is some fifteen bytes of text a second; a little less errs on the side of the customer no more than needed. */

@@ -1,0 +1,261 @@
+import { aacConfig, aacFrameSeconds } from "./aac.ts";
+import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
+
+/** Boxes that hold boxes on the way to what is read here. */
+const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
+const DEPTH_MAX = 8;
+/** Boxes of a track of which a second one would make a reader choose. */
+const ONCE = new Set(["mdhd", "stsd", "stts", "stsz", "elst"]);
+const TRACKS_MAX = 64;
+/** The tables of a day of sound. */
+const TABLES_BYTES_MAX = 8 * 1024 * 1024;
+/** Of what edits show beyond what there is, so much is rounding. */
+const EDIT_GRACE_S = 1;
+
+interface Track {
+	id: number;
+	readonly seen: Set<string>;
+	isSound: boolean;
+	description: Buffer | undefined;
+	frames: number;
+	frameBytesDefault: number;
+	timescale: number;
+	/** In ticks of `timescale`, by the track's header and by its table of times; 0 if it does not say. */
+	duration: number;
+	timesTotal: number;
+	/** In ticks of the movie: what its edits play, and the silence that they put between. */
+	edited: number;
+	silence: number;
+}
+
+interface Movie {
+	readonly tracks: Track[];
+	timescale: number;
+	duration: number;
+	/** Of all frames of all tracks. */
+	frameBytes: number;
+	inFragments: boolean;
+	/** The track whose fragment is read, and the size of its frames. */
+	fragment: Track | undefined;
+	fragmentFrameBytes: number;
+}
+
+/**
+ * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: the number of frames in its tables by
+ * the length of a frame of its codec. Times and durations in it are claims. A frame takes bytes of its own: tables that
+ * name more bytes than there are point at the same ones twice.
+ */
+export function* walkMp4(start: number, size: number): Walk {
+	const movie: Movie = {
+		tracks: [],
+		timescale: 0,
+		duration: 0,
+		frameBytes: 0,
+		inFragments: false,
+		fragment: undefined,
+		fragmentFrameBytes: 0,
+	};
+	let windowAt = start;
+	let window = yield start;
+	for (let at = start; at + 8 <= size; ) {
+		if (at + 16 > windowAt + window.length && windowAt + window.length < size) {
+			windowAt = at;
+			window = yield at;
+		}
+		const box = boxAt(window, at - windowAt, size - windowAt);
+		if (box.name === "moov" || box.name === "moof") {
+			const bytes = box.end - box.body;
+			if (bytes > TABLES_BYTES_MAX) throw contradiction("its tables are longer than a day of sound needs");
+			const isHere = box.end <= window.length;
+			const tables = isHere ? window.subarray(box.body, box.end) : yield { at: windowAt + box.body, bytes };
+			movie.inFragments ||= box.name === "moof";
+			readBoxes(movie, tables, 0);
+		}
+		at = windowAt + box.end;
+	}
+	return measure(movie, size);
+}
+
+/** The box at `at`, within what ends at `end`; only the file's sound may have been cut off there. */
+function boxAt(bytes: Buffer, at: number, end: number): { name: string; body: number; end: number } {
+	const name = bytes.toString("latin1", at + 4, at + 8);
+	let length = bytes.readUInt32BE(at);
+	let header = 8;
+	if (length === 1 && at + 16 <= bytes.length) {
+		length = Number(bytes.readBigUInt64BE(at + 8));
+		header = 16;
+	} else if (length === 0) length = end - at;
+	if (name === "mdat") length = Math.min(length, end - at);
+	if (length < header || at + length > end) throw contradiction("its parts overlap");
+	return { name, body: at + header, end: at + length };
+}
+
+function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
+	if (depth > DEPTH_MAX) throw contradiction("its parts are nested too deeply");
+	for (let at = 0; at + 8 <= bytes.length; ) {
+		const box = boxAt(bytes, at, bytes.length);
+		const body = bytes.subarray(box.body, box.end);
+		if (box.name === "trak") movie.tracks.push(newTrack(movie.tracks.length));
+		if (box.name === "traf") movie.fragment = undefined;
+		if (HOLDERS.has(box.name)) readBoxes(movie, body, depth + 1);
+		else {
+			const read = READERS[box.name];
+			if (read !== undefined) {
+				const track = movie.tracks.at(-1);
+				if (ONCE.has(box.name) && track?.seen.has(box.name)) throw contradiction(`a track has two boxes ${box.name}`);
+				track?.seen.add(box.name);
+				readWith(read, body, movie, track);
+			}
+		}
+		at = box.end;
+	}
+}
+
+function newTrack(before: number): Track {
+	if (before === TRACKS_MAX) throw contradiction("it has too many tracks");
+	return {
+		id: 0,
+		seen: new Set(),
+		isSound: false,
+		description: undefined,
+		frames: 0,
+		frameBytesDefault: 0,
+		timescale: 0,
+		duration: 0,
+		timesTotal: 0,
+		edited: 0,
+		silence: 0,
+	};
+}
+
+type Reader = (body: Buffer, movie: Movie, track: Track | undefined) => void;
+
+function readWith(read: Reader, body: Buffer, movie: Movie, track: Track | undefined): void {
+	try {
+		read(body, movie, track);
+	} catch (error) {
+		if (error instanceof RangeError) throw contradiction("a part of it is cut off");
+		throw error;
+	}
+}
+
+/** By name of their box; what they read beyond its end is a RangeError. */
+const READERS: Readonly<Record<string, Reader>> = {
+	mvhd: (body, movie) => Object.assign(movie, readTimes(body)),
+	mdhd: (body, _, track) => track && Object.assign(track, readTimes(body)),
+	tkhd(body, _, track) {
+		if (track) track.id = body.readUInt32BE(body[0] === 1 ? 20 : 12);
+	},
+	hdlr(body, _, track) {
+		// QuickTime's tracks have a second one, of their data.
+		if (track) track.isSound ||= body.toString("latin1", 8, 12) === "soun";
+	},
+	stsd(body, _, track) {
+		if (track) track.description = body;
+	},
+	stts(body, _, track) {
+		const count = body.readUInt32BE(4);
+		let total = 0;
+		for (let entry = 0; entry < count; entry += 1)
+			total += body.readUInt32BE(8 + entry * 8) * body.readUInt32BE(12 + entry * 8);
+		if (track) track.timesTotal = total;
+	},
+	stsz(body, movie, track) {
+		const each = body.readUInt32BE(4);
+		const count = body.readUInt32BE(8);
+		let sum = each * count;
+		if (each === 0) for (let entry = 0; entry < count; entry += 1) sum += body.readUInt32BE(12 + entry * 4);
+		movie.frameBytes += sum;
+		if (track) track.frames += count;
+	},
+	stz2() {
+		throw unsupported("its table of sizes is of a rare kind");
+	},
+	elst(body, _, track) {
+		const long = body[0] === 1;
+		const count = body.readUInt32BE(4);
+		for (let entry = 0; entry < count; entry += 1) {
+			const at = 8 + entry * (long ? 20 : 12);
+			const ticks = long ? Number(body.readBigUInt64BE(at)) : body.readUInt32BE(at);
+			const isSilence = long ? body.readBigInt64BE(at + 8) < 0n : body.readInt32BE(at + 4) < 0;
+			if (track && isSilence) track.silence += ticks;
+			else if (track) track.edited += ticks;
+		}
+	},
+	trex(body, movie) {
+		const track = movie.tracks.find(({ id }) => id === body.readUInt32BE(4));
+		if (track) track.frameBytesDefault = body.readUInt32BE(16);
+	},
+	tfhd(body, movie) {
+		const flags = body.readUInt32BE(0);
+		movie.fragment = movie.tracks.find(({ id }) => id === body.readUInt32BE(4));
+		const at = 8 + (flags & 1 ? 8 : 0) + (flags & 2 ? 4 : 0) + (flags & 8 ? 4 : 0);
+		movie.fragmentFrameBytes = flags & 0x10 ? body.readUInt32BE(at) : (movie.fragment?.frameBytesDefault ?? 0);
+	},
+	trun(body, movie) {
+		const flags = body.readUInt32BE(0);
+		const count = body.readUInt32BE(4);
+		const first = 8 + (flags & 1 ? 4 : 0) + (flags & 4 ? 4 : 0);
+		const width = [0x100, 0x200, 0x400, 0x800].reduce((sum, flag) => sum + (flags & flag ? 4 : 0), 0);
+		let sum = flags & 0x200 ? 0 : count * movie.fragmentFrameBytes;
+		const sizeAt = first + (flags & 0x100 ? 4 : 0);
+		if (flags & 0x200) for (let entry = 0; entry < count; entry += 1) sum += body.readUInt32BE(sizeAt + entry * width);
+		movie.frameBytes += sum;
+		if (movie.fragment) movie.fragment.frames += count;
+	},
+};
+
+function readTimes(body: Buffer): { timescale: number; duration: number } {
+	const long = body[0] === 1;
+	const timescale = body.readUInt32BE(long ? 20 : 12);
+	const duration = long ? Number(body.readBigUInt64BE(24)) : body.readUInt32BE(16);
+	const isUnknown = duration >= (long ? 2 ** 63 : 0xffffffff);
+	return { timescale, duration: isUnknown ? 0 : duration };
+}
+
+/** Which of several tracks a decoder takes is not known: the longest. */
+function measure(movie: Movie, size: number): Measured {
+	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
+	if (sounds.length === 0) throw unsupported("there is no sound in it");
+	if (movie.frameBytes > size) throw contradiction("its tables name more bytes than there are");
+	let longest: Measured = { seconds: 0, secondsMax: 0 };
+	for (const track of sounds) {
+		const seconds = track.frames * frameSecondsOf(track);
+		const edited = movie.timescale === 0 ? 0 : track.edited / movie.timescale;
+		if (edited > seconds + EDIT_GRACE_S) throw contradiction("its edits play more than there is");
+		const silence = movie.timescale === 0 ? 0 : track.silence / movie.timescale;
+		const claims = [
+			[movie.duration, movie.timescale],
+			[track.duration, track.timescale],
+			[track.timesTotal, track.timescale],
+		] as const;
+		const said = movie.inFragments ? [] : claims.filter(([ticks]) => ticks > 0).map(([ticks, scale]) => ticks / scale);
+		const claimed = said.length === 0 ? undefined : Math.min(...said);
+		if (seconds > longest.seconds) longest = { seconds, secondsMax: seconds + silence, claimed };
+	}
+	return longest;
+}
+
+function frameSecondsOf({ description }: Track): number {
+	if (description === undefined || description.length < 52 || description.readUInt32BE(4) !== 1)
+		throw contradiction("a track does not say how its sound is coded, or says it twice");
+	const kind = description.toString("latin1", 12, 16);
+	// The entry, its fields of sound, and what QuickTime's versions put behind them.
+	const children = description.subarray(44 + ([0, 16, 36][description.readUInt16BE(24)] ?? 0));
+	if (kind === "mp4a") return aacFrameSeconds(aacConfig(childOf(children, "esds")));
+	if (kind !== "alac") throw unsupported(`sound of the kind ${JSON.stringify(kind)} in MP4`);
+	const config = childOf(children, "alac");
+	if (config.length < 28 || config.readUInt32BE(24) === 0) throw contradiction("its ALAC configuration is cut off");
+	return config.readUInt32BE(4) / config.readUInt32BE(24);
+}
+
+function childOf(bytes: Buffer, name: string): Buffer {
+	for (let at = 0; at + 8 <= bytes.length; ) {
+		const box = boxAt(bytes, at, bytes.length);
+		const body = bytes.subarray(box.body, box.end);
+		if (box.name === name) return body;
+		if (box.name === "wave") return childOf(body, name);
+		at = box.end;
+	}
+	throw contradiction(`its box ${name} is missing`);
+}

@@ -1,0 +1,182 @@
+import { OPUS_PACKET_SECONDS_MAX, opusSeconds } from "./opus.ts";
+import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
+import { contradiction, unsupported, type Walk } from "./walk.ts";
+
+/** CRC-32 of the polynomial 0x04c11db7, from the highest bit down (RFC 3533). */
+const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
+	let crc = byte << 24;
+	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc < 0 ? 0x04c11db7 : 0);
+	return crc;
+});
+
+const PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
+const STREAMS_MAX = 64;
+/** Vorbis' setup is the largest header; a larger one is no header. */
+const HEADER_BYTES_MAX = 128 * 1024;
+/** Flags of a page: its first packet began on the one before; its stream begins. */
+const CONTINUES = 1;
+const BEGINS = 2;
+/** Said by a page on which no packet ends. */
+const NO_POSITION = 2n ** 64n - 1n;
+
+/** A codec's own account of its packets. */
+interface Codec {
+	/** Samples a second by which pages tell their position, and samples that are not heard of the first ones. */
+	readonly rate: number;
+	readonly skipped: number;
+	/** Seconds of a packet of sound by its length and first two bytes. */
+	seconds(length: number, first: number, second: number): { likely: number; max: number };
+}
+
+interface Stream {
+	/** Whole header packets, while the codec is not known. */
+	readonly headers: Buffer[];
+	codec: Codec | undefined;
+	/** The packet that has begun. */
+	length: number;
+	first: number;
+	second: number;
+	pieces: Buffer[];
+	seconds: number;
+	secondsMax: number;
+	position: bigint;
+}
+
+/** Ogg (RFC 3533) with Opus or Vorbis: the packets of its pages. The last page's position is what it claims. */
+export function* walkOgg(start: number, size: number): Walk {
+	const streams = new Map<number, Stream>();
+	let windowAt = start;
+	let window = yield start;
+	for (let at = start; at < size; ) {
+		if (at + PAGE_BYTES_MAX > windowAt + window.length && windowAt + window.length < size) {
+			windowAt = at;
+			window = yield at;
+		}
+		const page = pageAt(window, at - windowAt);
+		if (page === undefined) {
+			if (isPadding(window.subarray(at - windowAt)) && windowAt + window.length >= size) break;
+			throw contradiction("a page is damaged");
+		}
+		at += page.bytes.length;
+		takePage(streams, page.bytes, page.body);
+	}
+	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
+	if (heard.length === 0) throw unsupported("there is no Opus and no Vorbis in it");
+	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
+	// One that begins in the middle of a broadcast counts on from there: only too small a claim is none.
+	const claimed = sum(({ codec, position }) =>
+		codec === undefined ? 0 : Math.max(0, Number(position) - codec.skipped) / codec.rate,
+	);
+	return { seconds: sum((one) => one.seconds), secondsMax: sum((one) => one.secondsMax), claimed };
+}
+
+/** A whole page whose checksum is right. */
+function pageAt(window: Buffer, at: number): { bytes: Buffer; body: number } | undefined {
+	if (at + 27 > window.length || window.toString("latin1", at, at + 4) !== "OggS" || window[at + 4] !== 0)
+		return undefined;
+	const segments = window[at + 26] as number;
+	let length = 27 + segments;
+	if (at + length > window.length) return undefined;
+	for (let place = at + 27; place < at + 27 + segments; place += 1) length += window[place] as number;
+	if (at + length > window.length) return undefined;
+	let crc = 0;
+	for (let place = 0; place < length; place += 1) {
+		const byte = place >= 22 && place < 26 ? 0 : (window[at + place] as number);
+		crc = (crc << 8) ^ (CRC32[((crc >>> 24) ^ byte) & 255] as number);
+	}
+	if (crc >>> 0 !== window.readUInt32LE(at + 22)) return undefined;
+	return { bytes: window.subarray(at, at + length), body: 27 + segments };
+}
+
+function takePage(streams: Map<number, Stream>, page: Buffer, body: number): void {
+	const serial = page.readUInt32LE(14);
+	const flags = page[5] as number;
+	let stream = streams.get(serial);
+	if (stream !== undefined && (flags & BEGINS) !== 0) throw contradiction("a stream begins twice");
+	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw contradiction("a page is missing");
+	if (stream === undefined) {
+		if (streams.size === STREAMS_MAX) throw contradiction("it holds too many streams");
+		stream = {
+			headers: [],
+			codec: undefined,
+			length: 0,
+			first: 0,
+			second: 0,
+			pieces: [],
+			seconds: 0,
+			secondsMax: 0,
+			position: 0n,
+		};
+		streams.set(serial, stream);
+	}
+	let at = body;
+	for (let segment = 27; segment < body; segment += 1) {
+		const length = page[segment] as number;
+		// What goes on from a segment before is 255 bytes in already.
+		if (stream.length === 0) {
+			stream.first = length > 0 ? (page[at] as number) : 0;
+			stream.second = length > 1 ? (page[at + 1] as number) : 0;
+		}
+		if (stream.codec === undefined && length > 0) stream.pieces.push(page.subarray(at, at + length));
+		stream.length += length;
+		at += length;
+		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw contradiction("a header has no end");
+		if (length < 255) endPacket(stream);
+	}
+	const position = page.readBigUInt64LE(6);
+	if (position !== NO_POSITION) stream.position = position;
+}
+
+function endPacket(stream: Stream): void {
+	if (stream.codec === undefined) {
+		stream.headers.push(Buffer.concat(stream.pieces));
+		stream.codec = codecOf(stream.headers);
+	} else {
+		const { likely, max } = stream.codec.seconds(stream.length, stream.first, stream.second);
+		stream.seconds += likely;
+		stream.secondsMax += max;
+	}
+	stream.length = 0;
+	stream.pieces = [];
+}
+
+/** Undefined while headers are missing. Streams of other things than sound are refused: which is heard is not known. */
+function codecOf(headers: readonly Buffer[]): Codec | undefined {
+	const [first, , third] = headers;
+	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
+	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
+		throw unsupported("it holds something else than Opus or Vorbis");
+	return third === undefined ? undefined : vorbis(vorbisModes(first, third));
+}
+
+function opus(head: Buffer): Codec {
+	return {
+		rate: 48_000,
+		skipped: head.length < 12 ? 0 : head.readUInt16LE(10),
+		seconds(length, first, second) {
+			if (length === 0) return { likely: 0, max: OPUS_PACKET_SECONDS_MAX };
+			const seconds = opusSeconds(first, second);
+			return { likely: seconds, max: seconds };
+		},
+	};
+}
+
+function vorbis(modes: VorbisModes): Codec {
+	let before = 0;
+	return {
+		rate: modes.rate,
+		skipped: 0,
+		seconds(length, first) {
+			// An empty packet, or a header again.
+			if (length === 0 || first % 2 === 1) return { likely: 0, max: 0 };
+			const { samples, block } = vorbisSamples(modes, first, before);
+			before = block;
+			return { likely: samples / modes.rate, max: samples / modes.rate };
+		},
+	};
+}
+
+/** Zeros, or the tag that some programs put behind everything. */
+function isPadding(rest: Buffer): boolean {
+	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
+}

@@ -1,0 +1,59 @@
+import { contradiction } from "./walk.ts";
+
+/** What is needed to tell the length of Vorbis packets (Vorbis I specification, sections 4.2 and 4.3). */
+export interface VorbisModes {
+	readonly rate: number;
+	/** Samples of the blocks of each mode. */
+	readonly blocks: readonly number[];
+	/** Of the first byte of a packet, behind its lowest bit. */
+	readonly mask: number;
+}
+
+const MODES_MAX = 64;
+/** Flag, window, transform, mapping. */
+const MODE_BITS = 1 + 16 + 16 + 8;
+/** A mode that is not the first one has 41 bits before it; the six bits of their number stand before the first. */
+const COUNT_BITS = 6;
+
+/** By the identification header and the setup header. */
+export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
+	if (identification.length < 30 || setup.length < 16) throw contradiction("its Vorbis headers are cut off");
+	const rate = identification.readUInt32LE(12);
+	const sizes = identification[28] as number;
+	if (rate === 0) throw contradiction("it does not say its rate");
+	const flags = modeFlags(setup);
+	const blocks = flags.map((long) => 1 << (long ? sizes >> 4 : sizes & 15));
+	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
+}
+
+/** The samples that a packet adds to those before it: a quarter of the block before and one of its own. */
+export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
+	const block = modes.blocks[(first >> 1) & modes.mask];
+	if (block === undefined) throw contradiction("a Vorbis packet is of no known mode");
+	return { samples: before === 0 ? 0 : before / 4 + block / 4, block };
+}
+
+/**
+ * Whether each mode's blocks are long. The modes are the last part of a header of which everything before would have to
+ * be decoded to find them; read from its end they are found by their fields, of which two must be zero, and by the
+ * number of them that stands before the first.
+ */
+function modeFlags(setup: Buffer): boolean[] {
+	const bitAt = (place: number) => ((setup[place >> 3] as number) >> (place & 7)) & 1;
+	const read = (place: number, bits: number) => {
+		let value = 0;
+		for (let bit = bits - 1; bit >= 0; bit -= 1) value = value * 2 + bitAt(place + bit);
+		return value;
+	};
+	let end = setup.length * 8 - 1;
+	while (end > 0 && bitAt(end) === 0) end -= 1;
+	const flags: boolean[] = [];
+	let found: boolean[] | undefined;
+	for (let at = end - MODE_BITS; at >= COUNT_BITS + 56 && flags.length < MODES_MAX; at -= MODE_BITS) {
+		if (read(at + 33, 8) > 63 || read(at + 1, 16) !== 0 || read(at + 17, 16) !== 0) break;
+		flags.unshift(bitAt(at) === 1);
+		if (read(at - COUNT_BITS, COUNT_BITS) + 1 === flags.length) found = [...flags];
+	}
+	if (found === undefined) throw contradiction("its Vorbis headers cannot be read");
+	return found;
+}

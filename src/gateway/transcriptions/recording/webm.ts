@@ -1,0 +1,210 @@
+import { aacFrameSeconds } from "./aac.ts";
+import { OPUS_PACKET_SECONDS_MAX, opusSeconds } from "./opus.ts";
+import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
+import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
+
+/** Elements that are read (RFC 9559), by their numbers with the length marker. */
+const ID = {
+	ebml: 0x1a45dfa3,
+	segment: 0x18538067,
+	tracks: 0x1654ae6b,
+	entry: 0xae,
+	cluster: 0x1f43b675,
+	blockGroup: 0xa0,
+	simpleBlock: 0xa3,
+	block: 0xa1,
+	trackNumber: 0xd7,
+	trackType: 0x83,
+	codec: 0x86,
+	codecPrivate: 0x63a2,
+	encodings: 0x6d80,
+} as const;
+const HOLDERS: ReadonlySet<number> = new Set([ID.segment, ID.tracks, ID.entry, ID.cluster, ID.blockGroup]);
+/** Of a track. */
+const FACTS: ReadonlySet<number> = new Set([ID.trackNumber, ID.trackType, ID.codec, ID.codecPrivate, ID.encodings]);
+const DEPTH_MAX = 8;
+const TRACKS_MAX = 64;
+const SOUND = 2;
+/** Every element that has to be seen whole is smaller, blocks of pictures aside. */
+const ELEMENT_BYTES_MAX = 48 * 1024;
+const LACED_MAX = 256;
+
+interface Track {
+	number: number;
+	type: number;
+	codec: string;
+	setup: Buffer;
+	encoded: boolean;
+	packet: ((bytes: Buffer) => { likely: number; max: number }) | undefined;
+	seconds: number;
+	secondsMax: number;
+}
+
+/**
+ * Matroska and WebM with Opus, Vorbis or AAC: the packets of its blocks; its times are not looked at. What a browser
+ * records has no sizes of its own, and no duration.
+ */
+export function* walkWebm(start: number, size: number): Walk {
+	const tracks: Track[] = [];
+	const ends: number[] = [size];
+	let windowAt = start;
+	let window = yield start;
+	for (let at = start; at + 2 <= size; ) {
+		while (ends.length > 1 && at >= (ends.at(-1) as number)) ends.pop();
+		if (at + ELEMENT_BYTES_MAX > windowAt + window.length && windowAt + window.length < size) {
+			windowAt = at;
+			window = yield at;
+		}
+		const { id, length, header } = elementAt(window, at - windowAt);
+		const body = at + header;
+		const end = length === undefined ? (ends.at(-1) as number) : body + length;
+		const isHolder = HOLDERS.has(id);
+		const isBlock = id === ID.simpleBlock || id === ID.block;
+		const isTorn = end > (ends.at(-1) as number);
+		// A recording that was cut off ends in a block, or in what holds it.
+		if (isTorn && !(end > size && (isBlock || isHolder) && ends.every((one) => one >= size)))
+			throw contradiction("its parts overlap");
+		if (length === undefined && !isHolder) throw contradiction("a part of it has no length");
+		if (isHolder) {
+			if (ends.length > DEPTH_MAX) throw contradiction("its parts are nested too deeply");
+			if (id === ID.entry) tracks.push(newTrack(tracks.length));
+			// One of unknown size ends where another begins that cannot stand in it: both are read at the same depth.
+			if (length !== undefined) ends.push(end);
+			at = body;
+			continue;
+		}
+		if (isBlock || FACTS.has(id)) {
+			const bytes = window.subarray(body - windowAt, Math.min(end, size) - windowAt);
+			if (isBlock) takeBlock(tracks, bytes);
+			else readElement(tracks.at(-1), id, bytes);
+		}
+		at = end;
+	}
+	return measure(tracks);
+}
+
+function elementAt(window: Buffer, here: number): { id: number; length: number | undefined; header: number } {
+	const idBytes = Math.clz32((window[here] ?? 0) << 24) + 1;
+	if (idBytes > 4 || here + idBytes + 1 > window.length) throw contradiction("a part of it has no name");
+	const id = window.readUIntBE(here, idBytes);
+	const { value, bytes } = sizeAt(window, here + idBytes);
+	return { id, length: value, header: idBytes + bytes };
+}
+
+/** A number of variable length; undefined if all its bits are set, which stands for unknown. */
+function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: number } {
+	const first = bytes[at] ?? 0;
+	const length = Math.clz32(first << 24) + 1;
+	if (length > 8 || at + length > bytes.length) throw contradiction("a length in it is cut off");
+	let value = first & (0xff >> length);
+	let isUnknown = value === 0xff >> length;
+	for (let place = at + 1; place < at + length; place += 1) {
+		isUnknown &&= bytes[place] === 0xff;
+		value = value * 256 + (bytes[place] as number);
+	}
+	if (!isUnknown && !Number.isSafeInteger(value)) throw contradiction("a length in it is beyond all files");
+	return { value: isUnknown ? undefined : value, bytes: length };
+}
+
+function newTrack(before: number): Track {
+	if (before === TRACKS_MAX) throw contradiction("it has too many tracks");
+	return {
+		number: 0,
+		type: 0,
+		codec: "",
+		setup: Buffer.alloc(0),
+		encoded: false,
+		packet: undefined,
+		seconds: 0,
+		secondsMax: 0,
+	};
+}
+
+function readElement(track: Track | undefined, id: number, bytes: Buffer): void {
+	if (track === undefined || bytes.length > ELEMENT_BYTES_MAX) return;
+	if (id === ID.trackNumber) track.number = bytes.readUIntBE(0, Math.min(6, bytes.length));
+	else if (id === ID.trackType) track.type = bytes[0] ?? 0;
+	else if (id === ID.codec) track.codec = bytes.toString("latin1").replace(/\0+$/, "");
+	else if (id === ID.codecPrivate) track.setup = Buffer.from(bytes);
+	else if (id === ID.encodings) track.encoded = true;
+}
+
+/** Track, time, flags, and the packets, of which several may be laced together. */
+function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
+	const { value: number, bytes: numberBytes } = sizeAt(bytes, 0);
+	const track = tracks.find((one) => one.number === number);
+	if (track?.type !== SOUND) return;
+	track.packet ??= packetReader(track);
+	const lacing = ((bytes[numberBytes + 2] ?? 0) >> 1) & 3;
+	for (const packet of lacing === 0
+		? [bytes.subarray(numberBytes + 3)]
+		: laced(bytes.subarray(numberBytes + 3), lacing)) {
+		const { likely, max } = track.packet(packet);
+		track.seconds += likely;
+		track.secondsMax += max;
+	}
+}
+
+/** 1: lengths as in Ogg; 2: all of one length; 3: the first length, then differences. The last one is what is left. */
+function laced(bytes: Buffer, kind: number): Buffer[] {
+	const count = (bytes[0] ?? 0) + 1;
+	const lengths: number[] = [];
+	let at = 1;
+	if (kind === 2) lengths.push(...Array<number>(count - 1).fill((bytes.length - 1) / count));
+	while (lengths.length < count - 1 && count <= LACED_MAX) {
+		if (kind === 1) {
+			let length = 0;
+			while (bytes[at] === 255) length += bytes[at++] as number;
+			lengths.push(length + (bytes[at++] ?? 0));
+		} else {
+			const { value = 0, bytes: width } = sizeAt(bytes, at);
+			at += width;
+			const middle = 2 ** (7 * width - 1) - 1;
+			lengths.push(lengths.length === 0 ? value : (lengths.at(-1) as number) + value - middle);
+		}
+	}
+	const packets: Buffer[] = [];
+	for (const length of lengths) {
+		if (!Number.isInteger(length) || length < 0 || at + length > bytes.length)
+			throw contradiction("a block of it is cut off");
+		packets.push(bytes.subarray(at, at + length));
+		at += length;
+	}
+	return [...packets, bytes.subarray(at)];
+}
+
+/** Gives the seconds of a packet by its track's codec. */
+function packetReader({ codec, setup, encoded }: Track): (bytes: Buffer) => { likely: number; max: number } {
+	if (encoded) throw unsupported("the sound in it is packed or encrypted");
+	if (codec === "A_OPUS") {
+		return (bytes) => {
+			const seconds = opusSeconds(bytes[0] ?? 0, bytes[1] ?? 0);
+			return bytes.length === 0 ? { likely: 0, max: OPUS_PACKET_SECONDS_MAX } : { likely: seconds, max: seconds };
+		};
+	}
+	if (codec === "A_AAC") {
+		const seconds = aacFrameSeconds(setup);
+		return () => ({ likely: seconds, max: seconds });
+	}
+	if (codec !== "A_VORBIS") throw unsupported(`sound of the kind ${JSON.stringify(codec.slice(0, 32))} in WebM`);
+	// Its three headers, laced as in Ogg.
+	const [identification, , last] = laced(setup, 1);
+	if (identification === undefined || last === undefined) throw contradiction("its Vorbis headers are missing");
+	const modes: VorbisModes = vorbisModes(identification, last);
+	let before = 0;
+	return (bytes) => {
+		const { samples, block } = vorbisSamples(modes, bytes[0] ?? 0, before);
+		before = block;
+		return { likely: samples / modes.rate, max: samples / modes.rate };
+	};
+}
+
+/** Which of several tracks a decoder takes is not known: the longest. */
+function measure(tracks: readonly Track[]): Measured {
+	const sounds = tracks.filter(({ type }) => type === SOUND);
+	if (sounds.length === 0) throw unsupported("there is no sound in it");
+	return {
+		seconds: Math.max(...sounds.map(({ seconds }) => seconds)),
+		secondsMax: Math.max(...sounds.map(({ secondsMax }) => secondsMax)),
+	};
+}

@@ -157,6 +157,28 @@ test("a stream that dies is charged for the words that were delivered", async ()
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
 });
 
+test("an upstream that counts more than the recording can hold is not believed: the reservation is a bound", async () => {
+	const { secret, accountId } = await service.customer();
+	server("openai").next(() => Response.json({ text: "hi", usage: { type: "duration", seconds: 6_000 } }));
+	const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
+	expect(answer.usage).toMatchObject({ type: "duration", seconds: 5, cost: 0.0005 });
+	expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
+});
+
+test("a recording that contradicts itself is refused before anything is reserved or sent", async () => {
+	const { secret } = await service.customer();
+	const before = server("openai").requests.length;
+	const liar = Buffer.from(wavOf(12));
+	liar.writeUInt32LE(32_000, 40);
+	const body = new FormData();
+	body.append("model", "audio-openai");
+	body.append("file", new File([liar], "talk.wav"));
+	const response = await post(secret, body);
+	expect(response.status).toBe(400);
+	expect((await response.json()).error).toMatchObject({ code: "invalid_request", param: "file" });
+	expect(server("openai").requests.length).toBe(before);
+});
+
 test("usage that is missing is the length of the file, marked as estimated", async () => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => Response.json({ text: "hi" }));

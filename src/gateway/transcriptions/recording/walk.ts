@@ -20,7 +20,7 @@ export type Want = number | { readonly at: number; readonly bytes: number };
 export type Walk<Result = Measured> = Generator<Want, Result, Buffer>;
 
 /** Larger than any frame's header or page that has to be seen at once; some milliseconds of the densest frames. */
-export const WINDOW_BYTES = 128 * 1024;
+const WINDOW_BYTES = 128 * 1024;
 
 /** Throws what the walk throws. */
 export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {

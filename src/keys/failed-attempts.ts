@@ -19,7 +19,7 @@ export interface FailedAttempts {
 
 export interface FailedAttemptsOptions {
 	/** Failures a minute that are answered plainly. */
-	perMinuteMax: number;
+	perMinuteMax(): number;
 }
 
 const WINDOW_MS = 60_000;
@@ -66,13 +66,13 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
 			window.failures += 1;
-			if (window.failures > options.perMinuteMax) throw tooMany(window, nowMs);
+			if (window.failures > options.perMinuteMax()) throw tooMany(window, nowMs);
 		},
 		left(address) {
 			const nowMs = deps.clock.monotonicMs();
 			const known = windows.get(networkOf(address));
-			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax;
-			return Math.max(0, options.perMinuteMax - known.failures);
+			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
+			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
 		tooMany(address) {
 			const nowMs = deps.clock.monotonicMs();

@@ -125,7 +125,7 @@ async function build(
 	);
 	cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
 
-	const upstreams = createUpstreams({ clock, log }, { limits: catalog.limits() });
+	const upstreams = createUpstreams({ clock, log }, { limits: () => catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
 	cleanup.add(() => upstreams.stop());
@@ -142,7 +142,10 @@ async function build(
 		clock,
 		onSettled: (event) => stats.record(event),
 	});
-	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: catalog.limits().authFailuresPerMinute });
+	const failedAttempts = createFailedAttempts(
+		{ clock },
+		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },
+	);
 	const lookUps = createLookUps(
 		{ keyring, failedAttempts, clock },
 		{ failuresPerMinuteMax: FAILED_LOOK_UPS_PER_MINUTE_MAX },
@@ -205,7 +208,6 @@ async function build(
 			? undefined
 			: startInternalServer(gatewaySocket(config.runDir, config.workerIndex ?? 1), {
 					internal,
-					bodyBytesMax: catalog.limits().bodyBytesMax,
 				});
 	cleanup.add(() => internalServer?.stop(true));
 

@@ -28,8 +28,11 @@ export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
 	endsConnections(): boolean;
 }
 
-/** Bun answers a larger body with an empty 413; ours comes first and has our shape. */
-const BODY_MARGIN_BYTES = 64 * 1024 * 1024;
+/**
+ * Bun answers a larger body with an empty 413. Ours comes first and has our shape: this is above the largest `body_mb`
+ * that a file can ask for, now or later.
+ */
+const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
 /**
  * Everything that is served, on one port: inference and what operators ask here, the rest by the console's door.
@@ -65,7 +68,7 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		idleTimeout: IDLE_TIMEOUT_S,
 		// Else the runtime writes what broke a stream to the terminal, beside the log.
 		development: false,
-		maxRequestBodySize: deps.limits().bodyBytesMax + BODY_MARGIN_BYTES,
+		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
@@ -75,7 +78,7 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 /** The console's way in, at a Unix socket that only this user's processes can reach. */
 export function startInternalServer(
 	path: string,
-	deps: { internal: (connection: Connection) => Promise<Response>; bodyBytesMax: number },
+	deps: { internal: (connection: Connection) => Promise<Response> },
 ): Server<undefined> {
 	const connectionOf = (request: Request): Connection => ({
 		request,
@@ -83,7 +86,7 @@ export function startInternalServer(
 		setIdleTimeout() {},
 	});
 	return serveAt(path, {
-		maxRequestBodySize: deps.bodyBytesMax + BODY_MARGIN_BYTES,
+		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => deps.internal(connectionOf(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});

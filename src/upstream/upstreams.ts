@@ -34,7 +34,8 @@ export interface Upstreams {
 
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch },
-	options: { limits: ServiceLimits },
+	/** As they are in force; asked for at each use, so that a changed file counts from then on. */
+	options: { limits(): ServiceLimits },
 ): Upstreams {
 	const { clock, log } = deps;
 	const { limits } = options;
@@ -83,11 +84,11 @@ export function createUpstreams(
 
 	return {
 		sync,
-		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits, call }),
+		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
 			const startedMs = clock.monotonicMs();
 			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
-				const reply = await callUnary(callDeps, ticket, { limits, call, startedMs, freshConnection });
+				const reply = await callUnary(callDeps, ticket, { limits: limits(), call, startedMs, freshConnection });
 				return { reply, replica: ticket.replica.alias };
 			});
 		},

@@ -89,7 +89,7 @@ describe("bearer", () => {
 describe("failed attempts", () => {
 	test("after the limit each failure of the address hears 429 until its minute is over", () => {
 		const clock = manualClock();
-		const attempts = createFailedAttempts({ clock }, { perMinuteMax: 3 });
+		const attempts = createFailedAttempts({ clock }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
 		clock.advance(20_000);
 		try {
@@ -113,7 +113,7 @@ describe("failed attempts", () => {
 	});
 
 	test("remembers a bounded number of addresses", () => {
-		const attempts = createFailedAttempts({ clock: manualClock() }, { perMinuteMax: 3 });
+		const attempts = createFailedAttempts({ clock: manualClock() }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 		expect(attempts.size()).toBe(20_000);
 	});

@@ -18,7 +18,7 @@ function setUp(failuresPerMinuteMax = 1_000_000) {
 	const loads: string[] = [];
 	let underWay = 0;
 	let mostUnderWay = 0;
-	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: LIMIT });
+	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => LIMIT });
 	const keyring = {
 		async load(digest: KeyDigest): Promise<KeyEntry | null> {
 			loads.push(digest);

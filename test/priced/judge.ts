@@ -50,7 +50,7 @@ const targets = TEXT_DIALECTS.flatMap((dialect) =>
 		return {
 			dialect,
 			model,
-			replica: createReplica({ clock: systemClock }, { ...options, limits: DEFAULT_LIMITS } as never),
+			replica: createReplica({ clock: systemClock }, { ...options, limits: () => DEFAULT_LIMITS } as never),
 		};
 	}),
 );

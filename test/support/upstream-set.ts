@@ -34,7 +34,7 @@ export function openUpstreams(
 	specs: readonly Partial<UpstreamSpec>[] = [],
 ) {
 	const servers = Array.from({ length: count }, () => startUpstream());
-	const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: limitsWith(limits) });
+	const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith(limits) });
 	const model = modelOver(servers.map((server, index) => server.spec(specs[index])));
 	upstreams.sync(snapshotOf(model));
 	closing.push(...servers.map((server) => server.stop), upstreams.stop);

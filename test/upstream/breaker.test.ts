@@ -13,7 +13,11 @@ const limits = limitsWith({
 function setUp() {
 	const clock = createManualClock();
 	const health = { up: true };
-	const breaker = createBreaker(clock, limits, () => health.up);
+	const breaker = createBreaker(
+		clock,
+		() => limits,
+		() => health.up,
+	);
 	const call = (accountId: string, outcome: CallOutcome): BreakerCall => {
 		const begun = breaker.begin(accountId);
 		breaker.end(begun, outcome);

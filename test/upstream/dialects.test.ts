@@ -30,7 +30,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 
 	beforeEach(() => {
 		server = startUpstream({ dialect });
-		upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: limitsWith({}) });
+		upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({}) });
 		model = modelOver([server.spec({ apiKey: "upstream-key" })]);
 		upstreams.sync(snapshotOf(model));
 	});

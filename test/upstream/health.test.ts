@@ -26,7 +26,7 @@ describe("health", () => {
 		server = startUpstream({ dialect: "vllm" });
 		upstreams = createUpstreams(
 			{ clock: systemClock, log: silentLog },
-			{ limits: limitsWith({ healthIntervalMs: 10 }) },
+			{ limits: () => limitsWith({ healthIntervalMs: 10 }) },
 		);
 	});
 	afterEach(async () => {
@@ -70,7 +70,7 @@ describe("health", () => {
 
 	test("stop in the middle of a question leaves nothing behind", async () => {
 		const clock = createManualClock();
-		const stopped = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({}) });
+		const stopped = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
 		stopped.sync(snapshotOf(modelOver([server.spec()])));
 		expect(clock.pending()).toBe(1);
 		await stopped.stop();
@@ -79,7 +79,7 @@ describe("health", () => {
 
 	test("a replica that answers requests is not asked, be it whole or in the middle of a stream", async () => {
 		const clock = createManualClock();
-		const quiet = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({ healthIntervalMs: 5_000 }) });
+		const quiet = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({ healthIntervalMs: 5_000 }) });
 		const model = modelOver([server.spec()]);
 		quiet.sync(snapshotOf(model));
 		await until(() => quiet.replicas()[0]?.health === "up" && clock.pending() === 1);

@@ -26,9 +26,9 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 			maxConcurrency,
 			keepAlive: true,
 		};
-		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits });
+		return createReplica({ clock }, { modelId: "m", alias: `m#${index}`, spec, limits: () => limits });
 	});
-	const pool = createPool({ clock }, { limits });
+	const pool = createPool({ clock }, { limits: () => limits });
 	pool.replace(replicas);
 	const signal = new AbortController().signal;
 	const acquire = (more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal } = {}) =>

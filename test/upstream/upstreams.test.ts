@@ -100,7 +100,7 @@ describe("places", () => {
 	test("a call leaves no place taken, no timer and no listener behind, however it ends", async () => {
 		const clock = createManualClock();
 		const server = startUpstream();
-		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: limitsWith({}) });
+		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
 		closing.push(server.stop, upstreams.stop);
 		const model = modelOver([server.spec()]);
 		upstreams.sync(snapshotOf(model));

@@ -59,7 +59,7 @@ const WINDOW_CALLS = 20;
 /** How long an answer to others speaks for a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
 
-export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () => boolean): Breaker {
+export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
 	let state: BreakerState = "closed";
 	/** Grows with each change of state. */
 	let generation = 0;
@@ -68,7 +68,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let nextOutcome = 0;
-	let coolMs = limits.breakerCoolMs;
+	let coolMs = limits().breakerCoolMs;
 	/** Everybody is kept away until then (`open`), or the account that rests is. */
 	let coolUntilMs = 0;
 	/** The one account that is kept away, because nobody else met a failure. */
@@ -87,7 +87,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 
 	function cool(): void {
 		coolUntilMs = clock.monotonicMs() + coolMs;
-		coolMs = Math.min(coolMs * 2, limits.breakerCoolMsMax);
+		coolMs = Math.min(coolMs * 2, limits().breakerCoolMsMax);
 	}
 
 	function open(): void {
@@ -111,13 +111,13 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 	function answered(call: BreakerCall): void {
 		if (state === "half_open") {
 			change("closed");
-			coolMs = limits.breakerCoolMs;
+			coolMs = limits().breakerCoolMs;
 		} else if (state === "closed") {
 			keep({ accountId: call.accountId, atMs: clock.monotonicMs(), verdict: "ok" });
 			inRow = [];
 			if (resting === undefined) return;
 			resting = undefined;
-			coolMs = limits.breakerCoolMs;
+			coolMs = limits().breakerCoolMs;
 		}
 	}
 
@@ -127,7 +127,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 		keep(failure);
 		inRow.push(failure);
 		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
-		if (inRow.length > 2 * limits.breakerFailuresInRow) inRow.shift();
+		if (inRow.length > 2 * limits().breakerFailuresInRow) inRow.shift();
 		trialRuns = false;
 		weigh(call.accountId);
 	}
@@ -135,7 +135,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 	/** Whether what is known by now keeps somebody away. */
 	function weigh(accountId: string): void {
 		const trial = state === "half_open";
-		const enough = trial ? 1 : limits.breakerFailuresInRow;
+		const enough = trial ? 1 : limits().breakerFailuresInRow;
 		const failures = inRow.filter(isFailure);
 		const own = failures.filter(({ verdict }) => verdict === "failed").length;
 		if (own >= enough || (!trial && manyOfWindow())) {
@@ -153,7 +153,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 
 	function manyOfWindow(): boolean {
 		if (window.length < WINDOW_CALLS) return false;
-		const most = WINDOW_CALLS * limits.breakerFailureShare;
+		const most = WINDOW_CALLS * limits().breakerFailureShare;
 		const failures = window.filter(isFailure);
 		if (failures.length < most) return false;
 		if (failures.filter(({ verdict }) => verdict === "failed").length >= most) return true;
@@ -195,7 +195,7 @@ export function createBreaker(clock: Clock, limits: BreakerLimits, healthy: () =
 			if (failure === undefined || call.generation !== generation) return;
 			failure.verdict = verdict;
 			if (verdict === "failed") return weigh(call.accountId);
-			if (resting === call.accountId && inRow.filter(isFailure).length < limits.breakerFailuresInRow)
+			if (resting === call.accountId && inRow.filter(isFailure).length < limits().breakerFailuresInRow)
 				resting = undefined;
 		},
 		otherFailureAtMs: (call) => inRow.findLast((failure) => failure !== call.failure)?.atMs,

@@ -34,7 +34,7 @@ const JITTER_SHARE = 0.2;
 
 export function createHealthMonitor(
 	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
-	limits: Pick<ServiceLimits, "healthIntervalMs">,
+	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
 ): HealthMonitor {
 	const { clock, log } = deps;
 	let watches: Watch[] = [];
@@ -55,7 +55,7 @@ export function createHealthMonitor(
 
 	function answers(replica: Replica): boolean {
 		const atMs = replica.answeredAtMs();
-		return atMs !== undefined && clock.monotonicMs() - atMs < limits.healthIntervalMs;
+		return atMs !== undefined && clock.monotonicMs() - atMs < limits().healthIntervalMs;
 	}
 
 	/**
@@ -91,7 +91,7 @@ export function createHealthMonitor(
 			watch.question = undefined;
 			if (watch.stopped) return;
 			const jitter = 1 + JITTER_SHARE * (Math.random() * 2 - 1);
-			watch.cancelTimer = clock.after(limits.healthIntervalMs * jitter, () => begin(watch));
+			watch.cancelTimer = clock.after(limits().healthIntervalMs * jitter, () => begin(watch));
 		});
 		watch.question = { abort, done };
 	}

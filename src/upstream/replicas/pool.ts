@@ -59,9 +59,9 @@ interface Waiter {
 const AFFINITY_SLACK_SHARE = 0.25;
 const RETRY_AFTER_S_MIN = 1;
 
-export function createPool(deps: { clock: Clock }, options: { limits: ServiceLimits }): Pool {
+export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }): Pool {
 	const { clock } = deps;
-	const { queueLengthMax, queueWaitMs } = options.limits;
+	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	/** First in, first out; a waiter that only excluded replicas could serve is passed over. */
 	const queue = new Set<Waiter>();
@@ -74,7 +74,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 			if (replica !== undefined) return ticketOf(replica, wanted);
 		}
 		if (!hasUsable(wanted.exclude, wanted.accountId)) throw unavailable(wanted.accountId);
-		if (queue.size >= queueLengthMax) throw overloaded();
+		if (queue.size >= limits().queueLengthMax) throw overloaded();
 		return wait(wanted);
 	}
 
@@ -134,7 +134,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: ServiceLim
 					reject(error);
 				},
 			};
-			const cancel = clock.after(queueWaitMs, () => waiter.refuse(overloaded()));
+			const cancel = clock.after(limits().queueWaitMs, () => waiter.refuse(overloaded()));
 			const onAbort = () => waiter.refuse(wanted.signal.reason);
 			const leave = () => {
 				queue.delete(waiter);

@@ -69,7 +69,7 @@ const SLOW_START_SHARE_MIN = 0.1;
 
 export function createReplica(
 	deps: { clock: Clock },
-	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: ServiceLimits },
+	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: () => ServiceLimits },
 ): Replica {
 	const { clock } = deps;
 	const { alias, modelId } = options;

@@ -97,7 +97,7 @@ describe("a key that is known and may not be used", () => {
 				keyring: { peek: () => road.key },
 				lookUps: { find: () => Promise.reject(new Error("the key is in memory")) },
 				digest: counting,
-				failedAttempts: createFailedAttempts({ clock: road.clock }, { perMinuteMax: 9 }),
+				failedAttempts: createFailedAttempts({ clock: road.clock }, { perMinuteMax: () => 9 }),
 				clock: road.clock,
 			},
 			{ serviceName: "service" },

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
 	chmodSync,
-	chownSync,
 	copyFileSync,
 	existsSync,
 	mkdirSync,
@@ -21,12 +20,7 @@ import { findPostmaster } from "../../src/db/postmaster.ts";
 import { waitFor } from "../support/wait.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
-const NOBODY = 65_534;
 const HOLDER = join(import.meta.dir, "embedded-holder.ts");
-const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
-/** A checkout below /root can be read by root alone. */
-const CAN_BE_NOBODY =
-	IS_ROOT && [HOLDER, process.execPath].every((path) => Bun.spawnSync([...AS_NOBODY, "test", "-r", path]).success);
 const folders: string[] = [];
 const holders: Subprocess[] = [];
 
@@ -135,18 +129,6 @@ test.if(IS_ROOT)(
 		} finally {
 			await server.stop();
 		}
-	},
-	60_000,
-);
-
-test.if(CAN_BE_NOBODY)(
-	"an ordinary user can run it",
-	async () => {
-		const folder = newFolder();
-		chownSync(folder, NOBODY, NOBODY);
-		const { url } = await hold(folder, AS_NOBODY);
-		expect(await query(url, "select 1 as one")).toEqual([{ one: 1 }]);
-		expect(statSync(`/proc/${findPostmaster(clusterOf(folder))?.pid}`).uid).toBe(NOBODY);
 	},
 	60_000,
 );

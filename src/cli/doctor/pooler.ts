@@ -9,18 +9,13 @@ const SETTING = "tollgate.doctor";
  */
 export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
 	const token = crypto.randomUUID();
-	const mine = () => a(`select pg_backend_pid() as pid, current_setting('${SETTING}', true) as token`);
+	const seenBy = async (session: Session) =>
+		(await session(`select pg_backend_pid() as pid, current_setting('${SETTING}', true) as token`))[0];
 	await a(`select set_config('${SETTING}', '${token}', false)`);
-	const [before] = await mine();
-	await b("begin");
-	try {
-		// Takes a session of the server and keeps it: with a pooler the one that is free is likely to be ours.
-		const [others] = await b(`select pg_backend_pid() as pid, current_setting('${SETTING}', true) as token`);
-		const [after] = await mine();
-		return (
-			others?.pid === before?.pid || others?.token === token || after?.pid !== before?.pid || after?.token !== token
-		);
-	} finally {
-		await b("rollback");
-	}
+	const before = await seenBy(a);
+	// Whichever session of the server is free next: the one that was ours, or ours is another then.
+	const others = await seenBy(b);
+	const after = await seenBy(a);
+	const isShared = others?.pid === before?.pid || others?.token === token;
+	return isShared || after?.pid !== before?.pid || after?.token !== token;
 }

@@ -95,36 +95,39 @@ describe("a database that cannot be used", () => {
 });
 
 describe("a pooler", () => {
-	/** Sessions of clients that a pooler serves with `size` sessions of the server, whichever is free. */
-	function pooled(size: number): { session(): Session; end(): Promise<void> } {
-		const backends = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
-		const free = [...backends];
-		const session = (): Session => {
-			let held: postgres.Sql | undefined;
-			return async (statement) => {
-				const backend = held ?? (free.pop() as postgres.Sql);
+	/** Sessions of clients that a pooler serves with `size` sessions of the server: the one used last, or the one used first. */
+	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
+		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
+		return {
+			async session(statement) {
+				const backend = (order === "last" ? free.pop() : free.shift()) as postgres.Sql;
 				try {
 					return [...(await backend.unsafe(statement))];
 				} finally {
-					held = statement === "begin" ? backend : statement === "rollback" ? undefined : held;
-					if (held === undefined) free.push(backend);
+					free.push(backend);
 				}
-			};
+			},
+			end: async () => void (await Promise.all(free.map((backend) => backend.end()))),
 		};
-		return { session, end: async () => void (await Promise.all(backends.map((backend) => backend.end()))) };
 	}
 
-	test("that works by transactions is found out, however many sessions it has", async () => {
-		for (const size of [2, 3, 8]) {
-			const pool = pooled(size);
-			expect(await isPooledByTransaction(pool.session(), pool.session())).toBe(true);
-			await pool.end();
+	test("that works by transactions is found out, however many sessions it has and whichever it gives", async () => {
+		for (const size of [1, 2, 3, 8]) {
+			for (const order of ["last", "first"] as const) {
+				const { session, end } = pooled(size, order);
+				expect({ size, order, pooled: await isPooledByTransaction(session, session) }).toEqual({
+					size,
+					order,
+					pooled: true,
+				});
+				await end();
+			}
 		}
 	});
 
 	test("none is seen where a session is its client's own", async () => {
-		const [a, b] = [pooled(1), pooled(1)];
-		expect(await isPooledByTransaction(a.session(), b.session())).toBe(false);
+		const [a, b] = [pooled(1, "last"), pooled(1, "last")];
+		expect(await isPooledByTransaction(a.session, b.session)).toBe(false);
 		await Promise.all([a.end(), b.end()]);
 	});
 });

@@ -82,7 +82,18 @@ describe("an answer's status", () => {
 	});
 
 	test("a rejection names its field only if it is one that clients send", () => {
-		expect(of("openai", 400, { error: { message: "x", param: "messages[0].content" } }).param).toBe("messages");
+		for (const [param, named] of [
+			["messages[0].content", "messages[0].content"],
+			["messages.2.tool_calls.0.function.arguments", "messages[2].tool_calls[0].function.arguments"],
+			["tools[0].type", "tools[0].type"],
+			// Names of the server's own end the place.
+			["tools[0].ToolParamSchema.internal", "tools[0]"],
+			["messages[0].content[/srv/models]", "messages[0].content"],
+			["tools[99999999]", "tools"],
+		])
+			expect(of("openai", 400, { error: { message: "x", param } }).param).toBe(named as string);
+		const loc = ["body", "messages", 1, "ChatCompletionUserMessageParam", "content", 0];
+		expect(of("vllm", 422, { detail: [{ loc, msg: "x" }] }).param).toBe("messages[1]");
 		expect(of("openai", 400, { error: { message: "x", param: "/srv/models/secret" } }).param).toBeNull();
 		expect(of("vllm", 422, { detail: [{ loc: ["body", "temperature"], msg: "x" }] }).param).toBe("temperature");
 		expect(of("vllm", 422, { detail: [{ loc: ["body", "internal_field"], msg: "x" }] }).param).toBeNull();

@@ -21,6 +21,15 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	).split(" "),
 );
 
+/** Members inside of them, so that a failure can name the place. */
+const MEMBERS: ReadonlySet<string> = new Set(
+	(
+		"role content type text name tool_calls tool_call_id function arguments description parameters properties required " +
+		"strict json_schema schema image_url url detail input_audio data format file refusal"
+	).split(" "),
+);
+const PLACE_STEPS_MAX = 12;
+
 const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
 
 /** Wordings for a prompt that does not fit, of vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services. */
@@ -53,13 +62,26 @@ function codeText(error: JsonObject): string {
 function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	const first = asObject(details[0]);
 	const path = asArray(first?.loc) ?? [];
-	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownField(path[1] ?? path[0]) };
+	const place = path[0] === "body" ? path.slice(1) : path;
+	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownPlace(place.map(String)) };
 }
 
+/** `messages[0].content` and `messages.0.content` alike. */
 function knownField(value: unknown): string | null {
 	const text = asText(value);
-	const field = text?.split(/[.[]/, 1)[0];
-	return field !== undefined && REQUEST_FIELDS.has(field) ? field : null;
+	return text === undefined ? null : knownPlace(text.split(/[.[\]]+/, PLACE_STEPS_MAX));
+}
+
+/** In the interface's notation, as far as it is made of the interface's own names. */
+function knownPlace([field, ...steps]: readonly string[]): string | null {
+	if (field === undefined || !REQUEST_FIELDS.has(field)) return null;
+	let place = field;
+	for (const step of steps.slice(0, PLACE_STEPS_MAX)) {
+		if (/^\d{1,5}$/.test(step)) place += `[${step}]`;
+		else if (MEMBERS.has(step)) place += `.${step}`;
+		else break;
+	}
+	return place;
 }
 
 export function isContextOverflow(error: UpstreamError): boolean {

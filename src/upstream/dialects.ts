@@ -1,7 +1,7 @@
 /** The families of model servers: one that speaks the format as it is written, and where each differs from it. */
 import type { DialectName } from "../catalog/model.ts";
-import { UpstreamFailure } from "./call/failure.ts";
-import { failureOfError, failureOfStatus, isContextOverflow, readUpstreamError } from "./call/upstream-error.ts";
+import { failed, UpstreamFailure } from "./call/failure.ts";
+import { failureOfError, failureOfStatus } from "./call/upstream-error.ts";
 import { atServerRoot } from "./replicas/health-url.ts";
 import type { UsageStyle } from "./usage.ts";
 
@@ -83,7 +83,6 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
-		failureOfError: failureOfSglang,
 	}),
 	/** Each choice of a stream ends with a usage record of its own. */
 	"llama.cpp": differing("llama.cpp", {
@@ -103,6 +102,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	}),
 	/** Both names of the output limit at once are a duplicate field to it; `stop` must be a list. */
 	tgi: differing("tgi", {
+		failureOfError: failureOfTgi,
 		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
 		prompts: { many: true, tokens: false },
 		healthProbe: healthAtRoot,
@@ -121,10 +121,8 @@ function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 	return failureOfStatus(status, bodyText);
 }
 
-/** Requests that SGLang finds malformed only after the stream has begun come as an event with code 400. */
-function failureOfSglang(value: unknown): UpstreamFailure {
-	const error = readUpstreamError(value);
-	if (error.code !== "400" || isContextOverflow(error)) return failureOfError(value);
-	const { param, message } = error;
-	return new UpstreamFailure("rejected", { status: 400, param, private: `error event 400: ${message}` });
+/** TGI says 422 whatever went wrong after the stream had begun. */
+function failureOfTgi(value: unknown): UpstreamFailure {
+	const failure = failureOfError(value);
+	return failure.kind === "rejected" ? failed(failure.private) : failure;
 }

@@ -67,19 +67,19 @@ describe("a usage record", () => {
 describe("usage of a stream", () => {
 	test("`last`: the last whole record wins, zeros for unknown do not count", () => {
 		const tally = createUsageTally("last");
-		tally.note(record(0, 0), 0, true, false);
+		tally.note(record(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
-		tally.note(record(9, 1), 0, true, false);
+		tally.note(record(9, 1), 0, true, 0);
 		expect(tally.isFinal()).toBe(false);
-		tally.note(record(9, 5), undefined, false, true);
-		tally.note(record(0, 0), undefined, false, true);
+		tally.note(record(9, 5), undefined, false, 1);
+		tally.note(record(0, 0), undefined, false, 1);
 		expect(tally.current()).toEqual(usage(9, 5));
 		expect(tally.isFinal()).toBe(true);
 	});
 
 	test("`last`: a record on the finish event is final", () => {
 		const tally = createUsageTally("last");
-		tally.note(record(9, 5), 0, true, true);
+		tally.note(record(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
@@ -92,19 +92,19 @@ describe("usage of a stream", () => {
 			[0, 3],
 			[1, 2],
 		] as const) {
-			tally.note(record(9, tokens), choice, true, false);
+			tally.note(record(9, tokens), choice, true, 0);
 		}
 		expect(tally.current()).toEqual(usage(9, 5));
 		expect(tally.isFinal()).toBe(false);
-		tally.note(record(9, 6), undefined, false, true);
+		tally.note(record(9, 6), undefined, false, 1);
 		expect(tally.current()).toEqual(usage(9, 6));
 		expect(tally.isFinal()).toBe(true);
 	});
 
 	test("`sum`: each choice's own record counts, the prompt once", () => {
 		const tally = createUsageTally("sum");
-		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, false);
-		tally.note(record(9, 7), undefined, false, true);
+		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
+		tally.note(record(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 });

@@ -3,7 +3,7 @@ import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-v
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
 /** An error as any known server writes it, flattened. */
-export interface UpstreamError {
+interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
 	/** As text, numbers too. */
@@ -37,7 +37,7 @@ const CONTEXT_TEXT =
 	/context length|context size|context window|maximum context|maximum model length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
 /** Reads an error body or event: nested, flat, `detail` of FastAPI, or a bare string. */
-export function readUpstreamError(value: unknown): UpstreamError {
+function readUpstreamError(value: unknown): UpstreamError {
 	const outer = asObject(value);
 	const inner = outer?.error ?? outer?.detail ?? value;
 	const text = asText(inner);
@@ -84,7 +84,7 @@ function knownPlace([field, ...steps]: readonly string[]): string | null {
 	return place;
 }
 
-export function isContextOverflow(error: UpstreamError): boolean {
+function isContextOverflow(error: UpstreamError): boolean {
 	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
 }
 
@@ -107,11 +107,17 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** The meaning of an `error` in a 200 answer: the server's fault, unless it says that the prompt does not fit. */
+/** Codes and types by which servers say in the middle of an answer that the request was at fault. */
+const REQUESTS_FAULT: ReadonlySet<string> = new Set(["400", "422", "invalid_request_error", "BadRequestError"]);
+
+/** The meaning of an `error` in a 200 answer: the server's fault, unless it says that it is the request's. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
-	const detail = { private: `error in the answer: ${error.type} ${error.code} ${error.message}` };
-	return new UpstreamFailure(isContextOverflow(error) ? "context_length" : "failed", detail);
+	const { code, type, param } = error;
+	const detail = { private: `error in the answer: ${type} ${code} ${error.message}` };
+	if (isContextOverflow(error)) return new UpstreamFailure("context_length", detail);
+	if (!REQUESTS_FAULT.has(code) && !REQUESTS_FAULT.has(type)) return new UpstreamFailure("failed", detail);
+	return new UpstreamFailure("rejected", { ...detail, status: 400, param });
 }
 
 /** `{"error": …}`, or flat `{"object": "error", …}`; `"error": null` is none. */

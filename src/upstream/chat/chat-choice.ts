@@ -89,8 +89,13 @@ export function finishReason(value: unknown): FinishReason | null {
 		case "content_filter":
 		case "function_call":
 			return value;
+		case "model_length":
+		case "max_tokens":
+			return "length";
 		case "abort":
+		case "cancelled":
 		case "error":
+		case "insufficient_system_resource":
 			throw failed(`finish reason "${value}"`);
 		default:
 			// `eos_token`, `stop_sequence` and whatever else a server calls an ordinary end.

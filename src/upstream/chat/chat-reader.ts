@@ -96,7 +96,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 
 	function noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
 		const only = rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, CHOICES_MAX - 1) : undefined;
-		tally.note(record, only, rawChoices.length > 0, allFinished());
+		tally.note(record, only, rawChoices.length > 0, allFinished() ? choices.length : 0);
 		uncounted = false;
 	}
 

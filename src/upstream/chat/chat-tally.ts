@@ -4,9 +4,9 @@ import { type ReportedUsage, readUsage, sumOf, type UsageStyle } from "../usage.
 export interface UsageTally {
 	/**
 	 * `record` as it stood on an event whose only choice is `choiceIndex`, undefined if it had none or several.
-	 * `allFinished`: every choice seen so far has its finish reason, this event's included.
+	 * `finished`: how many choices were seen so far, if each has its finish reason, this event's included; else 0.
 	 */
-	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, allFinished: boolean): void;
+	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void;
 	current(): ReportedUsage | undefined;
 	/** Whether `current` is the upstream's own final count. */
 	isFinal(): boolean;
@@ -15,24 +15,25 @@ export interface UsageTally {
 export function createUsageTally(style: UsageStyle): UsageTally {
 	let whole: ReportedUsage | undefined;
 	let final = false;
-	let summing = false;
+	/** Records without choices, where each choice ends with one of its own. */
+	let records = 0;
 	const ofChoice: (ReportedUsage | undefined)[] = [];
 
 	return {
-		note(record, choiceIndex, hasChoices, allFinished) {
+		note(record, choiceIndex, hasChoices, finished) {
 			const usage = readUsage(record);
 			if (usage === undefined) return;
 			if (style === "sum" && !hasChoices) {
-				whole = summing ? joined([whole, usage]) : usage;
-				summing = true;
-				final = true;
+				whole = records > 0 ? joined([whole, usage]) : usage;
+				records += 1;
+				final = finished > 0 && records >= finished;
 			} else if (style === "per_choice" && choiceIndex !== undefined) {
 				if (final) return;
 				ofChoice[choiceIndex] = usage;
 				whole = undefined;
 			} else {
 				whole = usage;
-				final = !hasChoices || allFinished;
+				final = !hasChoices || finished > 0;
 			}
 		},
 		current() {

@@ -1,0 +1,96 @@
+/** Streams as real servers send them: what is read of each, wherever it is cut, and wherever it breaks off. */
+import { describe, expect, test } from "bun:test";
+import { PASSED, WITHHELD } from "../../src/upstream/chat/answer-fields.ts";
+import { createPlayer, cutsOf } from "./play.ts";
+import type { Recording, SaidChoice } from "./recording.ts";
+import { RECORDINGS } from "./recordings/all.ts";
+
+/** A sample of the places; `run.ts` takes every byte. */
+const EVERY = 41;
+
+describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
+	const { says, fails, bytes } = recording;
+
+	test("says what it says, and ends as it ends", async () => {
+		const player = createPlayer(recording);
+		const { said, failed } = await player.play();
+		expect(failed).toBe(fails as string);
+		expect(said.choices).toEqual(fails === undefined ? [...says.choices] : said.choices);
+		if (fails === undefined) expect(said).toEqual(says);
+		else expect(said.choices.map(({ text }) => text)).toEqual(says.choices.map(({ text }) => text));
+		await player.stop();
+	});
+
+	test("is the same wherever it is cut", async () => {
+		const player = createPlayer(recording);
+		const whole = await player.play();
+		for (const cut of cutsOf(recording, EVERY)) expect({ cut, ...(await player.play(cut)) }).toEqual({ cut, ...whole });
+		await player.stop();
+	});
+
+	test("is no answer where it breaks off, unless all of it has come", async () => {
+		const player = createPlayer(recording);
+		const whole = await player.play();
+		for (const end of cutsOf(recording, EVERY)) {
+			const { said, failed } = await player.play(0, end);
+			if (failed === undefined) expect({ end, said }).toEqual({ end, said: whole.said });
+			else expect({ end, begins: begins(said.choices, whole.said.choices) }).toEqual({ end, begins: true });
+		}
+		expect(bytes.length).toBeLessThan(4_096);
+		await player.stop();
+	});
+});
+
+function begins(part: readonly SaidChoice[], whole: readonly SaidChoice[]): boolean {
+	return part.every(({ text }, index) => whole[index]?.text.startsWith(text));
+}
+
+test("there are enough of them, of every server that is named, with every kind of end", () => {
+	expect(RECORDINGS.length).toBeGreaterThanOrEqual(60);
+	expect(new Set(RECORDINGS.map(({ name }) => name)).size).toBe(RECORDINGS.length);
+	const servers = new Set(RECORDINGS.map(({ name }) => name.split(":")[0]));
+	for (const server of (
+		"vLLM, SGLang, llama.cpp, llama-cpp-python, Ollama, TGI, LM Studio, LiteLLM, OpenRouter, Groq, xAI, Mistral, " +
+		"DeepSeek, Together, Fireworks"
+	).split(", "))
+		expect([...servers]).toContain(server);
+});
+
+/** Fields of every recording by the place that they stand in. */
+function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" | "message" | "toolCall", Set<string>> {
+	type Json = Record<string, unknown>;
+	const found = {
+		answer: new Set<string>(),
+		choice: new Set<string>(),
+		message: new Set<string>(),
+		toolCall: new Set<string>(),
+	};
+	const note = (place: keyof typeof found, value: unknown) => {
+		for (const name of Object.keys((value ?? {}) as Json)) found[place].add(name);
+	};
+	for (const { bytes, endpoint } of recordings) {
+		if (endpoint !== "chat") continue;
+		for (const line of new TextDecoder().decode(bytes).split(/[\r\n]+/)) {
+			const payload = /^data: ?(\{.*\})$/.exec(line)?.[1];
+			if (payload === undefined) continue;
+			const event = JSON.parse(payload) as Json;
+			if (event.error !== undefined) continue;
+			note("answer", event);
+			for (const choice of (event.choices ?? []) as Json[]) {
+				note("choice", choice);
+				note("message", choice.delta);
+				for (const call of ((choice.delta as Json).tool_calls ?? []) as Json[]) note("toolCall", call);
+			}
+		}
+	}
+	return found;
+}
+
+test("every field of theirs is either passed on or withheld, for a reason, and none both", () => {
+	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
+		const [passed, withheld] = [PASSED[place as "answer"], WITHHELD[place as "answer"]];
+		const decided = new Set([...Object.keys(passed), ...Object.keys(withheld)]);
+		expect({ place, undecided: [...names].filter((name) => !decided.has(name)) }).toEqual({ place, undecided: [] });
+		expect(Object.keys(passed).filter((name) => name in withheld)).toEqual([]);
+	}
+});

@@ -19,6 +19,7 @@ import type { GatewayClient } from "./gateway-client.ts";
 import { startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live-feed.ts";
 import { createMailer } from "./mailer.ts";
+import { packed } from "./pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
@@ -119,7 +120,8 @@ export function createConsole(deps: ConsoleDeps): Console {
 			const { requestId } = newRequestId();
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
-				return secure(await route(parts, api, connection, requestId), options);
+				const answer = await route(parts, api, connection, requestId);
+				return secure(await packed(connection.request, answer), options);
 			} catch (error) {
 				return secure(consoleErrorResponse(error, requestId, log), options);
 			}

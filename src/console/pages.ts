@@ -1,5 +1,6 @@
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
+import { packed, takesGzip } from "./pack.ts";
 import { PAGE_POLICY, secure } from "./security-headers.ts";
 import scheme from "./web/scheme.js" with { type: "text" };
 
@@ -81,7 +82,7 @@ export function createPages(deps: { log: Log }, options: { isHttps: () => boolea
 			status,
 			headers: { "content-type": "text/html; charset=utf-8" },
 		});
-		return secure(response, {
+		return secure(await packed(request, response), {
 			requestId: newRequestId().requestId,
 			isHttps: options.isHttps(),
 			policy: pagePolicy(nonce),
@@ -117,7 +118,7 @@ function pagePolicy(nonce: string): string {
 
 function assetResponse(request: Request, asset: Asset | undefined): Response | undefined {
 	if (!asset) return undefined;
-	const packed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+	const isPacked = takesGzip(request);
 	const headers: Record<string, string> = {
 		"content-type": asset.type,
 		"cache-control": "public, max-age=31536000, immutable",
@@ -125,8 +126,8 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 		"cross-origin-resource-policy": "same-origin",
 		vary: "accept-encoding",
 	};
-	if (packed) headers["content-encoding"] = "gzip";
-	const body = packed ? asset.gzip : asset.plain;
+	if (isPacked) headers["content-encoding"] = "gzip";
+	const body = isPacked ? asset.gzip : asset.plain;
 	return new Response(request.method === "HEAD" ? null : body, { headers });
 }
 

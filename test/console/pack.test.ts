@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import { packed, takesGzip } from "../../src/console/pack.ts";
+
+const LONG = JSON.stringify({ items: Array(200).fill({ name: "search-api production" }) });
+const asked = (headers: Record<string, string> = { "accept-encoding": "gzip, br" }, method = "GET") =>
+	new Request("http://service.test/api/console/keys", { method, headers });
+const answer = (text = LONG, type = "application/json;charset=utf-8") =>
+	new Response(text, { status: 201, headers: { "content-type": type } });
+
+async function unpacked(response: Response): Promise<string> {
+	expect(response.headers.get("content-encoding")).toBe("gzip");
+	expect(response.headers.get("vary")).toBe("accept-encoding");
+	return new TextDecoder().decode(Bun.gunzipSync(await response.bytes()));
+}
+
+describe("an answer of the console", () => {
+	test("is packed for who takes it, with its status, headers and cookies", async () => {
+		const plain = answer();
+		for (const cookie of ["a=1", "b=2"]) plain.headers.append("set-cookie", cookie);
+		const response = await packed(asked(), plain);
+		expect([response.status, response.headers.getSetCookie()]).toEqual([201, ["a=1", "b=2"]]);
+		expect(await unpacked(response)).toBe(LONG);
+	});
+
+	test("stays as it is for who does not take it, where it is small, and on its way to no eye", async () => {
+		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
+			const response = await packed(asked({ "accept-encoding": encoding }), answer());
+			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
+			// A cache between keeps the two apart.
+			expect(response.headers.get("vary")).toBe("accept-encoding");
+		}
+		const small = await packed(asked(), answer("{}"));
+		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
+	});
+
+	test("to a change is never packed: it may show a secret", async () => {
+		const response = await packed(asked(undefined, "POST"), answer());
+		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
+	});
+
+	test("that is a page, as a receipt, is packed as well", async () => {
+		expect(await unpacked(await packed(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
+	});
+
+	test("that streams is passed on as it comes", async () => {
+		const stream = answer(LONG, "text/event-stream");
+		expect(await packed(asked(), stream)).toBe(stream);
+	});
+});
+
+test("who takes gzip says so by name", () => {
+	const takes = (encoding: string) => takesGzip(asked({ "accept-encoding": encoding }));
+	expect(["gzip", "br, gzip", "gzip;q=0.5", "GZIP ; q=1.0"].map(takes)).toEqual([true, true, true, true]);
+	expect(["", "br", "gzip;q=0", "x-gzip", "gzip2"].map(takes)).toEqual([false, false, false, false, false]);
+});

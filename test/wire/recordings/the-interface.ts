@@ -90,7 +90,7 @@ export const THE_INTERFACE: readonly Recording[] = [
 			chunk({}, "stop"),
 		],
 		{ text: "Rain later.", finish: "stop" },
-		{ directly: { usage: null } },
+		{ directly: { usage: [13, 1] } },
 	),
 	openai(
 		"a text completion",

@@ -1,0 +1,132 @@
+/**
+ * What an application puts together with an SDK, from the server itself and through the service: the same, but for what
+ * each recording says that we mean to change.
+ */
+import { describe, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { type AnyEvent, assemble } from "./assemble.ts";
+import { cutsOf } from "./play.ts";
+import type { Recording, Said } from "./recording.ts";
+import { RECORDINGS } from "./recordings/all.ts";
+
+/** Over sockets a play takes milliseconds: three cuts each, at different places in each. */
+const CUTS = 3;
+
+/** Plays the recording that the last message, or the prompt, names: `<name>@<byte to cut at>`. */
+const server = Bun.serve({
+	port: 0,
+	hostname: "127.0.0.1",
+	async fetch(request) {
+		if (request.method !== "POST") return Response.json({ object: "list", data: [] });
+		const body = (await request.json()) as { messages?: { content: string }[]; prompt?: string };
+		const [name, cut] = (body.prompt ?? body.messages?.at(-1)?.content ?? "").split("@");
+		const bytes = RECORDINGS.find((recording) => recording.name === name)?.bytes as Uint8Array;
+		async function* pieces() {
+			if (Number(cut) > 0) {
+				yield bytes.subarray(0, Number(cut));
+				await new Promise((resolve) => setImmediate(resolve));
+			}
+			yield bytes.subarray(Number(cut));
+		}
+		return new Response(pieces() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
+	},
+});
+untilEnd({ stop: () => server.stop(true) });
+const url = `http://127.0.0.1:${server.port}/v1`;
+const service = await withService({
+	models: [...new Set(RECORDINGS.map(({ dialect }) => dialect))]
+		.map((dialect) => chatModel({ id: dialect, url, dialect }))
+		.join("\n"),
+	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+});
+const { secret } = await service.customer();
+const through = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+const direct = new OpenAI({ apiKey: "none", baseURL: url, maxRetries: 0 });
+
+/** What was put together, and whether the SDK threw. */
+async function read(client: OpenAI, recording: Recording, cut: number, asked: boolean) {
+	const { dialect, endpoint, n, name } = recording;
+	const common = { model: dialect as string, stream: true, ...(n > 1 ? { n } : {}) } as const;
+	const options = asked ? { stream_options: { include_usage: true } } : {};
+	const text = `${name}@${cut}`;
+	const events: AnyEvent[] = [];
+	try {
+		const stream =
+			endpoint === "chat"
+				? await client.chat.completions.create({ ...common, ...options, messages: [{ role: "user", content: text }] })
+				: await client.completions.create({ ...common, ...options, prompt: text });
+		for await (const event of stream) events.push(event as unknown as AnyEvent);
+		return { said: assemble(events), events, threw: false };
+	} catch {
+		return { said: assemble(events), events, threw: true };
+	}
+}
+
+/** What the server itself says, by the recording: as through the service, but for what we mean to change. */
+function saidDirectly({ says, directly }: Recording): Said {
+	const { choices, usage, sources, ...choice } = directly;
+	const list = choices ?? says.choices.map((one) => withoutUndefined({ ...one, ...choice }));
+	return withoutUndefined({
+		choices: list,
+		usage: usage === undefined ? says.usage : usage,
+		...((sources ?? says.sources) === undefined ? {} : { sources: sources ?? says.sources }),
+	} as Said);
+}
+
+function withoutUndefined<T extends object>(value: T): T {
+	return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
+}
+
+const whole = RECORDINGS.filter(({ fails }) => fails === undefined);
+const broken = RECORDINGS.filter(({ fails }) => fails !== undefined);
+
+describe.each(whole.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
+	test("is put together alike, but for what we mean to change", async () => {
+		expect((await read(direct, recording, 0, true)).said).toEqual(saidDirectly(recording));
+		for (const asked of [true, false]) {
+			const { said, events, threw } = await read(through, recording, 0, asked);
+			expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
+			// A client that did not ask reads `choices[0]` of every event.
+			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
+			expect(events.at(-1)?.usage).toBeDefined();
+		}
+	});
+
+	test("is the same however the network cuts it", async () => {
+		const cuts = cutsOf(recording, 29);
+		const offset = recording.name.length % 7;
+		for (let at = 1; at <= CUTS; at += 1) {
+			const cut = cuts[(Math.floor((cuts.length * at) / (CUTS + 1)) + offset) % cuts.length] as number;
+			expect((await read(through, recording, cut, true)).said).toEqual(recording.says);
+		}
+	});
+});
+
+test.each(broken.map((recording) => [recording.name, recording] as const))(
+	"%s: the SDK throws",
+	async (_, recording) => {
+		const { said, threw } = await read(through, recording, 0, true);
+		expect(threw).toBe(true);
+		expect(said.choices.every(({ finish }) => finish === null)).toBe(true);
+	},
+);
+
+test.each(whole.filter(({ endpoint }) => endpoint === "chat").map((recording) => [recording.name, recording] as const))(
+	"%s: the SDK's own helper puts it together",
+	async (_, { name, dialect, n, says }) => {
+		const stream = through.chat.completions.stream({
+			model: dialect,
+			messages: [{ role: "user", content: `${name}@0` }],
+			...(n > 1 ? { n } : {}),
+		});
+		const answer = await stream.finalChatCompletion();
+		expect(answer.choices.map(({ message }) => message.content ?? "")).toEqual(says.choices.map(({ text }) => text));
+		expect(answer.choices.map(({ finish_reason }) => finish_reason as string | null)).toEqual(
+			says.choices.map(({ finish }) => finish),
+		);
+		if (says.usage !== null)
+			expect([answer.usage?.prompt_tokens, answer.usage?.completion_tokens]).toEqual([...says.usage]);
+	},
+);

@@ -101,6 +101,8 @@ describe("a client that leaves lets the upstream go within a second, and pays fo
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
+				// Who has seen nothing yet would leave for nothing.
+				await client.until("xxxx");
 				client.stall();
 				// The upstream is not read on once the client's buffers are full.
 				let before = 0;

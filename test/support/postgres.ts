@@ -47,7 +47,7 @@ async function start(): Promise<TestPostgres> {
 	try {
 		const server = await startEmbeddedPostgres(
 			{ log: silentLog },
-			{ dataDir: HOME, settings: { ...FAST, max_connections: "300" } },
+			{ dataDir: HOME, settings: { ...FAST, max_connections: "800" } },
 		);
 		const urlOf = (database: string) => server.url.replace(/\/tollgate$/, `/${database}`);
 		const adminUrl = urlOf("postgres");

@@ -4,20 +4,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const END_MS_MAX = 60_000;
-let ends: (() => unknown)[] | undefined;
+const ends: (() => unknown)[] = [];
 
-/** Run after the last test of the file, the last that was registered first: what it was made from is still there. */
+/**
+ * Run after the last test of the file, the last that was registered first: what it was made from is still there. What a
+ * file left whose set-up failed ends with the next one.
+ */
 export function atEnd(end: () => unknown): void {
-	if (ends === undefined) {
-		const registered: (() => unknown)[] = [];
-		ends = registered;
-		// Bun runs these in the order in which they were registered, so there is one for all.
-		afterAll(async () => {
-			ends = undefined;
-			for (const one of registered.reverse()) await one();
-		}, END_MS_MAX);
-	}
 	ends.push(end);
+	// Bun runs these in the order in which they were registered, so the first runs all, and those behind one that failed.
+	afterAll(async () => {
+		for (let one = ends.pop(); one !== undefined; one = ends.pop()) await one();
+	}, END_MS_MAX);
 }
 
 /** Stops a server after the last test of the file. */

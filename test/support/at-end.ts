@@ -4,18 +4,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const END_MS_MAX = 60_000;
-const ends: (() => unknown)[] = [];
+/** What is to run at the end of the file that is under way, and of those before it that could not be loaded to their end. */
+let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
-/**
- * Run after the last test of the file, the last that was registered first: what it was made from is still there. What a
- * file left whose set-up failed ends with the next one.
- */
+/** Run after the last test of the file, the last that was registered first: what it was made from is still there. */
 export function atEnd(end: () => unknown): void {
-	ends.push(end);
-	// Bun runs these in the order in which they were registered, so the first runs all, and those behind one that failed.
-	afterAll(async () => {
-		for (let one = ends.pop(); one !== undefined; one = ends.pop()) await one();
-	}, END_MS_MAX);
+	// A file that throws while it is loaded never comes to its end; what it left is stopped with the next one.
+	if (ends?.file !== Bun.main) {
+		const registered = ends?.registered ?? [];
+		ends = { file: Bun.main, registered };
+		// Bun runs these in the order in which they were registered, so there is one for all.
+		afterAll(async () => {
+			ends = undefined;
+			for (const one of registered.reverse()) await one();
+		}, END_MS_MAX);
+	}
+	ends.registered.push(end);
 }
 
 /** Stops a server after the last test of the file. */

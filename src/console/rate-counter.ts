@@ -1,8 +1,7 @@
-import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Longer than any window, the sign-in library's too, whose counts are in the same table. */
-const FORGOTTEN_AFTER_MS = 2 * 24 * 3600_000;
+/** Longer than any window. */
+const FORGOTTEN_AFTER_HOURS = 48;
 
 /** What a count within a window came to. */
 export interface Counted {
@@ -21,18 +20,20 @@ export async function countWithin(
 	subject: string,
 	windowMs: number,
 ): Promise<Counted> {
-	const key = `${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 	const [row] = await statements<{ count: number; ends_in: number }>`
-		insert into rate_limit as r (id, key, count, last_request)
-		values (${newId("rl")}, ${key}, 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+		insert into rate_count as r (key, count, started_at) values (${keyOf(what, subject)}, 1, clock_timestamp())
 		on conflict (key) do update set
-			count = case when excluded.last_request - r.last_request > ${windowMs}::bigint then 1 else r.count + 1 end,
-			last_request = case when excluded.last_request - r.last_request > ${windowMs}::bigint then excluded.last_request else r.last_request end
-		returning count, (last_request + ${windowMs}::bigint - extract(epoch from clock_timestamp()) * 1000)::float8 as ends_in`;
+			count = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then 1 else r.count + 1 end,
+			started_at = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then excluded.started_at else r.started_at end
+		returning count, (extract(epoch from started_at - clock_timestamp()) * 1000)::float8 + ${windowMs}::float8 as ends_in`;
 	return { count: row?.count ?? 1, endsInMs: Math.max(0, row?.ends_in ?? windowMs) };
 }
 
-/** Whoever came once would stay in the table for ever. */
+/** Whoever came once would stay in the table for ever, and in that of the sign-in library. */
 export async function forgetOldCounts(statements: Statements): Promise<void> {
-	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_MS}::bigint`;
+	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
+	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;
 }
+
+const keyOf = (what: string, subject: string) =>
+	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;

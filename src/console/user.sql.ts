@@ -30,6 +30,8 @@ export const session = pgTable(
 		expiresAt: moment("expires_at").notNull(),
 		ipAddress: text("ip_address"),
 		userAgent: text("user_agent"),
+		/** When the password was given again; null: not since it began. */
+		authenticatedAt: moment("authenticated_at"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
 	},
@@ -73,6 +75,28 @@ export const verification = pgTable(
 	(table) => [index("verification_identifier").on(table.identifier)],
 );
 
+/**
+ * Somebody says that an address is his. It makes nobody and gives no right until a mail to the address came back: there
+ * may be several for one address, of its owner and of others.
+ */
+export const signUp = pgTable(
+	"sign_up",
+	{
+		/** SHA-256 of the token in the mail. */
+		tokenHash: text("token_hash").primaryKey(),
+		email: text().notNull(),
+		name: text().notNull(),
+		/** Scrypt. Only good together with the browser that chose it. */
+		password: text().notNull(),
+		/** SHA-256 of what the browser that asked holds in a cookie. */
+		browserHash: text("browser_hash").notNull(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		expiresAt: moment("expires_at").notNull(),
+	},
+	(table) => [index("sign_up_email").on(table.email, table.createdAt), index("sign_up_expiry").on(table.expiresAt)],
+);
+
+/** The sign-in library's own limits by address. It deletes what is older than its longest window. */
 export const rateLimit = pgTable("rate_limit", {
 	id: text().primaryKey(),
 	key: text().notNull().unique(),
@@ -80,6 +104,18 @@ export const rateLimit = pgTable("rate_limit", {
 	/** Milliseconds since 1970. */
 	lastRequest: bigint("last_request", { mode: "number" }).notNull(),
 });
+
+/** How often something happened within a window that begins with the first (`rate-counter.ts`). */
+export const rateCount = pgTable(
+	"rate_count",
+	{
+		/** What is counted, and the SHA-256 of whom. */
+		key: text().primaryKey(),
+		count: integer().notNull(),
+		startedAt: moment("started_at").notNull(),
+	},
+	(table) => [index("rate_count_started").on(table.startedAt)],
+);
 
 /** Secrets of one-time codes, encrypted under the console's secret. */
 export const twoFactor = pgTable(

@@ -7,8 +7,6 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-const DAY_MS = 24 * 3600_000;
-
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
 
@@ -17,7 +15,7 @@ const newAccount = async () =>
 const inviteTo = (accountId: string, email: string) =>
 	invite(service.db.statements, accountId, { email, role: "member", invitedBy: "usr_1" });
 const daysPass = (days: number) =>
-	service.db.sql`update rate_limit set last_request = last_request - ${days * DAY_MS}::bigint`;
+	service.db.sql`update rate_count set started_at = started_at - ${days}::float8 * interval '1 day'`;
 
 test("an address gets five invitations a day, from all accounts together; the next is a 429 that says so, and no mail", async () => {
 	const owner = await signedUp(service);
@@ -56,13 +54,25 @@ test("an account sends fifty invitations a day, and what it is refused does not 
 
 test("counts are forgotten when their windows are long over, and not before", async () => {
 	await inviteTo(await newAccount(), "forgotten@example.com");
-	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_limit`)[0]?.n);
+	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_count`)[0]?.n);
 	const before = await rows();
 	expect(before).toBeGreaterThan(0);
 	await daysPass(1.9);
 	await forgetOldCounts(service.db.statements);
-	expect((await service.db.sql`select 1 from rate_limit where key like 'invitations to:%'`).length).toBeGreaterThan(0);
+	expect((await service.db.sql`select 1 from rate_count where key like 'invitations to:%'`).length).toBeGreaterThan(0);
 	await daysPass(0.2);
 	await forgetOldCounts(service.db.statements);
 	expect(await rows()).toBe(0);
+});
+
+test("the sign-in library, which tidies up after itself, leaves counts of days alone", async () => {
+	const email = `${crypto.randomUUID()}@example.com`;
+	for (let nth = 0; nth < 5; nth++) await inviteTo(await newAccount(), email);
+	const anHourPasses = () => service.db.sql`update rate_limit set last_request = last_request - 3600000`;
+	const person = await signedUp(service);
+	await anHourPasses();
+	await person.get("/api/auth/get-session");
+	await anHourPasses();
+	await person.get("/api/auth/get-session");
+	await expect(inviteTo(await newAccount(), email)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });

@@ -272,6 +272,6 @@ test("guesses at a password are slowed down by address and by account, in the da
 		many.push((await newPerson(service).send("POST", "/api/auth/sign-in/email", guess)).status);
 	}
 	expect(many).toContain(429);
-	const [row] = await service.db.sql`select count(*)::int as count from rate_limit`;
+	const [row] = await service.db.sql`select count(*)::int as count from rate_count`;
 	expect(row?.count).toBeGreaterThan(0);
 }, 30_000);

@@ -4,6 +4,7 @@ import fillfactor from "./0002_fillfactor.sql" with { type: "text" };
 import refusedRequest from "./0003_refused_request.sql" with { type: "text" };
 import statusDay from "./0004_status_day.sql" with { type: "text" };
 import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
+import people from "./0006_people.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0003_refused_request", sql: refusedRequest },
 	{ name: "0004_status_day", sql: statusDay },
 	{ name: "0005_gateway_report", sql: gatewayReport },
+	{ name: "0006_people", sql: people },
 ];

@@ -11,7 +11,7 @@ import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CatalogFile } from "./file.ts";
 import { CatalogFileError, parseCatalogFile } from "./file.ts";
-import type { CatalogSnapshot, Model, ModelSpec } from "./model.ts";
+import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
@@ -153,11 +153,17 @@ function createStore(deps: StoreDeps) {
 	/** Unchanged rates need no database: replacing a dead upstream works while Postgres is away. */
 	async function price(specs: readonly ModelSpec[]): Promise<Model[]> {
 		const before = snapshot.models;
-		const known = (spec: ModelSpec) => {
-			const model = before.get(spec.id);
-			return model !== undefined && haveEqualRates(model.rateCard, spec.rates) ? model : undefined;
+		const known = new Map<string, RateCard>();
+		const wanted = specs.flatMap(ratesToPin);
+		for (const { id, batch, rateCard } of before.values()) {
+			known.set(id, rateCard);
+			if (batch?.rateCard) known.set(batchCardName(id), batch.rateCard);
+		}
+		const unchanged = ({ id, rates }: { id: string; rates: Rates }) => {
+			const card = known.get(id);
+			return card !== undefined && haveEqualRates(card, rates) ? card : undefined;
 		};
-		const unknown = specs.filter((spec) => known(spec) === undefined);
+		const unknown = wanted.filter((each) => unchanged(each) === undefined);
 		const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(statements, unknown);
 		const pinned: Awaited<ReturnType<typeof pinRateCards>> = await withDeadline(
 			clock,
@@ -165,15 +171,21 @@ function createStore(deps: StoreDeps) {
 			PIN_DEADLINE_MS,
 			() => new Error("the database did not answer in time"),
 		);
-		return specs.map((spec) => {
-			const { rates: _, ...described } = spec;
-			const model = known(spec);
-			if (model !== undefined)
-				return Object.freeze({ ...described, rateCard: model.rateCard, createdS: model.createdS });
-			const card = pinned.get(spec.id);
+		const cardOf = (each: { id: string; rates: Rates }): { rateCard: RateCard; createdS: number | undefined } => {
+			const same = unchanged(each);
+			if (same !== undefined) return { rateCard: same, createdS: before.get(each.id)?.createdS };
+			const card = pinned.get(each.id);
 			assert(card !== undefined, "every model's rates were stored");
 			const { createdS, ...rateCard } = card;
-			return Object.freeze({ ...described, rateCard: Object.freeze(rateCard), createdS });
+			return { rateCard: Object.freeze(rateCard), createdS };
+		};
+		return specs.map((spec) => {
+			const { rates, batch, ...described } = spec;
+			const { rateCard, createdS } = cardOf({ id: spec.id, rates });
+			assert(createdS !== undefined, "a model is as old as its first rates");
+			if (batch === undefined) return Object.freeze({ ...described, rateCard, createdS });
+			const lines = batch.rates === null ? null : cardOf({ id: batchCardName(spec.id), rates: batch.rates }).rateCard;
+			return Object.freeze({ ...described, rateCard, createdS, batch: Object.freeze({ rateCard: lines }) });
 		});
 	}
 
@@ -217,6 +229,16 @@ function createStore(deps: StoreDeps) {
 		},
 	};
 	return { reader, swap };
+}
+
+/** Versions of batch rates are kept under a name that no model can have. */
+function batchCardName(modelId: string): string {
+	return `${modelId}#batch`;
+}
+
+function ratesToPin({ id, rates, batch }: ModelSpec): { id: string; rates: Rates }[] {
+	const lines = batch?.rates ? [{ id: batchCardName(id), rates: batch.rates }] : [];
+	return [{ id, rates }, ...lines];
 }
 
 function assertDistinctNames(specs: readonly ModelSpec[]): void {

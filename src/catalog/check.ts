@@ -14,6 +14,8 @@ export interface ModelSummary {
 	readonly context_length: number;
 	readonly max_output_tokens: number;
 	readonly rates: Readonly<Record<string, string>>;
+	/** What lines of managed batches cost; absent where the model takes none. */
+	readonly batch_rates?: Readonly<Record<string, string>>;
 }
 
 export type CatalogCheck =
@@ -39,10 +41,9 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 /** For the terminal; no line end at the end. */
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
-	const models = check.models.map(({ id, kind, replicas, rates }) => {
-		const prices = Object.entries(rates).map(([unit, rate]) => `${unit} ${rate}`);
-		const paid = prices.length === 0 ? "free" : prices.join(", ");
-		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${paid}`;
+	const models = check.models.map(({ id, kind, replicas, rates, batch_rates }) => {
+		const lines = batch_rates === undefined ? "" : `; in batches: ${pricesOf(batch_rates)}`;
+		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${pricesOf(rates)}${lines}`;
 	});
 	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
 	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
@@ -50,8 +51,26 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 	return [`${count}${unit}`, ...models, ...warnings].join("\n");
 }
 
+function pricesOf(rates: Readonly<Record<string, string>>): string {
+	const prices = Object.entries(rates).map(([unit, rate]) => `${unit} ${rate}`);
+	return prices.length === 0 ? "free" : prices.join(", ");
+}
+
 function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
-	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates } = model;
+	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch } = model;
+	return {
+		id,
+		name,
+		kind,
+		replicas: upstreams.length,
+		context_length: contextLength,
+		max_output_tokens: maxOutputTokens,
+		rates: writtenRates(rates),
+		...(batch === undefined ? {} : { batch_rates: writtenRates(batch.rates ?? rates) }),
+	};
+}
+
+function writtenRates(rates: Rates): Readonly<Record<string, string>> {
 	const written = {
 		input: formatRatePerMillion(rates.input),
 		cached_input: formatRatePerMillion(rates.cachedInput),
@@ -61,13 +80,5 @@ function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rate
 		audio_second: formatRatePerUnit(rates.audioSecond),
 		search: formatRatePerUnit(rates.search),
 	};
-	return {
-		id,
-		name,
-		kind,
-		replicas: upstreams.length,
-		context_length: contextLength,
-		max_output_tokens: maxOutputTokens,
-		rates: Object.fromEntries(Object.entries(written).filter(([, rate]) => rate !== "0")),
-	};
+	return Object.fromEntries(Object.entries(written).filter(([, rate]) => rate !== "0"));
 }

@@ -1,4 +1,4 @@
-import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, UpstreamSpec } from "./model.ts";
+import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
 import { whyNotHonoured } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
@@ -20,12 +20,15 @@ const FIELDS = [
 	"parameters",
 	"unsupported_parameters",
 	"rates",
+	"batch_rates",
 	"upstreams",
 ] as const;
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
-const MODES: readonly ChatMode[] = ["chat", "completions"];
+const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
+/** The kinds that managed batches have an endpoint for. */
+const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
 const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "reject"];
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
@@ -58,7 +61,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const aliases =
 		readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, (alias, { line }) => claim(alias, line)) ?? [];
 	const name = readName(reader, map.get("name")) ?? id;
-	const modes = readModes(reader, map, kind);
+	const { modes, batches } = readModes(reader, map, kind);
 	const inputs = readChoices(reader, map.get("input_modalities"), MODALITIES);
 	const outputs = readChoices(reader, map.get("output_modalities"), MODALITIES);
 	const imageUrlsField = map.get("image_urls");
@@ -69,6 +72,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const unsupportedField = map.get("unsupported_parameters");
 	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
 	const rates = ratesField && readRates(reader, ratesField, kind);
+	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
 	if (kind !== undefined && upstreams !== undefined) leaveOutUnheard(reader, kind, listed, upstreams);
 
@@ -88,6 +92,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		parameters: new Set(listed.keys()),
 		unsupportedParameters: unsupported,
 		rates,
+		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
 		upstreams: Object.freeze(upstreams),
 	});
 }
@@ -111,13 +116,37 @@ function readName(reader: YamlReader, field: YamlField | undefined): string | un
 	return undefined;
 }
 
-function readModes(reader: YamlReader, map: YamlMap, kind: ModelKind | undefined): ReadonlySet<ChatMode> {
+/** Endpoints of a chat model, and whether the model takes lines of batches. */
+function readModes(
+	reader: YamlReader,
+	map: YamlMap,
+	kind: ModelKind | undefined,
+): { modes: ReadonlySet<ChatMode>; batches: boolean } {
 	const field = map.get("modes");
-	if (kind !== undefined && kind !== "chat") {
-		if (field !== undefined) reader.report(field, `belongs to kind chat; a model of kind ${kind} has none`);
-		return new Set();
-	}
-	return readChoices(reader, field, MODES) ?? new Set<ChatMode>(["chat"]);
+	const chosen = readChoices(reader, field, MODES);
+	const batches = chosen?.has("batch") ?? false;
+	const modes = new Set<ChatMode>();
+	for (const mode of chosen ?? []) if (mode !== "batch") modes.add(mode);
+	if (field !== undefined && kind !== undefined && kind !== "chat") {
+		const alone = batches && modes.size === 0;
+		if (!BATCH_KINDS.has(kind)) reader.report(field, `belongs to kind chat; a model of kind ${kind} has none`);
+		else if (!alone) reader.report(field, `a model of kind ${kind} may have the mode batch and no other`);
+	} else if (field !== undefined && batches && modes.size === 0)
+		reader.report(field, "needs an endpoint beside batch: chat, completions or both");
+	if (kind !== undefined && kind !== "chat") return { modes: new Set(), batches };
+	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
+}
+
+/** Null where batches cost as much as other requests. */
+function readBatchRates(
+	reader: YamlReader,
+	field: YamlField | undefined,
+	kind: ModelKind | undefined,
+	batches: boolean,
+): Rates | null {
+	if (field === undefined) return null;
+	if (!batches) reader.report(field, "belongs to a model whose modes have batch");
+	return readRates(reader, field, kind) ?? null;
 }
 
 /** Context and output in tokens. */

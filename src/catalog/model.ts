@@ -36,6 +36,12 @@ export interface RateCard extends Rates {
 	readonly version: number;
 }
 
+/** On what terms a deployment takes lines of managed batches. */
+export interface BatchTerms {
+	/** What lines are charged by; null: the model's usual rates. */
+	readonly rateCard: RateCard | null;
+}
+
 /** One address of a deployment, as `tollgate.yaml` says it. */
 export interface UpstreamSpec {
 	/** Base address with its path, without a slash at the end: `http://127.0.0.1:8000/v1`. */
@@ -58,6 +64,8 @@ export interface Model {
 	readonly kind: ModelKind;
 	/** Endpoints of `kind: chat`; empty for the other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
+	/** Absent: it takes no lines of managed batches. */
+	readonly batch?: BatchTerms;
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;
@@ -77,8 +85,9 @@ export interface Model {
 }
 
 /** A model before its prices are pinned to a version: what a file, the discovery or the demo describe. */
-export interface ModelSpec extends Omit<Model, "rateCard" | "createdS"> {
+export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"> {
 	readonly rates: Rates;
+	readonly batch?: { readonly rates: Rates | null };
 }
 
 /** The whole catalogue at one moment; swapped whole, never changed in place. */

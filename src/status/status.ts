@@ -82,7 +82,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 			transcription: ofKind("transcription"),
 			image_generation: ofKind("image"),
 			rerank: ofKind("rerank"),
-			batch: "unavailable",
+			batch: of(up.some((model) => model.batch !== undefined)),
 		},
 		models: all.map((model) => ({
 			id: model.id,

@@ -44,6 +44,28 @@ describe("a catalogue from a file", () => {
 		expect(Object.isFrozen(model?.rateCard)).toBe(true);
 	});
 
+	test("batch rates have a card with versions of its own, and neither moves the other", async () => {
+		const text = (rate: string, batch: string) =>
+			oneModel({
+				id: "batched",
+				input: rate,
+				extra: `    modes: [chat, batch]\n    batch_rates: { input: "${batch}", output: "0" }\n`,
+			});
+		const { catalog, file } = catalogOf(text("0.5", "0.1"));
+		const cards = () => {
+			const model = findModel(catalog.current(), "batched");
+			return [model?.rateCard.id, model?.batch?.rateCard?.id, model?.batch?.rateCard?.input as number | undefined];
+		};
+		await catalog.reload();
+		expect(cards()).toEqual(["batched@1", "batched#batch@1", 100_000]);
+		file.text = text("0.5", "0.2");
+		await catalog.reload();
+		expect(cards()).toEqual(["batched@1", "batched#batch@2", 200_000]);
+		file.text = text("0.6", "0.2");
+		await catalog.reload();
+		expect(cards()).toEqual(["batched@2", "batched#batch@2", 200_000]);
+	});
+
 	test("a bad file keeps the old snapshot, shows and logs every problem, and a good one clears them", async () => {
 		const { catalog, file, lines } = catalogOf(oneModel({ id: "kept" }));
 		await catalog.reload();

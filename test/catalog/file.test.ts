@@ -175,7 +175,7 @@ extra: 1
 			'2: models[0]: the field "context_length" is missing',
 			'4: models[0]: unknown field "contxt_length"; did you mean "context_length"?',
 			'5: models[0].max_output_tokens: must be a whole number from 1 to 100000000, got "ten"',
-			'6: models[0].modes[1]: must be one of chat, completions; got "responses"',
+			'6: models[0].modes[1]: must be one of chat, completions, batch; got "responses"',
 			'8: models[0].rates.input: write rates as quoted decimal strings: "0.23" instead of 0.23',
 			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"',
 			"10: models[0].rates.search: a model of kind chat is never billed by this unit",
@@ -185,7 +185,7 @@ extra: 1
 			'16: models[0].upstreams[1]: the field "model" is missing',
 			"16: models[0].upstreams[1].url: must not hold a user name or password; use api_key",
 			'17: models[0].upstreams[1].dialect: must be one of openai, vllm, sglang, llama.cpp, ollama, tgi, tei; got "vlm"',
-			"20: models[1].modes: belongs to kind chat; a model of kind embedding has none",
+			"20: models[1].modes: a model of kind embedding may have the mode batch and no other",
 			"21: models[1].max_output_tokens: a model of kind embedding generates no tokens",
 			"22: models[1].rates.output: a model of kind embedding is never billed by this unit",
 			'22: models[1].rates: a model of kind embedding needs a rate for input; "0" makes it free',
@@ -345,6 +345,38 @@ describe("rates", () => {
 		expect(linesOf(text)).toEqual([
 			'6: models[0].rates: a model of kind chat needs a rate for input and output; "0" makes it free',
 		]);
+	});
+});
+
+describe("managed batches", () => {
+	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
+
+	test("a mode beside the endpoints, with rates of its own or the usual ones", () => {
+		const [usual] = parseCatalogFile(withBatch(""), {}).models;
+		expect([...(usual?.modes ?? [])]).toEqual(["chat"]);
+		expect(usual?.batch).toEqual({ rates: null });
+		const [cheap] = parseCatalogFile(withBatch('    batch_rates: { input: "0.1", output: "0.2" }\n'), {}).models;
+		expect(cheap?.batch?.rates).toMatchObject({ input: 100_000, cachedInput: 100_000, output: 200_000 });
+		expect(parseCatalogFile(oneModel(), {}).models[0]?.batch).toBeUndefined();
+		const check = checkCatalog(withBatch('    batch_rates: { input: "0.1", output: "0.2" }\n'), {});
+		expect(formatCatalogCheck(check)).toContain("; in batches: input 0.1, cached_input 0.1, output 0.2");
+	});
+
+	test("no mode alone, none for kinds without an endpoint in batches, no rates without it or in part", () => {
+		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
+		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
+			"modes: needs an endpoint beside batch: chat, completions or both",
+		]);
+		expect(problem(oneModel({ extra: '    batch_rates: { input: "1", output: "1" }\n' }))).toEqual([
+			"batch_rates: belongs to a model whose modes have batch",
+		]);
+		expect(problem(withBatch('    batch_rates: { input: "1" }\n'))).toEqual([
+			'batch_rates: a model of kind chat needs a rate for input and output; "0" makes it free',
+		]);
+		const rerank = FULL.replace("kind: transcription", "kind: transcription\n    modes: [batch]");
+		expect(linesOf(rerank, ENV).join()).toContain("belongs to kind chat; a model of kind transcription has none");
+		const embedding = FULL.replace("kind: embedding", "kind: embedding\n    modes: [batch]");
+		expect(parseCatalogFile(embedding, ENV).models[1]).toMatchObject({ modes: new Set(), batch: { rates: null } });
 	});
 });
 

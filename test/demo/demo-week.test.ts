@@ -10,7 +10,15 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 function model(id: string, limits: Partial<FoundModel> = {}): Model {
 	const upstream = { url: "http://127.0.0.1:1/v1", model: id, dialect: "openai" } as const;
 	const sizes = { contextLength: 8192, maxOutputTokens: 1024, ...limits };
-	const spec = demoModelSpec({ id, name: id, kind: "chat", modes: ["chat"], parameters: [], upstream, ...sizes });
+	const { batch: _, ...spec } = demoModelSpec({
+		id,
+		name: id,
+		kind: "chat",
+		modes: ["chat"],
+		parameters: [],
+		upstream,
+		...sizes,
+	});
 	return { ...spec, createdS: 0, rateCard: { ...spec.rates, id: `${id}@1`, version: 1 } };
 }
 

@@ -1,6 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { findModel } from "../../catalog/find-model.ts";
-import type { CatalogSnapshot, Model } from "../../catalog/model.ts";
+import type { CatalogSnapshot, Model, RateCard } from "../../catalog/model.ts";
 import { formatRatePerUnit } from "../../money/nano-usd.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
@@ -23,6 +23,8 @@ export interface ModelEntry {
 	};
 	/** Decimal strings, US dollars per single unit. */
 	readonly pricing: Readonly<Record<string, string>>;
+	/** Of lines of managed batches; absent where the model takes none. */
+	readonly batch_pricing?: Readonly<Record<string, string>>;
 	readonly rate_card: string;
 	/** Whether a server for it is connected right now. */
 	readonly status: "connected" | "unavailable";
@@ -69,19 +71,20 @@ function modelEntry(model: Model, connected: boolean): ModelEntry {
 		context_length: model.contextLength,
 		max_output_tokens: model.maxOutputTokens,
 		supported_parameters: [...model.parameters],
-		modes: [...model.modes],
+		modes: model.batch === undefined ? [...model.modes] : [...model.modes, "batch"],
 		architecture: {
 			modality: `${input.join("+")}->${output.join("+")}`,
 			input_modalities: input,
 			output_modalities: output,
 		},
-		pricing: pricingOf(model),
+		pricing: pricingOf(model.rateCard),
+		...(model.batch === undefined ? {} : { batch_pricing: pricingOf(model.batch.rateCard ?? model.rateCard) }),
 		rate_card: model.rateCard.id,
 		status: connected ? "connected" : "unavailable",
 	};
 }
 
-function pricingOf({ rateCard }: Model): Record<string, string> {
+function pricingOf(rateCard: RateCard): Record<string, string> {
 	return {
 		prompt: formatRatePerUnit(rateCard.input),
 		completion: formatRatePerUnit(rateCard.output),

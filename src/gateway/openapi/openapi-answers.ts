@@ -97,6 +97,15 @@ const Ranking = exact({
 });
 
 const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars a unit." });
+const Pricing = exact({
+	prompt: Rate,
+	completion: Rate,
+	input_cache_read: Rate,
+	request: Rate,
+	image: Rate,
+	audio_second: Rate,
+	search: Rate,
+});
 const Model = exact({
 	id: Type.String(),
 	object: Type.Literal("model"),
@@ -107,21 +116,14 @@ const Model = exact({
 	context_length: Count,
 	max_output_tokens: Count,
 	supported_parameters: Type.Array(Type.String()),
-	modes: Type.Array(oneOf("chat", "completions")),
+	modes: Type.Array(oneOf("chat", "completions", "batch")),
 	architecture: exact({
 		modality: Type.String(),
 		input_modalities: Type.Array(Type.String()),
 		output_modalities: Type.Array(Type.String()),
 	}),
-	pricing: exact({
-		prompt: Rate,
-		completion: Rate,
-		input_cache_read: Rate,
-		request: Rate,
-		image: Rate,
-		audio_second: Rate,
-		search: Rate,
-	}),
+	pricing: Pricing,
+	batch_pricing: Type.Optional(Pricing),
 	rate_card: Type.String(),
 	status: oneOf("connected", "unavailable"),
 });

@@ -1,24 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 
 /** Whatever a client writes into an address, a host or a parameter: the mistake is its own, and never a 5xx. */
 
-let upstream: UpstreamServer;
-let service: TestService;
-let secret: string;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	service = await startService({ models: chatModel({ url: upstream.url }) });
-	secret = (await service.customer()).secret;
-});
-afterAll(async () => {
-	await service.stop();
-	await upstream.stop();
-});
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { secret } = await service.customer();
 
 const PATHS = [
 	"/",

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page, Route } from "playwright-core";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Route } from "playwright-core";
 import type { OpenedPage } from "../billing/stripe-server.ts";
 import { signedEvent, startStripe } from "../billing/stripe-server.ts";
-import { PERSON_ENV, signedUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { startUpstream } from "../support/upstream-server.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
+import { signedUp } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { hasChromium } from "./chromium.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { picture } from "./stage.ts";
+import { picture, withScene } from "./stage.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
@@ -18,41 +14,16 @@ const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 
+const stripe = untilEnd(startStripe({ withPages: true }));
+const { service, open } = await withScene({
+	env: { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: SECRET, STRIPE_API_BASE: stripe.url },
+});
+const tab = await open({ person: await signedUp(service), elsewhere: [stripe.payUrl] });
+const { page } = tab;
+
 describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
-	let upstream: UpstreamServer;
-	let stripe: ReturnType<typeof startStripe>;
-	let service: TestService;
-	let browser: Browser;
-	let tab: Tab;
-	let page: Page;
 	/** Of the top-up that is paid, as the customer knows it. */
 	let reference = "";
-
-	beforeAll(async () => {
-		upstream = startUpstream({ dialect: "vllm" });
-		stripe = startStripe({ withPages: true });
-		[service, browser] = await Promise.all([
-			startService({
-				models: chatModel({ url: upstream.url, dialect: "vllm" }),
-				env: {
-					...PERSON_ENV,
-					STRIPE_SECRET_KEY: "sk_test_local",
-					STRIPE_WEBHOOK_SECRET: SECRET,
-					STRIPE_API_BASE: stripe.url,
-				},
-			}),
-			launch(),
-		]);
-		tab = await openTab(browser, service.url, { person: await signedUp(service), elsewhere: [stripe.payUrl] });
-		page = tab.page;
-	}, 60_000);
-
-	afterAll(async () => {
-		await browser?.close();
-		await service?.stop();
-		await upstream?.stop();
-		await stripe?.stop();
-	}, 30_000);
 
 	const available = () => page.locator(".stat", { hasText: "for new requests" });
 	const topUps = () => page.getByRole("table", { name: "Top-ups" }).locator("tbody tr");

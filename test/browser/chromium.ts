@@ -38,21 +38,20 @@ export interface Tab {
 	close(): Promise<void>;
 }
 
+export interface TabOptions {
+	readonly width?: number;
+	readonly height?: number;
+	readonly scheme?: "light" | "dark";
+	readonly person?: Person;
+	/** Other origins that its pages may ask. */
+	readonly elsewhere?: readonly string[];
+}
+
 /**
  * A tab with a window of its own; signed in as somebody, if given. A request to anything but the service and `elsewhere`
  * is a complaint. Windows that its pages open are watched as well.
  */
-export async function openTab(
-	browser: Browser,
-	url: string,
-	options: {
-		width?: number;
-		height?: number;
-		scheme?: "light" | "dark";
-		person?: Person;
-		elsewhere?: readonly string[];
-	} = {},
-): Promise<Tab> {
+export async function openTab(browser: Browser, url: string, options: TabOptions = {}): Promise<Tab> {
 	const context = await browser.newContext({
 		baseURL: url,
 		viewport: { width: options.width ?? 1440, height: options.height ?? 900 },

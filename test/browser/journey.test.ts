@@ -1,47 +1,21 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
-import type { Browser } from "playwright-core";
-import type { Person } from "../console/person.ts";
-import { operator, PASSWORD, PERSON_ENV } from "../console/person.ts";
+import { operator, PASSWORD } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
+import { reply } from "../support/upstream-reply.ts";
+import { hasChromium } from "./chromium.ts";
 import { readQrCode } from "./qr-reader.ts";
-import { picture } from "./stage.ts";
-
-const MODEL = "llama-3.3-70b-instruct";
+import { MODEL, picture, withScene } from "./stage.ts";
 
 setDefaultTimeout(60_000);
 
+const { service, upstream, open } = await withScene();
+upstream.always(() => reply().text("Hello from the model."));
+const boss = await operator(service);
+const customer = await open();
+
 describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a browser", () => {
-	let service: TestService;
-	let upstream: UpstreamServer;
-	let browser: Browser;
-	let boss: Person;
-	let customer: Tab;
 	let secret = "";
-
-	beforeAll(async () => {
-		upstream = startUpstream({ dialect: "vllm" });
-		upstream.always(() => reply().text("Hello from the model."));
-		service = await startService({
-			models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
-			env: PERSON_ENV,
-		});
-		boss = await operator(service);
-		browser = await launch();
-		customer = await openTab(browser, service.url);
-	}, 60_000);
-
-	afterAll(async () => {
-		await browser?.close();
-		await service?.stop();
-		await upstream?.stop();
-	}, 30_000);
 
 	test("somebody signs up, opens the link of the mail and is at the overview", async () => {
 		const { page } = customer;
@@ -70,7 +44,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		expect(reference).toMatch(/^TU-/);
 		await picture(page, "journey-3-pending");
 
-		const office = await openTab(browser, service.url, { person: boss });
+		const office = await open({ person: boss });
 		await office.page.goto("/operator");
 		await office.page.getByText(reference).waitFor();
 		await office.page.getByRole("button", { name: "Confirm" }).click();
@@ -192,7 +166,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await panel.getByRole("button", { name: "Switch on" }).click();
 		await panel.getByRole("button", { name: "Switch off" }).waitFor();
 
-		const phone = await openTab(browser, service.url, { width: 360 });
+		const phone = await open({ width: 360 });
 		await phone.page.goto("/sign-in");
 		await phone.page.getByLabel("Email").fill("ada@example.com");
 		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);

@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
-import type { Browser, Page } from "playwright-core";
 import { systemClock } from "../../src/base/clock.ts";
-import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { operator, signedUp, topUp } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
-import { picture } from "./stage.ts";
+import { hasChromium } from "./chromium.ts";
+import { picture, withScene } from "./stage.ts";
 
 const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";
@@ -19,39 +13,20 @@ const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 
+let clockAheadMs = 0;
+const { service, open } = await withScene({
+	models: [LARGE, SMALL],
+	clock: { ...systemClock, wallMs: () => systemClock.wallMs() + clockAheadMs },
+});
+const customer = await signedUp(service);
+await topUp(customer, await operator(service));
+const tab = await open({ person: customer });
+const { page } = tab;
+
 describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
-	let upstream: UpstreamServer;
-	let service: TestService;
-	let browser: Browser;
-	let tab: Tab;
-	let page: Page;
-	let clockAheadMs = 0;
 	/** Of the key and of its replacement. */
 	let secret = "";
 	let newSecret = "";
-
-	beforeAll(async () => {
-		upstream = startUpstream({ dialect: "vllm" });
-		upstream.always(() => reply().text("Hello."));
-		[service, browser] = await Promise.all([
-			startService({
-				models: [LARGE, SMALL].map((id) => chatModel({ id, url: upstream.url, dialect: "vllm" })).join("\n"),
-				env: PERSON_ENV,
-				clock: { ...systemClock, wallMs: () => systemClock.wallMs() + clockAheadMs },
-			}),
-			launch(),
-		]);
-		const customer = await signedUp(service);
-		await topUp(customer, await operator(service));
-		tab = await openTab(browser, service.url, { person: customer });
-		page = tab.page;
-	}, 60_000);
-
-	afterAll(async () => {
-		await browser?.close();
-		await service?.stop();
-		await upstream?.stop();
-	}, 30_000);
 
 	const dialog = () => page.getByRole("dialog");
 	const fact = (name: string) => page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) });
@@ -213,7 +188,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 	});
 
 	test("a list that was asked for before a key was made does not hide it when it arrives after it", async () => {
-		const other = await openTab(browser, service.url, { person: await signedUp(service) });
+		const other = await open({ person: await signedUp(service) });
 		const late = Promise.withResolvers<void>();
 		const arrived = Promise.withResolvers<void>();
 		let isFirst = true;

@@ -1,47 +1,22 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import type { Person } from "../console/person.ts";
-import { mailedLink, newPerson, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mailedLink, newPerson, PASSWORD, signedUp } from "../console/person.ts";
 import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
-import { picture } from "./stage.ts";
+import { hasChromium } from "./chromium.ts";
+import { picture, withScene } from "./stage.ts";
 
 const GUEST = "grace@example.com";
 const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 
+const { service, open } = await withScene();
+const owner = await signedUp(service);
+await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
+await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
+const house = await open({ person: owner });
+const guest = await open();
+
 describe.skipIf(!hasChromium)("a member of an account, from the invitation to the end, in a browser", () => {
-	let upstream: UpstreamServer;
-	let service: TestService;
-	let browser: Browser;
-	let owner: Person & { accountId: string };
-	let house: Tab;
-	let guest: Tab;
-
-	beforeAll(async () => {
-		upstream = startUpstream({ dialect: "vllm" });
-		[service, browser] = await Promise.all([
-			startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV }),
-			launch(),
-		]);
-		owner = await signedUp(service);
-		await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
-		await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
-		house = await openTab(browser, service.url, { person: owner });
-		guest = await openTab(browser, service.url);
-	}, 60_000);
-
-	afterAll(async () => {
-		await browser?.close();
-		await service?.stop();
-		await upstream?.stop();
-	}, 30_000);
-
 	const shoot = async (tab: Tab, name: string) => {
 		if (WITH_PICTURES) await picture(tab.page, name);
 	};

@@ -1,60 +1,25 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
-import type { Browser, Page } from "playwright-core";
-import type { Person } from "../console/person.ts";
-import { operator, PERSON_ENV, signedUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
+import type { Page } from "playwright-core";
+import { operator, signedUp } from "../console/person.ts";
+import { hasChromium } from "./chromium.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { picture } from "./stage.ts";
+import { MODEL, picture, withScene } from "./stage.ts";
 
-const MODEL = "llama-3.3-70b-instruct";
 const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 
+const { service, open } = await withScene({ env: { TOPUP_SECOND_LOOK_USD: "5000" } });
+const customer = await signedUp(service);
+const { secret } = (await customer.send("POST", "/api/console/keys", { name: "production" })).body;
+const [first, second] = [await operator(service), await operator(service)];
+const colleagueEmail = second.email;
+/** The customer's page of credit, open all the time; an operator's; another operator's. */
+const tabs = [await open({ person: customer }), await open({ person: first }), await open({ person: second })];
+const [credit, office, colleague] = tabs.map(({ page }) => page) as [Page, Page, Page];
+
 describe.skipIf(!hasChromium)("an operator at work and the customer who sees it, in a browser", () => {
-	let upstream: UpstreamServer;
-	let service: TestService;
-	let browser: Browser;
-	let customer: Person & { accountId: string };
-	let secret: string;
-	const tabs: Tab[] = [];
-	/** The customer's page of credit, open all the time. */
-	let credit: Page;
-	let office: Page;
-	/** Another operator. */
-	let colleague: Page;
-	let colleagueEmail: string;
-
-	beforeAll(async () => {
-		upstream = startUpstream({ dialect: "vllm" });
-		upstream.always(() => reply().text("Hello."));
-		[service, browser] = await Promise.all([
-			startService({
-				models: chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" }),
-				env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "5000" },
-			}),
-			launch(),
-		]);
-		customer = await signedUp(service);
-		secret = (await customer.send("POST", "/api/console/keys", { name: "production" })).body.secret;
-		const [first, second] = [await operator(service), await operator(service)];
-		colleagueEmail = second.email;
-		for (const person of [customer, first, second]) tabs.push(await openTab(browser, service.url, { person }));
-		[credit, office, colleague] = tabs.map((tab) => tab.page) as [Page, Page, Page];
-	}, 60_000);
-
-	afterAll(async () => {
-		await browser?.close();
-		await service?.stop();
-		await upstream?.stop();
-	}, 30_000);
-
 	const shoot = async (page: Page, name: string) => {
 		if (WITH_PICTURES) await picture(page, name);
 	};

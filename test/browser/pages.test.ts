@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { signedUp } from "../console/person.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
+import { atEnd } from "../support/at-end.ts";
+import type { Tab, TabOptions } from "./chromium.ts";
+import { hasChromium, openTab } from "./chromium.ts";
 import type { Stage } from "./stage.ts";
-import { LONG_MODEL, MODEL, picture, setStage, WITH_PICTURES } from "./stage.ts";
+import { LONG_MODEL, MODEL, picture, setStage, WITH_PICTURES, withBrowser } from "./stage.ts";
 
 setDefaultTimeout(120_000);
 
@@ -108,19 +109,12 @@ interface Violation {
 	readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
+const [stage, browser] = await Promise.all([setStage(), withBrowser()]);
+atEnd(() => stage.stop());
+const openAs = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
+
 describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
-	let stage: Stage;
-	let browser: Browser;
 	const windows = new Map<Who, Tab>();
-
-	beforeAll(async () => {
-		[stage, browser] = await Promise.all([setStage(), launch()]);
-	});
-
-	afterAll(async () => {
-		await browser?.close();
-		await stage?.stop();
-	});
 
 	/**
 	 * The viewer's window in this size and scheme, on a blank page, with nothing kept from the test before but the session.
@@ -128,7 +122,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 	 */
 	async function windowOf(who: Who, width: number, scheme: "light" | "dark"): Promise<Tab> {
 		const person = who === "visitor" ? {} : { person: stage[who] };
-		const tab = windows.get(who) ?? (await openTab(browser, stage.service.url, person));
+		const tab = windows.get(who) ?? (await openAs(person));
 		windows.set(who, tab);
 		if (tab.page.url() !== BLANK) {
 			await tab.page.evaluate("localStorage.clear(), sessionStorage.clear()");
@@ -248,7 +242,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 
 	test("a session that was ended elsewhere leads to the sign-in, and back to the same page after it", async () => {
 		const other = await signedUp(stage.service);
-		const tab = await openTab(browser, stage.service.url, { person: other });
+		const tab = await openAs({ person: other });
 		await tab.page.goto("/keys");
 		await tab.page.getByText("No keys yet.").waitFor();
 		await stage.service.db
@@ -284,7 +278,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		const tries: { bytes: number; paintMs: number }[] = [];
 		// The best of three: other work on the machine only ever makes it slower.
 		for (let attempt = 0; attempt < 3; attempt += 1) {
-			const tab = await openTab(browser, stage.service.url);
+			const tab = await openAs();
 			await tab.page.goto("/sign-in");
 			await settled(tab.page);
 			tries.push(await tab.page.evaluate(firstPageCost));

@@ -1,14 +1,52 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { rebuildUsage } from "../../src/console/usage-fold.ts";
 import type { Person } from "../console/person.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, startService } from "../support/service.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import type { ServiceOptions, TestService } from "../support/service.ts";
+import { chatModel, startService, withService } from "../support/service.ts";
 import type { UpstreamServer } from "../support/upstream-server.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+import type { Tab, TabOptions } from "./chromium.ts";
+import { hasChromium, launch, openTab } from "./chromium.ts";
+
+/** A service with a model server, and a browser to look at it with. */
+export interface Scene {
+	readonly service: TestService;
+	readonly upstream: UpstreamServer;
+	/** A tab of its own. Where there is no browser it is not there either, as the tests that would look at it. */
+	open(options?: TabOptions): Promise<Tab>;
+}
+
+/** For all tests of a file: awaited at its top, gone after its last test. `models` are names; all are one server's. */
+export async function withScene(
+	options: Omit<ServiceOptions, "models"> & { readonly models?: readonly string[] } = {},
+): Promise<Scene> {
+	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	upstream.always(() => reply().text("Hello."));
+	const models = (options.models ?? [MODEL]).map((id) => chatModel({ id, url: upstream.url, dialect: "vllm" }));
+	const env = { ...PERSON_ENV, ...options.env };
+	const [service, browser] = await Promise.all([
+		withService({ ...options, models: models.join("\n"), env }),
+		withBrowser(),
+	]);
+	return {
+		service,
+		upstream,
+		open: async (tab) => (browser === undefined ? ({} as Tab) : openTab(browser, service.url, tab)),
+	};
+}
+
+/** One for all tests of a file; undefined where there is none. */
+export async function withBrowser(): Promise<Browser | undefined> {
+	if (!hasChromium) return undefined;
+	const browser = await launch();
+	atEnd(() => browser.close());
+	return browser;
+}
 
 /** A service with two models, one of them not connected, an operator, and customers with much, little and nothing. */
 export interface Stage {

@@ -1,27 +1,19 @@
 /** One customer's requests that servers fail on cost the others nothing, and he hears that it is his request. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
-import { chatModel, startService, type TestService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const POISON = "poison";
-let service: TestService;
-let upstreams: UpstreamServer[];
-
-beforeAll(async () => {
-	upstreams = [startUpstream(), startUpstream(), startUpstream()];
-	for (const upstream of upstreams)
-		upstream.decide((body) => (JSON.stringify(body).includes(POISON) ? reply().raw("") : reply()));
-	const [single, one, two] = upstreams.map(({ url }) => url) as [string, string, string];
-	const pair = `${chatModel({ id: "pair", url: one })}\n      - { url: "${two}", model: served-name, dialect: openai }`;
-	service = await startService({
-		models: `${chatModel({ id: "single", url: single })}\n${pair}`,
-		limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
-	});
-});
-afterAll(async () => {
-	await service.stop();
-	for (const upstream of upstreams) await upstream.stop();
+const upstreams = [startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
+for (const upstream of upstreams)
+	upstream.decide((body) => (JSON.stringify(body).includes(POISON) ? reply().raw("") : reply()));
+const [single, one, two] = upstreams.map(({ url }) => url) as [string, string, string];
+const pair = `${chatModel({ id: "pair", url: one })}\n      - { url: "${two}", model: served-name, dialect: openai }`;
+const service = await withService({
+	models: `${chatModel({ id: "single", url: single })}\n${pair}`,
+	limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
 });
 
 async function statusOf(model: string, secret: string): Promise<unknown> {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Balance } from "../../src/ledger/balance.ts";
+import { untilEnd } from "./at-end.ts";
 import { ask, priceOf } from "./chat.ts";
 import type { RawClient } from "./raw-http.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "./raw-http.ts";
-import { chatModel, startService, type TestService } from "./service.ts";
+import { chatModel, type TestService, withService } from "./service.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./upstream-server.ts";
 
@@ -60,24 +61,14 @@ export interface Matrix {
 	cell<Acted>(name: string, act: (place: Place) => Promise<Acted>, check: (cell: Cell<Acted>) => void): void;
 }
 
-/** To be called once in a test file: starts the service before its tests and stops it after them. */
-export function dialectMatrix(limits: string): Matrix {
-	const upstreams = new Map<DialectName, UpstreamServer>();
-	let service: TestService;
-
-	beforeAll(async () => {
-		const models = CHAT_DIALECTS.map((dialect) => {
-			const upstream = startUpstream({ dialect });
-			upstreams.set(dialect, upstream);
-			const yaml = chatModel({ id: `model-${dialect}`, url: upstream.url, dialect });
-			return SINGLE_CHOICE.includes(dialect) ? yaml.replace(" n,", "") : yaml;
-		});
-		service = await startService({ models: models.join("\n"), limits });
-	}, 20_000);
-	afterAll(async () => {
-		await service.stop();
-		for (const upstream of upstreams.values()) await upstream.stop();
-	}, 20_000);
+/** To be awaited once in a test file: the service of all its tests. */
+export async function dialectMatrix(limits: string): Promise<Matrix> {
+	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, untilEnd(startUpstream({ dialect }))]));
+	const models = [...upstreams].map(([dialect, { url }]) => {
+		const yaml = chatModel({ id: `model-${dialect}`, url, dialect });
+		return SINGLE_CHOICE.includes(dialect) ? yaml.replace(" n,", "") : yaml;
+	});
+	const service = await withService({ models: models.join("\n"), limits });
 
 	async function placeOf(dialect: DialectName): Promise<Place & { accountId: string }> {
 		const upstream = upstreams.get(dialect) as UpstreamServer;

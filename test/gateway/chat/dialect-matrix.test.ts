@@ -18,7 +18,7 @@ import { type Reply, reply } from "../../support/upstream-reply.ts";
 
 /** Every dialect through the whole service: answers that come to their end, and those that never begin. */
 
-const matrix = dialectMatrix(
+const matrix = await dialectMatrix(
 	"  silence_s: 1\n  first_event_s: 1\n  total_s: 2\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 );
 

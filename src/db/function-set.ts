@@ -2,12 +2,20 @@ import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
+import fileFunctions from "./functions/files.sql" with { type: "text" };
 import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
-const FILES: readonly string[] = [clusterFunctions, ledgerFunctions, keyFunctions, usageFunctions, billingFunctions];
+const FILES: readonly string[] = [
+	clusterFunctions,
+	ledgerFunctions,
+	keyFunctions,
+	usageFunctions,
+	billingFunctions,
+	fileFunctions,
+];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");
 

@@ -3,6 +3,9 @@ import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
+/** Bytes are a `bytea`. */
+export type StatementValue = string | number | boolean | null | Uint8Array;
+
 /**
  * The client of the write-behind path: single statements that may be repeated, each with a deadline.
  *
@@ -10,7 +13,7 @@ import type { Log } from "../base/log.ts";
  * acknowledged statements of strangers are rolled back with it. It is a template function alone, so the type forbids it.
  */
 export interface Statements {
-	<Row>(strings: TemplateStringsArray, ...values: readonly (string | number | boolean | null)[]): Promise<Row[]>;
+	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
 	/** Ends all connections; statements under way are rejected. */
 	end(): Promise<void>;
 }
@@ -56,10 +59,7 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: HotO
 			.catch((error) => deps.log.debug("closing a stuck database client failed", { error }));
 	}
 
-	async function run<Row>(
-		strings: TemplateStringsArray,
-		...values: readonly (string | number | boolean | null)[]
-	): Promise<Row[]> {
+	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const used = client;
 		const query = used(strings, ...values) as unknown as Promise<Row[]>;
 		try {

@@ -20,7 +20,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["gateway", "secrets"],
 	["admission", "billing", "config", "deployments", "status"],
 	["keys", "ledger", "upstream"],
-	["catalog", "cluster", "ops"],
+	["catalog", "cluster", "files", "ops"],
 	["db", "limits", "money"],
 	["base", "config-table"],
 ];

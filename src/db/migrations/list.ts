@@ -5,6 +5,7 @@ import refusedRequest from "./0003_refused_request.sql" with { type: "text" };
 import statusDay from "./0004_status_day.sql" with { type: "text" };
 import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
 import people from "./0006_people.sql" with { type: "text" };
+import storedFile from "./0007_stored_file.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0004_status_day", sql: statusDay },
 	{ name: "0005_gateway_report", sql: gatewayReport },
 	{ name: "0006_people", sql: people },
+	{ name: "0007_stored_file", sql: storedFile },
 ];

@@ -1,0 +1,77 @@
+-- Files of accounts: parts are sealed one after the other, and what they take is counted where it is bounded.
+-- Locks are taken in one order everywhere: file, space of the account, space of all (the empty id).
+
+-- A file as its record says it. Times in milliseconds since 1970.
+create or replace function file_fields(f stored_file) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('id', f.id, 'accountId', f.account_id, 'keyId', f.key_id, 'purpose', f.purpose, 'filename', f.filename,
+    'store', f.store, 'bytes', f.bytes, 'parts', f.parts, 'createdAtMs', floor(extract(epoch from f.created_at) * 1000)::bigint,
+    'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
+$$;
+
+-- Makes a file without bytes. False if the account has as many as it may. A repeat finds it made.
+create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
+  p_created_ms double precision, p_expires_ms double precision, p_files_max integer) returns boolean
+language plpgsql as $$
+begin
+  insert into stored_file (id, account_id, key_id, purpose, filename, state, store, created_at, expires_at)
+    values (p_id, p_account, p_key, p_purpose, p_filename, 'writing', p_store, to_timestamp(p_created_ms / 1000.0), to_timestamp(p_expires_ms / 1000.0))
+    on conflict (id) do nothing;
+  if not found then
+    return true;
+  end if;
+  insert into file_space (account_id) values (p_account), ('') on conflict (account_id) do nothing;
+  update file_space set files = files + 1 where account_id = p_account and files < p_files_max;
+  if not found then
+    delete from stored_file where id = p_id;
+    return false;
+  end if;
+  update file_space set files = files + 1 where account_id = '';
+  return true;
+end $$;
+
+-- Makes a blob the part with the next number. Says what became of it: 'sealed' (also if it was before), 'taken' (another
+-- writer was first, or the number is not the next), 'gone' (nobody writes this file any more), 'account_full', 'full'.
+create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
+returns text
+language plpgsql as $$
+declare
+  f stored_file;
+begin
+  select * into f from stored_file where id = p_id for update;
+  if not found or f.state <> 'writing' then
+    return 'gone';
+  end if;
+  if p_number <> f.parts then
+    return case when exists (select 1 from stored_file_part where file_id = p_id and number = p_number and blob = p_blob)
+      then 'sealed' else 'taken' end;
+  end if;
+  perform 1 from file_space where account_id = f.account_id and bytes + p_bytes <= p_account_bytes_max for update;
+  if not found then
+    return 'account_full';
+  end if;
+  update file_space set bytes = bytes + p_bytes where account_id = '' and bytes + p_bytes <= p_all_bytes_max;
+  if not found then
+    return 'full';
+  end if;
+  update file_space set bytes = bytes + p_bytes where account_id = f.account_id;
+  insert into stored_file_part (file_id, number, start, bytes, blob) values (p_id, p_number, f.bytes, p_bytes, p_blob);
+  update stored_file set parts = parts + 1, bytes = bytes + p_bytes where id = p_id;
+  return 'sealed';
+end $$;
+
+-- Forgets a file whose blobs are deleted. False if there was none.
+create or replace function file_forget(p_id text) returns boolean
+language plpgsql as $$
+declare
+  f stored_file;
+begin
+  delete from stored_file where id = p_id returning * into f;
+  if not found then
+    return false;
+  end if;
+  delete from stored_file_part where file_id = p_id;
+  update file_space set files = files - 1, bytes = bytes - f.bytes where account_id = f.account_id;
+  update file_space set files = files - 1, bytes = bytes - f.bytes where account_id = '';
+  return true;
+end $$;

@@ -1,0 +1,144 @@
+import { Fault } from "../base/fault.ts";
+import type { Statements } from "../db/statements.ts";
+import type { FilePurpose, FileRecord } from "./file-record.ts";
+
+/** How much may be kept. */
+export interface FileLimits {
+	/** Of one file. */
+	readonly fileBytesMax: number;
+	readonly fileAccountBytesMax: number;
+	/** Of all accounts together. */
+	readonly filesBytesMax: number;
+	readonly filesPerAccountMax: number;
+}
+
+/** A part as it is stored. */
+export interface FilePart {
+	readonly number: number;
+	/** Where in the file it begins. */
+	readonly start: number;
+	readonly bytes: number;
+	readonly blob: string;
+}
+
+/** Which part of an account's list. */
+export interface FileQuery {
+	readonly purpose: FilePurpose | null;
+	/** An id: those after it, in the list's order. */
+	readonly after: string | null;
+	readonly newestFirst: boolean;
+	readonly limit: number;
+}
+
+/** What Postgres knows of files. Each call is one statement that may be repeated. */
+export type FileBooks = ReturnType<typeof createFileBooks>;
+
+/** A record and how many of its parts are sealed. */
+type FileRow = FileRecord & { readonly parts: number };
+
+const PARTS_PAGE = 256;
+
+export function createFileBooks(deps: { statements: Statements; limits(): FileLimits }) {
+	const { statements, limits } = deps;
+
+	return {
+		/** Fault conflict if the account has as many files as it may. */
+		async begin(file: Omit<FileRecord, "bytes">): Promise<void> {
+			const [row] = await statements<{ begun: boolean }>`
+				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
+					${file.createdAtMs}, ${file.expiresAtMs}, ${limits().filesPerAccountMax}) as begun`;
+			if (row?.begun) return;
+			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
+		},
+
+		/** Faults: conflict (another writer, the file is gone, the account's space is full), overloaded (everybody's is). */
+		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {
+			const { fileAccountBytesMax, filesBytesMax } = limits();
+			const [row] = await statements<{ outcome: string }>`
+				select file_seal(${fileId}, ${part.number}, ${part.bytes}, ${part.blob}, ${fileAccountBytesMax}, ${filesBytesMax}) as outcome`;
+			if (row?.outcome !== "sealed") throw notSealed(fileId, part.number, row?.outcome);
+		},
+
+		/** Makes it known. Undefined if nobody may write it any more. */
+		async finish(fileId: string, expiresAtMs: number): Promise<FileRecord | undefined> {
+			const [row] = await statements<{ file: FileRow }>`
+				update stored_file f set state = 'ready', expires_at = to_timestamp(${expiresAtMs}::double precision / 1000.0)
+				where id = ${fileId} and state in ('writing', 'ready') returning file_fields(f) as file`;
+			return row?.file;
+		},
+
+		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
+			const [row] = await statements<{ file: FileRow }>`
+				select file_fields(f) as file from stored_file f
+				where id = ${fileId} and account_id = ${accountId} and state = 'ready'
+					and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)`;
+			return row?.file;
+		},
+
+		/** One that is being written. */
+		async findOpen(fileId: string): Promise<FileRow | undefined> {
+			const [row] = await statements<{ file: FileRow }>`
+				select file_fields(f) as file from stored_file f where id = ${fileId} and state = 'writing'`;
+			return row?.file;
+		},
+
+		async list(accountId: string, query: FileQuery, nowMs: number): Promise<FileRecord[]> {
+			const { purpose, after, limit } = query;
+			const rows = query.newestFirst
+				? await statements<{ file: FileRow }>`
+					select file_fields(f) as file from stored_file f
+					where account_id = ${accountId} and state = 'ready' and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)
+						and (${purpose}::text is null or purpose = ${purpose}) and (${after}::text is null or id < ${after})
+					order by id desc limit ${limit}`
+				: await statements<{ file: FileRow }>`
+					select file_fields(f) as file from stored_file f
+					where account_id = ${accountId} and state = 'ready' and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)
+						and (${purpose}::text is null or purpose = ${purpose}) and (${after}::text is null or id > ${after})
+					order by id limit ${limit}`;
+			return rows.map(({ file }) => file);
+		},
+
+		/** The parts that hold bytes from `start` on and before `end`; the first of them, if they are many. */
+		parts(fileId: string, start: number, end: number): Promise<FilePart[]> {
+			return statements<FilePart>`
+				select number, start::float8 as start, bytes, blob from stored_file_part
+				where file_id = ${fileId} and start < ${end} and start + bytes > ${start} order by number limit ${PARTS_PAGE}`;
+		},
+
+		/** Nobody finds it any more. Undefined if there was none; the store that its bytes are in else. */
+		async remove(accountId: string, fileId: string, nowMs: number): Promise<string | undefined> {
+			const [row] = await statements<{ store: string }>`
+				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0))
+				where id = ${fileId} and account_id = ${accountId} and state <> 'removed' returning store`;
+			return row?.store;
+		},
+
+		/** Those that have ended; from now on nobody writes them. */
+		ended(nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
+			return statements<{ id: string; store: string }>`
+				update stored_file set state = 'removed' where id in (
+					select id from stored_file where expires_at <= to_timestamp(${nowMs}::double precision / 1000.0)
+					order by expires_at limit ${limit} for update skip locked)
+				returning id, store`;
+		},
+
+		/** Once its bytes are gone. */
+		async forget(fileId: string): Promise<void> {
+			await statements`select file_forget(${fileId})`;
+		},
+	};
+}
+
+function notSealed(fileId: string, part: number, outcome: string | undefined): Fault {
+	if (outcome === "account_full")
+		return new Fault("conflict", "The files of this account take as much space as they may: delete some of them.");
+	if (outcome === "full") {
+		return new Fault("overloaded", "There is no space for files at present. Try again later.", {
+			retryAfterS: 600,
+			private: "the files of all accounts together take as much as they may",
+		});
+	}
+	return new Fault("conflict", "The file was deleted while it was written.", {
+		private: `part ${part} of ${fileId}: ${outcome}`,
+	});
+}

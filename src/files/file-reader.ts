@@ -1,0 +1,82 @@
+import type { BlobStore } from "./blob-store.ts";
+import type { FileBooks, FilePart } from "./file-books.ts";
+import type { FileCipher } from "./file-cipher.ts";
+import { CHUNK_BYTES, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
+
+/** Bytes from `start` to `end` (exclusive). */
+export interface ByteRange {
+	readonly start: number;
+	readonly end: number;
+}
+
+/** Chunks that are read and opened at once. */
+const WINDOW_CHUNKS = 8;
+
+export interface FileReaderDeps {
+	readonly books: Pick<FileBooks, "parts">;
+	readonly blobs: BlobStore;
+	readonly cipher: FileCipher;
+}
+
+/**
+ * The bytes of a file as they are asked for, half a megabyte in memory at most. Errors where they are not what was
+ * written: a reader never takes a part of a file for the whole.
+ */
+export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
+	const windows = windowsOf(deps, fileId, range);
+	return new ReadableStream<Uint8Array>(
+		{
+			async pull(controller) {
+				const { done, value } = await windows.next();
+				if (done) controller.close();
+				else controller.enqueue(value);
+			},
+			async cancel() {
+				await windows.return();
+			},
+		},
+		{ highWaterMark: 0 },
+	);
+}
+
+async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange): AsyncGenerator<Uint8Array, void> {
+	let at = range.start;
+	while (at < range.end) {
+		const parts = await deps.books.parts(fileId, at, range.end);
+		if (parts[0] === undefined || parts[0].start > at) throw new Error(`bytes of the file ${fileId} are missing`);
+		for (const part of parts) {
+			const end = Math.min(range.end, part.start + part.bytes);
+			while (at < end) {
+				const window = await readWindow(deps, fileId, part, { start: at, end });
+				yield window;
+				at += window.length;
+			}
+		}
+	}
+}
+
+/** The first of the bytes of `range`, which lies in `part`: as many as a window has. */
+async function readWindow(
+	{ blobs, cipher }: FileReaderDeps,
+	fileId: string,
+	part: FilePart,
+	range: ByteRange,
+): Promise<Uint8Array> {
+	const start = range.start - part.start;
+	const firstChunk = Math.floor(start / CHUNK_BYTES);
+	const chunksEnd = Math.min(Math.ceil((range.end - part.start) / CHUNK_BYTES), firstChunk + WINDOW_CHUNKS);
+	const sealed = await blobs.read(
+		fileId,
+		part.blob,
+		firstChunk * SEALED_CHUNK_BYTES,
+		Math.min(chunksEnd * SEALED_CHUNK_BYTES, sealedBytes(part.bytes)),
+	);
+	const text = cipher.open(fileId, part.number, firstChunk, sealed);
+	const skipped = firstChunk * CHUNK_BYTES;
+	return text.subarray(start - skipped, range.end - part.start - skipped);
+}
+
+/** What a part of so many bytes takes in the store. */
+function sealedBytes(bytes: number): number {
+	return bytes + Math.ceil(bytes / CHUNK_BYTES) * (SEALED_CHUNK_BYTES - CHUNK_BYTES);
+}

@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { Fault } from "../base/fault.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { FileBooks } from "./file-books.ts";
+import type { FileCipher } from "./file-cipher.ts";
+import type { FileRecord } from "./file-record.ts";
+
+/**
+ * A file in the making. What is written gathers in memory until `seal` makes one part of it: that is final, and there
+ * after a crash; what was not sealed is lost as a whole. There is one writer of a file: of two the slower one fails.
+ */
+export interface FileWriter {
+	readonly fileId: string;
+	/** Sealed parts, those from before a crash among them: the next one has this number. */
+	parts(): number;
+	/** Bytes that are not sealed yet. */
+	buffered(): number;
+	/** True once there is enough for a part: then `seal`, before much more is written. The bytes are kept, not copied. */
+	write(bytes: string | Uint8Array): boolean;
+	/**
+	 * Resolves with the number of sealed parts once all that was written before is in one. After a failure it may be
+	 * called again, unless that was a Fault: conflict (another writer, the file is gone, the account's space is full),
+	 * overloaded (everybody's space is full; again later).
+	 */
+	seal(): Promise<number>;
+	/** Seals the rest; from now on the file is found. Faults of `seal`. May be repeated. */
+	finish(options?: { expiresAtMs?: number }): Promise<FileRecord>;
+}
+
+export interface FileWriterDeps {
+	readonly books: FileBooks;
+	readonly blobs: BlobStore;
+	readonly cipher: FileCipher;
+}
+
+/** Enough for a part. Each upload and each output that is under way holds as much, and as much again while it is sealed. */
+const PART_BYTES = 4 * 1024 * 1024;
+const BLOB_NAME_BYTES = 8;
+
+interface PendingPart {
+	readonly bytes: Uint8Array;
+	readonly blob: string;
+	isStored: boolean;
+}
+
+export function createFileWriter(
+	deps: FileWriterDeps,
+	file: Pick<FileRecord, "id" | "expiresAtMs"> & { readonly parts: number },
+): FileWriter {
+	const { books, blobs, cipher } = deps;
+	const { id } = file;
+	let sealed = file.parts;
+	let gathered: Uint8Array[] = [];
+	let gatheredBytes = 0;
+	/** Kept over a failure: its blob may be stored, and it may even be sealed. */
+	let pending: PendingPart | undefined;
+	let sealing: Promise<unknown> = Promise.resolve();
+
+	async function sealPending(part: PendingPart): Promise<void> {
+		if (!part.isStored) await blobs.put(id, part.blob, cipher.seal(id, sealed, part.bytes));
+		part.isStored = true;
+		await books.seal(id, { number: sealed, bytes: part.bytes.length, blob: part.blob });
+		sealed += 1;
+		pending = undefined;
+	}
+
+	async function sealNow(): Promise<number> {
+		if (pending !== undefined) await sealPending(pending);
+		if (gatheredBytes > 0) {
+			const blob = `${sealed}-${randomBytes(BLOB_NAME_BYTES).toString("hex")}`;
+			pending = { bytes: Buffer.concat(gathered), blob, isStored: false };
+			gathered = [];
+			gatheredBytes = 0;
+			await sealPending(pending);
+		}
+		return sealed;
+	}
+
+	const writer: FileWriter = {
+		fileId: id,
+		parts: () => sealed,
+		buffered: () => gatheredBytes + (pending?.bytes.length ?? 0),
+		write(bytes) {
+			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+			gathered.push(piece);
+			gatheredBytes += piece.length;
+			return gatheredBytes >= PART_BYTES;
+		},
+		seal() {
+			const mine = sealing.then(sealNow);
+			sealing = mine.catch(() => {});
+			return mine;
+		},
+		async finish({ expiresAtMs = file.expiresAtMs } = {}) {
+			await writer.seal();
+			const record = await books.finish(id, expiresAtMs);
+			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was written.");
+			return record;
+		},
+	};
+	return writer;
+}

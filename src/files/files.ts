@@ -1,0 +1,147 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Log } from "../base/log.ts";
+import type { Statements } from "../db/statements.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { FileLimits, FileQuery } from "./file-books.ts";
+import { createFileBooks } from "./file-books.ts";
+import { createFileCipher } from "./file-cipher.ts";
+import type { ByteRange } from "./file-reader.ts";
+import { readFile } from "./file-reader.ts";
+import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
+import type { FileWriter } from "./file-writer.ts";
+import { createFileWriter } from "./file-writer.ts";
+
+/** Without a word from its maker a file ends after so long. */
+const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
+
+/** What is to be made. */
+export interface NewFile {
+	readonly purpose: FilePurpose;
+	readonly filename: string;
+	readonly expiresAtMs?: number;
+}
+
+/** Files of accounts. Their bytes are encrypted, and end by themselves. */
+export interface Files {
+	/**
+	 * A file of all the bytes that come; there is none if they break off. Faults: payload_too_large, those of a writer's
+	 * `seal`, conflict (as many files as the account may have), and what `bytes` fails with.
+	 */
+	create(owner: FileOwner, file: NewFile, bytes: ReadableStream<Uint8Array>): Promise<FileRecord>;
+	/** A file that is written part by part. Fault conflict (as many files as the account may have). */
+	writer(owner: FileOwner, file: NewFile): Promise<FileWriter>;
+	/** Goes on after the last sealed part; undefined if it is finished or gone. */
+	resume(fileId: string): Promise<FileWriter | undefined>;
+	find(accountId: string, fileId: string): Promise<FileRecord | undefined>;
+	list(accountId: string, query: FileQuery): Promise<FileRecord[]>;
+	/** Errors when the file is deleted meanwhile. Fault service_unavailable if its store is not connected. */
+	read(record: FileRecord, range?: ByteRange): ReadableStream<Uint8Array>;
+	/** Also of one that is being written. False if there is none. */
+	remove(accountId: string, fileId: string): Promise<boolean>;
+	/** Deletes what has ended, at most some hundred files; resolves with how many. */
+	sweep(): Promise<number>;
+}
+
+export interface FilesDeps {
+	readonly statements: Statements;
+	readonly clock: Clock;
+	readonly log: Log;
+	/** Where new files go; and where those from before may lie. */
+	readonly stores: { readonly main: BlobStore; readonly others: readonly BlobStore[] };
+	limits(): FileLimits;
+}
+
+const SWEPT_AT_ONCE = 200;
+
+/** `secret`: what the keys of all files are derived from; the same in every instance. */
+export function createFiles(deps: FilesDeps, options: { secret: string }): Files {
+	const { clock, log, stores } = deps;
+	const books = createFileBooks(deps);
+	const cipher = createFileCipher(options.secret);
+
+	function storeOf(name: string): BlobStore {
+		const store = [stores.main, ...stores.others].find((one) => one.name === name);
+		if (store !== undefined) return store;
+		throw new Fault("service_unavailable", "The file cannot be read at present.", {
+			private: `its bytes are in a store that is not connected: ${name}`,
+		});
+	}
+
+	const writerOf = (file: Omit<FileRecord, "bytes">, parts: number) =>
+		createFileWriter({ books, cipher, blobs: storeOf(file.store) }, { ...file, parts });
+
+	async function erase(fileId: string, store: string): Promise<void> {
+		await storeOf(store).removeFile(fileId);
+		await books.forget(fileId);
+	}
+
+	const files: Files = {
+		async create(owner, file, bytes) {
+			const writer = await files.writer(owner, file);
+			try {
+				let total = 0;
+				for await (const piece of bytes) {
+					total += piece.length;
+					const { fileBytesMax } = deps.limits();
+					if (total > fileBytesMax) throw fileTooLarge(fileBytesMax);
+					if (writer.write(piece)) await writer.seal();
+				}
+				return await writer.finish();
+			} catch (error) {
+				await files.remove(owner.accountId, writer.fileId).catch((failure) => {
+					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });
+				});
+				throw error;
+			}
+		},
+		async writer(owner, { purpose, filename, expiresAtMs }) {
+			const createdAtMs = clock.wallMs();
+			const file = {
+				...{ id: newId("file"), accountId: owner.accountId, keyId: owner.keyId, purpose, filename, createdAtMs },
+				expiresAtMs: expiresAtMs ?? createdAtMs + FILE_LIFETIME_MS,
+				store: stores.main.name,
+			};
+			await books.begin(file);
+			return writerOf(file, 0);
+		},
+		async resume(fileId) {
+			const file = await books.findOpen(fileId);
+			return file && writerOf(file, file.parts);
+		},
+		find: (accountId, fileId) => books.find(accountId, fileId, clock.wallMs()),
+		list: (accountId, query) => books.list(accountId, query, clock.wallMs()),
+		read(record, range = { start: 0, end: record.bytes }) {
+			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
+			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);
+		},
+		async remove(accountId, fileId) {
+			const store = await books.remove(accountId, fileId, clock.wallMs());
+			if (store === undefined) return false;
+			// Nobody finds it any more; what fails here the sweep does again.
+			await erase(fileId, store).catch((error) => log.warn("the bytes of a deleted file stay for now", { error }));
+			return true;
+		},
+		async sweep() {
+			let swept = 0;
+			for (const { id, store } of await books.ended(clock.wallMs(), SWEPT_AT_ONCE)) {
+				try {
+					await erase(id, store);
+					swept += 1;
+				} catch (error) {
+					log.warn("a file that has ended could not be deleted", { fileId: id, error });
+				}
+			}
+			return swept;
+		},
+	};
+	return files;
+}
+
+function fileTooLarge(bytesMax: number): Fault {
+	return new Fault("payload_too_large", `The file is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`, {
+		param: "file",
+	});
+}

@@ -74,7 +74,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		statementDeadlineMs: SUMS_DEADLINE_MS,
 	});
 	const origin = () => config.publicUrl ?? deps.listeningAt();
-	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, production: config.production });
+	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo });
 	const cards =
 		config.stripeSecretKey === null
 			? undefined

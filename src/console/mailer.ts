@@ -7,7 +7,7 @@ export interface Mail {
 	readonly subject: string;
 	/** Plain text. */
 	readonly text: string;
-	/** The link that the text is about; for development, where it is printed. */
+	/** The link that the text is about; for the demo, whose page shows it. */
 	readonly link?: string;
 }
 
@@ -16,11 +16,11 @@ export interface SentMail extends Mail {
 }
 
 export interface Mailer {
-	/** Whether mails reach people, or at least a developer. Without it nobody can verify an address. */
+	/** Whether mails reach people, or who tries the demo. Without it nobody can verify an address. */
 	readonly works: boolean;
 	/** Sends in the background: how long it takes must not tell whether an address is known. Never throws. */
 	send(mail: Mail): void;
-	/** Development without a mail server: the newest mails to an address, newest first. */
+	/** The demo without a mail server: the newest mails to an address, newest first. Who may see them is asked elsewhere. */
 	outbox: ((to: string) => readonly SentMail[]) | undefined;
 	stop(): void;
 }
@@ -32,11 +32,14 @@ const SENDING_MAX = 100;
 
 export function createMailer(
 	deps: { clock: Clock; log: Log },
-	options: { smtpUrl: string | null; from: string | null; production: boolean },
+	options: { smtpUrl: string | null; from: string | null; demo: boolean },
 ): Mailer {
 	const { log } = deps;
 	if (options.smtpUrl !== null) return createSmtpMailer(log, options.smtpUrl, options.from ?? "");
-	if (!options.production) return createOutboxMailer(deps);
+	if (options.demo) return createOutboxMailer(deps);
+	log.warn(
+		"SMTP_URL is not set: no mail is sent, so that nobody can sign up by password, reset one or be warned of low credit",
+	);
 	return {
 		works: false,
 		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: mail.subject }),
@@ -73,14 +76,13 @@ function createSmtpMailer(log: Log, url: string, from: string): Mailer {
 	};
 }
 
-function createOutboxMailer({ clock, log }: { clock: Clock; log: Log }): Mailer {
+function createOutboxMailer({ clock }: { clock: Clock }): Mailer {
 	const sent: SentMail[] = [];
 	return {
 		works: true,
 		send(mail) {
 			sent.unshift({ ...mail, atMs: clock.wallMs() });
 			sent.length = Math.min(sent.length, OUTBOX_MAX);
-			log.info("a mail (SMTP_URL is not set)", { to: mail.to, subject: mail.subject, link: mail.link ?? null });
 		},
 		outbox: (to) => sent.filter((mail) => mail.to === to.toLowerCase()),
 		stop() {},

@@ -6,10 +6,11 @@ import type { ModelView, RateVersion } from "./catalog-view.ts";
 import { modelView, ratesOf } from "./catalog-view.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { SentMail } from "./mailer.ts";
+import { isOwnMachine } from "./own-machine.ts";
 
 /** What everybody may see, signed in or not. */
 export function publicRoutes(parts: ConsoleParts) {
-	const { config, deployments, mailer } = parts;
+	const { config, deployments, mailer, visits } = parts;
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
@@ -53,8 +54,9 @@ export function publicRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/outbox",
-			({ query }): { items: SentMail[] } => {
-				if (mailer.outbox === undefined) throw new Fault("not_found", "There is no such page.");
+			({ query, request }): { items: SentMail[] } => {
+				if (mailer.outbox === undefined || !isOwnMachine(visits.of(request).connection))
+					throw new Fault("not_found", "There is no such page.");
 				return { items: [...mailer.outbox(query.email)] };
 			},
 			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },

@@ -1,9 +1,9 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
-import { isLoopback, isPassedOn } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
+import { isOwnMachine } from "./own-machine.ts";
 
 /**
  * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
@@ -16,7 +16,6 @@ const VERIFY = "/api/auth/magic-link/verify";
 const REFUSED = "/link-refused";
 const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
 const TOKEN_BYTES = 24;
-const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /** Pages that a link leads to, by the word in it. */
 const PAGES = { customer: "/overview", operator: "/operator" } as const;
@@ -42,13 +41,14 @@ export async function createSignInLink(
  * Signs in who opened the link and sends them on to its page. A link that is not good any more only does so for who is
  * signed in already. Faults: forbidden, not_found.
  */
-export async function openSignInLink(auth: Auth, { request, address }: Connection): Promise<Response> {
+export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
+	const { request, address } = connection;
 	const url = new URL(request.url);
 	const [page = "", token = ""] = url.pathname.slice(SIGN_IN_LINK.length).split("/");
 	const target = Object.hasOwn(PAGES, page) ? PAGES[page as LinkPage] : undefined;
 	if (request.method !== "GET" || target === undefined || token === "")
 		throw new Fault("not_found", "There is no such endpoint.");
-	if (!isOwnMachine(request, url, address))
+	if (!isOwnMachine(connection))
 		throw new Fault("forbidden", "This link works on the machine that the service runs on.");
 	// What a browser opens by itself, ahead of the person, would use the link up.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
@@ -61,9 +61,4 @@ export async function openSignInLink(auth: Auth, { request, address }: Connectio
 	const { session } = (await auth.api.getSession({ headers })) ?? {};
 	if (session !== undefined) return new Response(null, { status: 302, headers: { location: target } });
 	return new Response(USED_UP, { status: 410, headers: { "content-type": "text/plain; charset=utf-8" } });
-}
-
-/** A proxy on this machine speaks for others, and a foreign name that leads here is another site's. */
-function isOwnMachine({ headers }: Request, url: URL, address: string): boolean {
-	return isLoopback(address) && !isPassedOn(headers, address) && OWN_NAMES.includes(url.hostname);
 }

@@ -8,12 +8,13 @@ import { parseUsd } from "../../src/money/nano-usd.ts";
 import type { ServeProcess } from "../chaos/serve-process.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
+import { type TestDatabase, withDatabase } from "../support/database.ts";
 
 /** The product as an operator starts it, a process of its own, with customers that paid and others that did not. */
 export interface Product {
 	readonly serve: ServeProcess;
 	readonly url: string;
+	readonly db: TestDatabase;
 	/** A key; without `credit` of an account that never paid. */
 	secret(credit?: string): Promise<string>;
 	/** Largest resident memory so far, in bytes. */
@@ -22,7 +23,11 @@ export interface Product {
 
 const PEPPER = "p".repeat(32);
 
-export async function withProduct(options: { models: string; limits?: string }): Promise<Product> {
+export async function withProduct(options: {
+	models: string;
+	limits?: string;
+	env?: Readonly<Record<string, string>>;
+}): Promise<Product> {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
 	const config = join(folder, "tollgate.yaml");
@@ -33,6 +38,7 @@ export async function withProduct(options: { models: string; limits?: string }):
 		DATA_DIR: folder,
 		CONFIG: config,
 		KEY_PEPPER: PEPPER,
+		...options.env,
 	});
 	atEnd(async () => {
 		serve.kill("SIGKILL");
@@ -42,6 +48,7 @@ export async function withProduct(options: { models: string; limits?: string }):
 	return {
 		serve,
 		url: serve.url,
+		db,
 		async secret(credit) {
 			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const amount = credit === undefined ? undefined : parseUsd(credit);

@@ -1,5 +1,6 @@
 import { createOperator } from "../../src/console/operator-admin.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { MAIL_ENV, newMail } from "./mailbox.ts";
 
 /** Somewhere that people can sign up: a service in this process, or one of its own. */
 export interface PeopledService {
@@ -7,8 +8,8 @@ export interface PeopledService {
 	readonly db: Pick<TestDatabase, "statements">;
 }
 
-/** Lets each person have an address of their own, so that rate limits by address do not join strangers. */
-export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1" };
+/** Mails arrive; each person has an address of their own, so that rate limits by address do not join strangers. */
+export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1", ...MAIL_ENV };
 export const PASSWORD = "correct horse battery staple";
 
 export interface Answer {
@@ -80,10 +81,12 @@ export function newPerson(service: PeopledService, email = `${crypto.randomUUID(
 	};
 }
 
-/** The link of the newest mail to a person. */
-export async function mailedLink(person: Person): Promise<string> {
-	const { body } = await person.get(`/api/console/public/outbox?email=${encodeURIComponent(person.email)}`);
-	return body.items[0].link;
+/** The link of the newest mail to a person of those that were not looked into before. */
+export async function mailedLink(person: Pick<Person, "email">): Promise<string> {
+	const { text } = await newMail(person.email);
+	const link = /https?:\/\/\S+/.exec(text)?.[0];
+	if (link === undefined) throw new Error(`no link in ${JSON.stringify(text)}`);
+	return link;
 }
 
 /** Signed up, verified and signed in, with an account. */

@@ -129,7 +129,7 @@ test("under https the session's cookie is bound to this host, closed to scripts,
 });
 
 test("in production without a mail server nobody signs up and no outbox is open", async () => {
-	const env = { ...PERSON_ENV, NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
+	const env = { NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 	const production = await startService({ models, env });
 	try {
 		const person = newPerson(production);

@@ -120,6 +120,33 @@ test("a link is refused to who is not at this machine, and stays good", async ()
 	expect((await open(link.replace("sign-in-link/customer/", "auth/magic-link/verify?token="))).status).toBe(404);
 });
 
+test("the page that shows mails is open at this machine alone, by its own names", async () => {
+	const { port } = new URL(first.app.url);
+	const email = "guest@example.com";
+	await fetch(`${first.app.url}/api/auth/sign-up/email`, {
+		method: "POST",
+		headers: { origin: first.app.url, "content-type": "application/json" },
+		body: JSON.stringify({ name: "Guest", email, password: "correct horse battery staple" }),
+	});
+	const outbox = (headers: Record<string, string> = {}) =>
+		fetch(`${first.app.url}/api/console/public/outbox?email=${email}`, { headers });
+	for (const headers of [
+		{ host: `attacker.example:${port}` },
+		{ host: `localhost.attacker.example:${port}` },
+		{ host: `attacker.example:${port}`, "x-forwarded-host": `localhost:${port}` },
+		{ "x-forwarded-for": "10.1.2.3" },
+		{ "x-tollgate-passed-on": "yes" },
+		{ forwarded: "for=10.1.2.3" },
+		{ via: "1.1 proxy" },
+	])
+		expect({ headers, status: (await outbox(headers)).status }).toEqual({ headers, status: 404 });
+	for (const host of ["localhost", "127.0.0.1"]) {
+		const shown = await outbox({ host: `${host}:${port}` });
+		const { items } = (await shown.json()) as { items: { link: string }[] };
+		expect(new URL(items[0]?.link ?? "").origin).toBe(first.app.url);
+	}
+});
+
 test("of many who open a link at the same moment one is signed in, as the customer, with a week to look at", async () => {
 	const responses = await Promise.all(Array.from({ length: 8 }, () => open(linkFor("Customer"))));
 	const signedIn = responses.filter(({ status }) => status === 302);

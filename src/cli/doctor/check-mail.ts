@@ -22,7 +22,7 @@ export async function checkMail({ smtpUrl, production }: Config): Promise<readon
 				"SMTP_URL is not set: nobody can sign up with a password, be invited or be warned of low credit",
 				"Set SMTP_URL and MAIL_FROM.",
 			);
-		else found.note("SMTP_URL is not set: mails go to the log, links included");
+		else found.note("SMTP_URL is not set: no mail is sent, only the demo shows what it would say");
 		return found.list;
 	}
 	const { hostname, port, protocol } = new URL(smtpUrl);

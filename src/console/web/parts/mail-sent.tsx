@@ -9,12 +9,12 @@ const ASK_EVERY_MS = 1_000;
 const ASKS_MAX = 120;
 
 /**
- * Says that a mail is on its way. A service in development, without a mail server, keeps its mails where anybody can
- * read them: then the link stands here.
+ * Says that a mail is on its way. The demo without a mail server keeps its mails where anybody on its machine can read
+ * them: then the link stands here.
  */
 export function MailSent({ email, what }: { email: string; what: string }) {
 	const { config } = useSession();
-	const mail = useOutbox(config.production ? null : email);
+	const mail = useOutbox(config.demo ? email : null);
 	return (
 		<>
 			<p>
@@ -24,7 +24,7 @@ export function MailSent({ email, what }: { email: string; what: string }) {
 			{mail?.link && (
 				<Notice kind="warn">
 					<div className="stack">
-						<span>This service runs in development without a mail server. The mail would say: “{mail.subject}”.</span>
+						<span>This is a demo without a mail server. The mail would say: “{mail.subject}”.</span>
 						<Button component="a" href={mail.link} variant="default">
 							Open the link of the mail
 						</Button>

@@ -1,0 +1,78 @@
+import { expect, test } from "bun:test";
+import { createOperator } from "../../src/console/operator-admin.ts";
+import { MAIL_ENV, mailsTo, newMail } from "../console/mailbox.ts";
+import { newPerson, PASSWORD, PERSON_ENV } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { openRaw, parseRaw } from "../support/raw-http.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { withProduct } from "./product.ts";
+
+/** What is mailed to somebody is read by nobody else, and leads nowhere but here, whatever a request says of itself. */
+
+const upstream = untilEnd(startUpstream());
+const models = chatModel({ url: upstream.url });
+const silent = await withProduct({ models, env: { ROLE: "all", TRUSTED_PROXIES: "127.0.0.1" } });
+const mailing = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+
+test("with a catalogue of its own and no mail server there is no mail: no page shows one, the log says so at start", async () => {
+	const boss = newPerson(silent);
+	await createOperator(silent.db.statements, boss.email);
+	const asked = await boss.send("POST", "/api/auth/request-password-reset", { email: boss.email });
+	expect(asked.status).toBeLessThan(500);
+	const { port } = new URL(silent.url);
+	for (const host of ["attacker.example", `localhost:${port}`, `127.0.0.1:${port}`]) {
+		const head = `GET /api/console/public/outbox?email=${encodeURIComponent(boss.email)} HTTP/1.1\r\nHost: ${host}\r\n`;
+		const client = await openRaw(silent.url, `${head}Connection: close\r\n\r\n`);
+		expect([host, parseRaw(await client.ended()).status]).toEqual([host, 404]);
+	}
+	const up = { name: "Eve", email: "eve@example.com", password: PASSWORD };
+	expect((await newPerson(silent).send("POST", "/api/auth/sign-up/email", up)).status).toBe(400);
+	await waitFor(
+		() => silent.serve.lines.some(({ message }) => message.startsWith("SMTP_URL is not set: no mail is sent")),
+		"the log to say that there is no mail",
+	);
+	// Nor does the log hold what would have been mailed.
+	const [row] = await silent.db
+		.sql`select identifier from verification where identifier like 'reset-password:%' limit 1`;
+	const token = String(row?.identifier).split(":")[1] ?? "";
+	expect(token.length).toBeGreaterThan(10);
+	expect(JSON.stringify(silent.serve.lines)).not.toContain(token);
+});
+
+test("links in mails lead to this service, whatever host, proxy or way back a request names", async () => {
+	const person = newPerson(mailing);
+	const lies = {
+		host: "attacker.example",
+		"x-forwarded-host": "attacker.example",
+		"x-forwarded-proto": "https",
+		forwarded: "host=attacker.example",
+	};
+	const up = { name: "Ann", email: person.email, password: PASSWORD };
+	const answers = [
+		await person.send("POST", "/api/auth/sign-up/email", up, lies),
+		await person.send("POST", "/api/auth/request-password-reset", { email: person.email }, lies),
+	];
+	expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+	await waitFor(() => mailsTo(person.email).length === 2, "both mails");
+	for (const { text, head } of mailsTo(person.email)) {
+		const links = text.match(/https?:\/\/\S+/g) ?? [];
+		expect(links.map((link) => new URL(link).origin)).toEqual([mailing.url]);
+		expect(text + head).not.toContain("attacker.example");
+	}
+});
+
+test("a way back to somewhere else is refused or left out, for each act that mails a link", async () => {
+	const away = "https://attacker.example/";
+	for (const back of [away, "//attacker.example", "/\\attacker.example", "https:attacker.example"]) {
+		const person = newPerson(mailing);
+		const up = { name: "Ann", email: person.email, password: PASSWORD, callbackURL: back };
+		const { status } = await person.send("POST", "/api/auth/sign-up/email", up);
+		if (status === 200) {
+			const { text } = await newMail(person.email);
+			expect([back, text.includes("attacker")]).toEqual([back, false]);
+		} else expect([back, status]).toEqual([back, 403]);
+	}
+	expect(MAIL_ENV.SMTP_URL).toStartWith("smtp://127.0.0.1");
+});

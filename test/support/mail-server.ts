@@ -1,0 +1,88 @@
+import type { Socket } from "bun";
+
+/** A mail as it came in at the server. */
+export interface ReceivedMail {
+	/** Whom the envelope names, in lower case. */
+	readonly to: readonly string[];
+	readonly subject: string;
+	readonly text: string;
+	/** Header lines as they came. */
+	readonly head: string;
+}
+
+/** A mail server on this machine that takes whatever is sent, from this process and from others. */
+export interface MailServer {
+	/** For `SMTP_URL`. */
+	readonly url: string;
+	/** All so far, oldest first. */
+	readonly mails: readonly ReceivedMail[];
+	stop(): void;
+}
+
+interface Session {
+	readonly socket: Socket<Session>;
+	rest: string;
+	to: string[];
+	isData: boolean;
+}
+
+/** Does not keep the process alive. */
+export function startMailServer(): MailServer {
+	const mails: ReceivedMail[] = [];
+	const server = Bun.listen<Session>({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: {
+			open(socket) {
+				socket.data = { socket, rest: "", to: [], isData: false };
+				socket.write("220 mail.example ESMTP\r\n");
+			},
+			data: (socket, bytes) => take(socket.data, bytes.toString("latin1"), mails),
+			error() {},
+		},
+	});
+	server.unref();
+	return { url: `smtp://127.0.0.1:${server.port}`, mails, stop: () => server.stop(true) };
+}
+
+function take(session: Session, text: string, mails: ReceivedMail[]): void {
+	session.rest += text;
+	for (;;) {
+		const end = session.rest.indexOf(session.isData ? "\r\n.\r\n" : "\r\n");
+		if (end < 0) return;
+		const part = session.rest.slice(0, end);
+		session.rest = session.rest.slice(end + (session.isData ? 5 : 2));
+		if (session.isData) {
+			mails.push(mailOf(part, session.to));
+			session.to = [];
+			session.isData = false;
+			session.socket.write("250 taken\r\n");
+		} else obey(session, part);
+	}
+}
+
+function obey(session: Session, line: string): void {
+	const verb = line.slice(0, 4).toUpperCase();
+	const recipient = /^RCPT TO:<([^>]*)>/i.exec(line)?.[1];
+	if (recipient !== undefined) session.to.push(recipient.toLowerCase());
+	session.isData = verb === "DATA";
+	if (verb === "QUIT") session.socket.end("221 bye\r\n");
+	else session.socket.write(session.isData ? "354 go on\r\n" : "250 well\r\n");
+}
+
+function mailOf(raw: string, to: string[]): ReceivedMail {
+	const split = raw.indexOf("\r\n\r\n");
+	const head = raw.slice(0, split).replace(/\r\n[ \t]+/g, " ");
+	const body = raw.slice(split + 4).replace(/^\.\./gm, ".");
+	const field = (name: string) => new RegExp(`^${name}: (.*)$`, "im").exec(head)?.[1]?.trim() ?? "";
+	return { to, subject: field("subject"), text: decoded(body, field("content-transfer-encoding").toLowerCase()), head };
+}
+
+function decoded(body: string, encoding: string): string {
+	if (encoding === "base64") return Buffer.from(body, "base64").toString();
+	if (encoding !== "quoted-printable") return body;
+	const bytes = body
+		.replace(/=\r\n/g, "")
+		.replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+	return Buffer.from(bytes, "latin1").toString();
+}

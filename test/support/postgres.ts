@@ -23,6 +23,11 @@ export interface TestPostgres {
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
+/** What is kept from one run to the next. */
+export function testHome(): string {
+	return HOME;
+}
+
 /** Durability is not what these tests are about, and a test machine's disk is slow. */
 export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
@@ -33,8 +38,9 @@ export function testPostgres(): Promise<TestPostgres> {
 	return shared;
 }
 
-/** After the last test of the run. */
+/** After the last test of the run; where another process holds it for a run of several, there is nothing to do. */
 export async function stopTestPostgres(): Promise<void> {
+	if (Bun.env.TEST_POSTGRES_HELD !== undefined) return;
 	const running = shared;
 	shared = undefined;
 	await (await running?.catch(() => undefined))?.stop();

@@ -25,6 +25,8 @@ export interface AdmissionRequest {
 	readonly upperBound: Quantities;
 	/** Choices that share the prompt; `upperBound.completion` counts all of them. */
 	readonly choices: number;
+	/** Whether it was admitted for another model before: then it is counted against the key's limits, and not refused. */
+	readonly isAgain: boolean;
 }
 
 /** An admitted request. `settle` ends it, exactly once. */
@@ -80,7 +82,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		if (key.models !== null && !key.models.has(model.id)) {
 			throw new Fault("model_not_allowed", `This API key may not use the model \`${model.id}\`.`, { param: "model" });
 		}
-		keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
+		if (request.isAgain) keyLimits.enter(key.id, null, null);
+		else keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
 		let hold: Hold | undefined;
 		try {
 			hold = ledger.reserve(

@@ -13,6 +13,7 @@ import type { CatalogFile } from "./file.ts";
 import { CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
+import { resolveRoutes } from "./routes.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
 import type { Problem } from "./yaml-reader.ts";
@@ -82,7 +83,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			throw error;
 		}
 		try {
-			await store.swap(file.models, file.limits);
+			await store.swap(file);
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
@@ -139,14 +140,21 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 		...store.reader,
 		problems: () => [],
 		reload: async () => ({ ok: true }),
-		setModels: (specs) => store.swap(specs, options.limits ?? DEFAULT_LIMITS),
+		setModels: (specs) => store.swap({ models: specs, routes: [], limits: options.limits ?? DEFAULT_LIMITS }),
 	};
 }
+
+type Swapped = Pick<CatalogFile, "models" | "routes" | "limits">;
 
 /** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {
 	const { statements, clock, log } = deps;
-	let snapshot: CatalogSnapshot = Object.freeze({ revision: 0, models: new Map(), aliases: new Map() });
+	let snapshot: CatalogSnapshot = Object.freeze({
+		revision: 0,
+		models: new Map(),
+		aliases: new Map(),
+		routes: new Map(),
+	});
 	let limits: ServiceLimits = DEFAULT_LIMITS;
 	const listeners = new Set<CatalogListener>();
 
@@ -192,24 +200,26 @@ function createStore(deps: StoreDeps) {
 	let lastSwap: Promise<void> = Promise.resolve();
 
 	/** One after the other: the last call's models are the ones in force in the end. */
-	function swap(specs: readonly ModelSpec[], newLimits: ServiceLimits): Promise<void> {
-		const mine = lastSwap.then(() => swapNow(specs, newLimits));
+	function swap(file: Swapped): Promise<void> {
+		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
 			// Its own caller hears of it.
 		});
 		return mine;
 	}
 
-	async function swapNow(specs: readonly ModelSpec[], newLimits: ServiceLimits): Promise<void> {
-		assertDistinctNames(specs);
-		const models = await price(specs);
+	async function swapNow(file: Swapped): Promise<void> {
+		assertDistinctNames(file.models);
+		const priced = await price(file.models);
+		const models = new Map(priced.map((model) => [model.id, model]));
 		const before = snapshot;
 		snapshot = Object.freeze({
 			revision: before.revision + 1,
-			models: new Map(models.map((model) => [model.id, model])),
-			aliases: new Map(models.flatMap((model) => model.aliases.map((alias) => [alias, model.id] as const))),
+			models,
+			routes: resolveRoutes(file.routes, models),
+			aliases: new Map(priced.flatMap((model) => model.aliases.map((alias) => [alias, model.id] as const))),
 		});
-		limits = newLimits;
+		limits = file.limits;
 		log.info("the catalogue is in force", describeChange(before, snapshot));
 		for (const listener of listeners) {
 			try {

@@ -1,7 +1,7 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
 import { CatalogFileError, describeProblems, parseCatalogFile, problemLines } from "./file.ts";
-import type { ModelKind, ModelSpec, Rates } from "./model.ts";
+import type { ModelKind, ModelSpec, Rates, RouteSpec } from "./model.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import type { Problem } from "./yaml-reader.ts";
 
@@ -22,6 +22,7 @@ export type CatalogCheck =
 	| {
 			readonly ok: true;
 			readonly models: readonly ModelSummary[];
+			readonly routes: readonly RouteSpec[];
 			readonly limits: ServiceLimits;
 			readonly warnings: readonly Problem[];
 	  }
@@ -30,8 +31,8 @@ export type CatalogCheck =
 /** What a server would make of the file, without a database. */
 export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	try {
-		const { models, limits, warnings } = parseCatalogFile(text, env);
-		return { ok: true, models: models.map(summariseModel), limits, warnings };
+		const { models, routes, limits, warnings } = parseCatalogFile(text, env);
+		return { ok: true, models: models.map(summariseModel), routes, limits, warnings };
 	} catch (error) {
 		if (error instanceof CatalogFileError) return { ok: false, problems: error.problems };
 		throw error;
@@ -47,8 +48,12 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 	});
 	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
 	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
+	const routes = check.routes.map(({ id, modelIds, by }) => {
+		const order = by === "listed" ? "as listed" : `by ${by}`;
+		return `  ${id} (route, ${order}): ${modelIds.join(", ")}`;
+	});
 	const warnings = check.warnings.length === 0 ? [] : ["to be known:", ...problemLines(check.warnings)];
-	return [`${count}${unit}`, ...models, ...warnings].join("\n");
+	return [`${count}${unit}`, ...models, ...routes, ...warnings].join("\n");
 }
 
 function pricesOf(rates: Readonly<Record<string, string>>): string {

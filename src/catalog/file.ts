@@ -1,14 +1,16 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { readLimits } from "./limits-section.ts";
-import type { ModelSpec } from "./model.ts";
+import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
+import { readRoute } from "./route-section.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
-import type { Problem, YamlReader } from "./yaml-reader.ts";
+import type { Problem, YamlField, YamlReader } from "./yaml-reader.ts";
 import { createYamlReader, show } from "./yaml-reader.ts";
 
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
+	readonly routes: readonly RouteSpec[];
 	readonly limits: ServiceLimits;
 	/** What the operator should know of, by line. */
 	readonly warnings: readonly Problem[];
@@ -28,6 +30,7 @@ export class CatalogFileError extends Error {
 /** Characters; a larger file is refused before it is parsed. */
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 const MODELS_MAX = 1000;
+const ROUTES_MAX = 100;
 
 /**
  * Reads the text of a `tollgate.yaml`. `${NAME}` in a value takes the variable from `env`. Top-level fields that
@@ -38,19 +41,36 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		throw new CatalogFileError([{ line: 0, message: `the file is longer than ${FILE_LENGTH_MAX} characters` }]);
 	}
 	const reader = createYamlReader(text, env);
-	const file = reader.root && reader.map(reader.root, ["models", "limits"], (name) => name.startsWith("x-"));
+	const file = reader.root && reader.map(reader.root, ["models", "routes", "limits"], (name) => name.startsWith("x-"));
 	const modelsField = file?.require("models");
+	const routesField = file?.get("routes");
 	const limitsField = file?.get("limits");
 	const models: ModelSpec[] = [];
 	const names = new Map<string, number>();
+	const claimAt =
+		({ path }: YamlField) =>
+		(name: string, line: number) =>
+			claim(reader, names, name, { line, path });
 	for (const field of (modelsField && reader.list(modelsField, MODELS_MAX)) ?? []) {
-		const model = readModel(reader, field, (name, line) => claim(reader, names, name, { line, path: field.path }));
+		const model = readModel(reader, field, claimAt(field));
 		if (model !== undefined) models.push(model);
+	}
+	const routes: RouteSpec[] = [];
+	// Over models with mistakes of their own, a route's mistakes would be echoes of theirs.
+	const isWhole = reader.problems().length === 0;
+	for (const field of (isWhole && routesField && reader.list(routesField, ROUTES_MAX)) || []) {
+		const route = readRoute(reader, field, models, claimAt(field));
+		if (route !== undefined) routes.push(route);
 	}
 	const limits = limitsField === undefined ? DEFAULT_LIMITS : readLimits(reader, limitsField);
 	const problems = reader.problems();
 	if (problems.length > 0) throw new CatalogFileError(problems);
-	return Object.freeze({ models: Object.freeze(models), limits, warnings: reader.warnings() });
+	return Object.freeze({
+		models: Object.freeze(models),
+		routes: Object.freeze(routes),
+		limits,
+		warnings: reader.warnings(),
+	});
 }
 
 /** "2 problems:" and a line for each. */
@@ -63,7 +83,7 @@ export function problemLines(problems: readonly Problem[]): string[] {
 	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
-/** Ids and aliases share one space of names: each stands for one model. */
+/** Ids, aliases and routes share one space of names: each stands for one thing. */
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);

@@ -44,7 +44,7 @@ const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
 const DEFAULT_CONTEXT_LENGTH = 8192;
 const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
 
-/** Takes a name for the model in the file's one space of ids and aliases, or notes that it is taken. */
+/** Takes a name for a model or a route in the file's one space of ids and aliases, or notes that it is taken. */
 export type ClaimName = (name: string, line: number) => void;
 
 /** One entry of `models:`. Undefined after a problem. */
@@ -97,7 +97,8 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	});
 }
 
-function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
+/** An id that nothing else has. */
+export function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
 	const id = reader.text(field);
 	if (id === undefined) return undefined;
 	if (!MODEL_ID.test(id)) {
@@ -108,7 +109,8 @@ function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string 
 	return id;
 }
 
-function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
+/** A name for people. */
+export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const name = field && reader.text(field);
 	if (field === undefined || name === undefined) return undefined;
 	if (name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name)) return name;

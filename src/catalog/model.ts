@@ -90,6 +90,27 @@ export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"
 	readonly batch?: { readonly rates: Rates | null };
 }
 
+/** In which order a route tries its models. */
+export type RouteOrder = "listed" | "price" | "speed";
+
+/** A name that stands for several models, as a file describes it. */
+export interface RouteSpec {
+	readonly id: string;
+	readonly name: string;
+	/** Ids of models of one kind, each once, as listed. */
+	readonly modelIds: readonly string[];
+	readonly by: RouteOrder;
+}
+
+/** A name that stands for several models: the first that answers serves the request, at its own rates. */
+export interface Route {
+	readonly id: string;
+	readonly name: string;
+	/** At least one. By price the cheapest is first; by speed their order is found out when a request comes. */
+	readonly models: readonly [Model, ...Model[]];
+	readonly by: RouteOrder;
+}
+
 /** The whole catalogue at one moment; swapped whole, never changed in place. */
 export interface CatalogSnapshot {
 	/** Grows with each swap. */
@@ -98,4 +119,6 @@ export interface CatalogSnapshot {
 	readonly models: ReadonlyMap<string, Model>;
 	/** Alias → id. `findModel` looks through both. */
 	readonly aliases: ReadonlyMap<string, string>;
+	/** By id, in the order of the file. */
+	readonly routes: ReadonlyMap<string, Route>;
 }

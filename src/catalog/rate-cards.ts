@@ -14,6 +14,12 @@ const HISTORY_ROWS_MAX = 1000;
 
 const RATE_FIELDS = ["input", "cachedInput", "output", "request", "image", "audioSecond", "search"] as const;
 
+interface NewCard extends Rates {
+	readonly id: string;
+	readonly model: string;
+	readonly version: number;
+}
+
 /** A row of `rate_card`; the driver gives bigints as text, so that they are exact. */
 interface Row {
 	id: string;
@@ -42,7 +48,7 @@ export async function pinRateCards(
 	for (let round = 0; open.length > 0; round++) {
 		assert(round < PIN_ROUNDS_MAX, "versions of rate cards do not settle: instances keep storing different rates");
 		const newest = await readNewest(statements, open);
-		const missing: (Rates & { id: string; model: string; version: number })[] = [];
+		const missing: NewCard[] = [];
 		for (const { id, rates } of open) {
 			const found = newest.get(id);
 			if (found !== undefined && haveEqualRates(found, rates)) pinned.set(id, found);
@@ -51,7 +57,12 @@ export async function pinRateCards(
 				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesOf(rates) });
 			}
 		}
-		if (missing.length > 0) await insert(statements, missing);
+		// What was stored here is this instance's own, even if another one has stored a newer version meanwhile.
+		for (const card of missing.length === 0 ? [] : await insert(statements, missing))
+			pinned.set(card.model, {
+				...rateCardOf(card),
+				createdS: newest.get(card.model)?.createdS ?? unixSeconds(card.created_at),
+			});
 		open = open.filter(({ id }) => !pinned.has(id));
 	}
 	return pinned;
@@ -87,17 +98,14 @@ async function readNewest(
 	);
 }
 
-/** One order for all instances: rows inserted in different orders would wait for each other in a circle. */
-async function insert(
-	statements: Statements,
-	cards: readonly (Rates & { readonly id: string; readonly model: string; readonly version: number })[],
-): Promise<void> {
-	await statements`
+/** Those that were stored. One order for all instances: rows inserted in different orders would wait for each other in a circle. */
+function insert(statements: Statements, cards: readonly NewCard[]): Promise<readonly Row[]> {
+	return statements<Row>`
 		insert into rate_card (id, model, version, input, cached_input, output, request, image, audio_second, search)
 		select id, model, version, input, "cachedInput", output, request, image, "audioSecond", search
 		from jsonb_to_recordset(${JSON.stringify(cards)}::text::jsonb) as c(id text, model text, version integer, input bigint,
 			"cachedInput" bigint, output bigint, request bigint, image bigint, "audioSecond" bigint, search bigint)
-		order by id on conflict do nothing`;
+		order by id on conflict do nothing returning *`;
 }
 
 function ratesOf(rates: Rates): Rates {

@@ -1,5 +1,8 @@
 import type { RateStanding } from "../limits/key-limits.ts";
 
+/** The id of the model that answered, where the request named a route. */
+export const SERVED_MODEL_HEADER = "x-served-model";
+
 /** Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. */
 export function answerHeaders(
 	requestId: string,

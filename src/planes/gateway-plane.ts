@@ -13,6 +13,7 @@ import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
+import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
@@ -135,12 +136,16 @@ async function build(
 	cleanup.add(() => openStreams.stop());
 
 	const stats = createRequestStats();
+	const speeds = createModelSpeeds({ clock });
 	const admission = createAdmission({
 		ledger: () => instanceLease.ledger(),
 		closedReason: () => instanceLease.gate.reason(),
 		keyLimits: createKeyLimits({ clock }),
 		clock,
-		onSettled: (event) => stats.record(event),
+		onSettled(event) {
+			stats.record(event);
+			if (catalog.current().routes.size > 0) speeds.record(event);
+		},
 	});
 	const failedAttempts = createFailedAttempts(
 		{ clock },
@@ -177,6 +182,7 @@ async function build(
 		admission,
 		upstreams,
 		openStreams,
+		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		clock,
 		log,

@@ -197,14 +197,14 @@ extra: 1
 			'27: models[2].upstreams[0].max_concurrency: must be a whole number from 1 to 65536, got "0"',
 			'29: limits.connect_s: must be a number from 0.1 to 120, got "5"',
 			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
-			'31: file: unknown field "extra"; known are models, limits',
+			'31: file: unknown field "extra"; known are models, routes, limits',
 		]);
 	});
 
 	test("the error's message lists each of them", () => {
 		const text = "models: []\nnope: 1\nnada: 2\n";
 		expect(() => parseCatalogFile(text, {})).toThrow(
-			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, limits\n  line 3: file: unknown field "nada"; known are models, limits',
+			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits\n  line 3: file: unknown field "nada"; known are models, routes, limits',
 		);
 	});
 
@@ -398,6 +398,47 @@ describe("catalog check", () => {
 	test("lists the problems of a bad one", () => {
 		expect(formatCatalogCheck(checkCatalog("models: 1\n", {}))).toBe(
 			"the catalogue has a problem:\n  line 1: models: must be a list",
+		);
+	});
+});
+
+describe("routes", () => {
+	const models = `models:
+  - { id: a, aliases: [nick], kind: embedding, rates: { input: "2" }, upstreams: [{ url: "http://127.0.0.1:1", model: a, dialect: tei }] }
+  - { id: b, kind: embedding, rates: { input: "1" }, upstreams: [{ url: "http://127.0.0.1:2", model: b, dialect: tei }] }
+  - { id: r, kind: rerank, rates: { search: "1" }, upstreams: [{ url: "http://127.0.0.1:3", model: r, dialect: tei }] }
+`;
+	const withRoutes = (...routes: string[]) => `${models}routes:\n${routes.map((route) => `  - ${route}`).join("\n")}`;
+
+	test("name models by id or alias, in the order of the file unless they say otherwise", () => {
+		const { routes } = parseCatalogFile(
+			withRoutes("{ id: auto, models: [b, nick] }", "{ id: x, name: X, models: [b], by: speed }"),
+			{},
+		);
+		expect(routes).toEqual([
+			{ id: "auto", name: "auto", modelIds: ["b", "a"], by: "listed" },
+			{ id: "x", name: "X", modelIds: ["b"], by: "speed" },
+		]);
+	});
+
+	test.each([
+		["{ id: auto, models: [c] }", /there is no model "c" in this file/],
+		["{ id: auto, models: [a, nick] }", /"nick" is listed twice/],
+		["{ id: auto, models: [a, r] }", /"r" is of kind rerank, the models before it of kind embedding/],
+		["{ id: auto, models: [] }", /at least one model/],
+		["{ id: auto, models: [a], by: luck }", /listed, price, speed/],
+		["{ id: nick, models: [a] }", /already taken in line 2/],
+		["{ id: auto }", /models/],
+		["{ id: auto, models: [a], fallback: true }", /fallback/],
+		[`{ id: auto, models: [${"a, ".repeat(9)}] }`, /8/],
+	])("%s is a mistake of its line", (route, message) => {
+		const problems = problemsOf(withRoutes(route));
+		expect(problems).toContainEqual({ line: 6, message: expect.stringMatching(message) });
+	});
+
+	test("are printed with their order by the check", () => {
+		expect(formatCatalogCheck(checkCatalog(withRoutes("{ id: auto, models: [a, b], by: price }"), {}))).toContain(
+			"auto (route, by price): a, b",
 		);
 	});
 });

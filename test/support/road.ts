@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../src/gateway/body/body-memory.ts";
 import type { Connection } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
+import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
@@ -269,6 +270,7 @@ export function createRoad(options: RoadOptions = {}) {
 		upstreams,
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		openStreams,
+		speeds: createModelSpeeds({ clock }),
 		clock,
 		log,
 		stats: { refuse: (code) => void counted.push(code) },

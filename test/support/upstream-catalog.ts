@@ -44,7 +44,12 @@ export function modelOver(upstreams: readonly UpstreamSpec[], more: Partial<Mode
 }
 
 export function snapshotOf(...models: Model[]): CatalogSnapshot {
-	return { revision: 1, models: new Map(models.map((model) => [model.id, model])), aliases: new Map() };
+	return {
+		revision: 1,
+		models: new Map(models.map((model) => [model.id, model])),
+		aliases: new Map(),
+		routes: new Map(),
+	};
 }
 
 export function chatCall(more: Partial<ChatCall> = {}): ChatCall {

@@ -1,7 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import { findModel } from "../../catalog/find-model.ts";
-import type { CatalogSnapshot, Model, RateCard } from "../../catalog/model.ts";
-import { formatRatePerUnit } from "../../money/nano-usd.ts";
+import type { CatalogSnapshot, Model, RateCard, Route, RouteOrder } from "../../catalog/model.ts";
+import { formatRatePerUnit, type PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
 /** A catalogue entry as GET /v1/models gives it: OpenAI's four fields, then what aggregators add. */
@@ -30,12 +30,23 @@ export interface ModelEntry {
 	readonly status: "connected" | "unavailable";
 }
 
+/**
+ * A name that stands for several models. What it says of itself is the most that any of them takes, charges or gives,
+ * and the parameters that all of them honour.
+ */
+export interface RouteEntry extends Omit<ModelEntry, "rate_card" | "batch_pricing"> {
+	readonly rate_card: null;
+	readonly route: { readonly models: readonly string[]; readonly by: RouteOrder };
+}
+
 /** GET /v1/models: what is deployed and listed, connected or not. */
 export function listModels(
 	snapshot: CatalogSnapshot,
 	connected: (modelId: string) => boolean,
-): { object: "list"; data: ModelEntry[] } {
-	return { object: "list", data: [...snapshot.models.values()].map((model) => modelEntry(model, connected(model.id))) };
+): { object: "list"; data: (ModelEntry | RouteEntry)[] } {
+	const models = [...snapshot.models.values()].map((model) => modelEntry(model, connected(model.id)));
+	const routes = [...snapshot.routes.values()].map((route) => routeEntry(route, connected));
+	return { object: "list", data: [...models, ...routes] };
 }
 
 /** GET /v1/models/{id}; the id may hold slashes, raw or percent-encoded. Fault model_not_found. */
@@ -43,8 +54,10 @@ export function findModelEntry(
 	snapshot: CatalogSnapshot,
 	encodedId: string,
 	connected: (modelId: string) => boolean,
-): ModelEntry {
+): ModelEntry | RouteEntry {
 	const id = decoded(encodedId);
+	const route = snapshot.routes.get(id);
+	if (route) return routeEntry(route, connected);
 	const model = findModel(snapshot, id);
 	if (!model) throw modelNotFound(id);
 	return modelEntry(model, connected(model.id));
@@ -77,21 +90,52 @@ function modelEntry(model: Model, connected: boolean): ModelEntry {
 			input_modalities: input,
 			output_modalities: output,
 		},
-		pricing: pricingOf(model.rateCard),
-		...(model.batch === undefined ? {} : { batch_pricing: pricingOf(model.batch.rateCard ?? model.rateCard) }),
+		pricing: pricingOf([model.rateCard]),
+		...(model.batch === undefined ? {} : { batch_pricing: pricingOf([model.batch.rateCard ?? model.rateCard]) }),
 		rate_card: model.rateCard.id,
 		status: connected ? "connected" : "unavailable",
 	};
 }
 
-function pricingOf(rateCard: RateCard): Record<string, string> {
+function routeEntry(route: Route, connected: (modelId: string) => boolean): RouteEntry {
+	const { id, name, models, by } = route;
+	const entries = models.map((model) => modelEntry(model, connected(model.id)));
+	const all = (values: (entry: ModelEntry) => readonly string[]) => [...new Set(entries.flatMap(values))];
+	const input = all(({ architecture }) => architecture.input_modalities);
+	const output = all(({ architecture }) => architecture.output_modalities);
+	const modalities = { modality: `${input.join("+")}->${output.join("+")}`, input_modalities: input };
+	const { batch_pricing: _, ...first } = entries[0] as ModelEntry;
 	return {
-		prompt: formatRatePerUnit(rateCard.input),
-		completion: formatRatePerUnit(rateCard.output),
-		input_cache_read: formatRatePerUnit(rateCard.cachedInput),
-		request: formatRatePerUnit(rateCard.request),
-		image: formatRatePerUnit(rateCard.image),
-		audio_second: formatRatePerUnit(rateCard.audioSecond),
-		search: formatRatePerUnit(rateCard.search),
+		...first,
+		id,
+		name,
+		created: Math.max(...entries.map(({ created }) => created)),
+		owned_by: id.includes("/") ? (id.split("/")[0] as string) : "tollgate",
+		context_length: Math.max(...entries.map(({ context_length }) => context_length)),
+		max_output_tokens: Math.max(...entries.map(({ max_output_tokens }) => max_output_tokens)),
+		supported_parameters: [...models[0].parameters].filter((name) =>
+			models.every((model) => model.parameters.has(name)),
+		),
+		modes: all(({ modes }) => modes),
+		architecture: { ...modalities, output_modalities: output },
+		pricing: pricingOf(models.map(({ rateCard }) => rateCard)),
+		rate_card: null,
+		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",
+		route: { models: models.map((model) => model.id), by },
+	};
+}
+
+/** The highest of these rates. */
+function pricingOf(cards: readonly RateCard[]): Record<string, string> {
+	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
+		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);
+	return {
+		prompt: highest((card) => card.input),
+		completion: highest((card) => card.output),
+		input_cache_read: highest((card) => card.cachedInput),
+		request: highest((card) => card.request),
+		image: highest((card) => card.image),
+		audio_second: highest((card) => card.audioSecond),
+		search: highest((card) => card.search),
 	};
 }

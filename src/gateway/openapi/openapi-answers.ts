@@ -124,8 +124,10 @@ const Model = exact({
 	}),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
-	rate_card: Type.String(),
+	/** Null for a route, which has those of its models. */
+	rate_card: orNull(Type.String()),
 	status: oneOf("connected", "unavailable"),
+	route: Type.Optional(exact({ models: Type.Array(Type.String()), by: oneOf("listed", "price", "speed") })),
 });
 const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 

@@ -13,6 +13,7 @@ import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { BodyMemory } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
+import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
 
 /** What the road of a request goes through. */
@@ -23,6 +24,8 @@ export interface ServeDeps {
 	readonly bodyMemory: BodyMemory;
 	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
+	/** For routes that begin with the fastest model. */
+	readonly speeds: Pick<ModelSpeeds, "fastestFirst">;
 	readonly clock: Clock;
 	readonly log: Log;
 	/** Counts what was refused before it was admitted. */
@@ -43,6 +46,10 @@ export interface RequestContext {
 	readonly hex: string;
 	/** Monotonic. */
 	readonly startedMs: number;
+	/** Whether it was sent to another model of its route before. */
+	readonly isAgain: boolean;
+	/** Then it is settled in the end, and its usage record tells what became of it. */
+	isAdmitted: boolean;
 	/** Undefined until it is authenticated. */
 	key: KeyEntry | undefined;
 	/** The model by the name that the request gives it; undefined until it is read. */
@@ -66,7 +73,15 @@ export function callContext({ context, admitted }: Exchange, signal: AbortSignal
 }
 
 export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {
+	return { ...newAttempt(clock), endpoint, connection, isAgain: false, key: undefined, modelName: undefined };
+}
+
+/** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
+export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
+	return { ...context, ...newAttempt(clock), isAgain: true };
+}
+
+function newAttempt(clock: Clock) {
 	const { uuid, requestId, hex } = newRequestId();
-	const startedMs = clock.monotonicMs();
-	return { connection, endpoint, uuid, requestId, hex, startedMs, key: undefined, modelName: undefined };
+	return { uuid, requestId, hex, startedMs: clock.monotonicMs(), isAdmitted: false };
 }

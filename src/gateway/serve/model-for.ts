@@ -3,7 +3,7 @@ import { findModel } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 
 /** Which deployments an endpoint takes. */
-interface Takes {
+export interface Takes {
 	readonly kind: ModelKind;
 	readonly mode?: ChatMode;
 }
@@ -16,12 +16,22 @@ export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
 }
 
 /** The deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
-export function modelFor(snapshot: CatalogSnapshot, name: string, takes: Takes): Model {
-	assertServed(snapshot, takes);
+export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: Takes): Model {
+	assertServed(snapshot, endpoint);
 	const model = findModel(snapshot, name);
 	if (!model) throw modelNotFound(name);
-	if (model.kind === takes.kind && (takes.mode === undefined || model.modes.has(takes.mode))) return model;
-	throw new Fault("unsupported_mode", unsupportedText(model, takes.mode), { param: "model" });
+	assertTakes(endpoint, model);
+	return model;
+}
+
+export function takes({ kind, mode }: Takes, model: Model): boolean {
+	return model.kind === kind && (mode === undefined || model.modes.has(mode));
+}
+
+/** Fault unsupported_mode. */
+export function assertTakes(endpoint: Takes, model: Model): void {
+	if (!takes(endpoint, model))
+		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
 function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {

@@ -10,6 +10,7 @@ export interface OpenStream {
 
 /** All open streams: one timer serves them all, and a stop can end them. */
 export interface OpenStreams {
+	/** After `shutDown` it is shut down at once. */
 	add(stream: OpenStream): void;
 	delete(stream: OpenStream): void;
 	size(): number;
@@ -21,6 +22,7 @@ const TICK_MS = 1_000;
 
 export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
 	const streams = new Set<OpenStream>();
+	let isShut = false;
 	let cancel = deps.clock.after(TICK_MS, tick);
 
 	function tick(): void {
@@ -30,10 +32,14 @@ export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
 	}
 
 	return {
-		add: (stream) => void streams.add(stream),
+		add(stream) {
+			streams.add(stream);
+			if (isShut) stream.shutDown();
+		},
 		delete: (stream) => void streams.delete(stream),
 		size: () => streams.size,
 		shutDown() {
+			isShut = true;
 			for (const stream of [...streams]) stream.shutDown();
 		},
 		stop: () => cancel(),

@@ -2,13 +2,13 @@ import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
 import { modelNameOf } from "../request-fields.ts";
+import { attempt } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
-import { createContext, type Exchange, type ServeDeps } from "./context.ts";
+import { createContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
-import { streamAnswer } from "./stream-answer.ts";
-import { settleFailed, wholeAnswer } from "./whole-answer.ts";
+import { serveRoute } from "./serve-route.ts";
 
 /**
  * The one road of all endpoints, from the header to the last byte:
@@ -25,7 +25,6 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 ): Promise<Response> {
 	const { clock, catalog } = deps;
 	const context = createContext(endpoint.name, connection, clock);
-	let exchange: Exchange<Input> | undefined;
 	let response: Response;
 	let held: BodyHold | undefined;
 	try {
@@ -39,28 +38,12 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 		held = deps.bodyMemory.hold(key.accountId);
 		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, clock, held.take);
 		context.modelName = modelNameOf(body.value);
-		const model = modelFor(catalog.current(), context.modelName, endpoint);
-		const read = endpoint.read(body, model);
-		const input = read instanceof Promise ? await read : read;
-
-		const decision = deps.admission.admit({
-			id: context.uuid,
-			key,
-			model,
-			endpoint: endpoint.name,
-			streamed: input.stream === true,
-			upperBound: endpoint.upperBound(input, model),
-			choices: input.choices ?? 1,
-		});
-		const admitted = decision instanceof Promise ? await decision : decision;
-		exchange = { context, model, input, admitted, createdS: Math.floor(clock.wallMs() / 1000) };
-
-		response = await (input.stream === true
-			? streamAnswer(deps, endpoint.streamed, exchange)
-			: wholeAnswer(deps, endpoint.whole, exchange));
+		const route = catalog.current().routes.get(context.modelName);
+		response = await (route === undefined
+			? attempt(deps, endpoint, context, { body, model: modelFor(catalog.current(), context.modelName, endpoint) })
+			: serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, { body, model })));
 	} catch (error) {
-		if (exchange !== undefined) settleFailed(deps, exchange, error);
-		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: exchange !== undefined });
+		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: context.isAdmitted });
 	} finally {
 		held?.release();
 	}

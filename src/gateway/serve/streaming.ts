@@ -92,9 +92,9 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 		openStreams.delete(open);
 		signal.removeEventListener("abort", left);
 	};
-	openStreams.add(open);
 	if (signal.aborted) leave(streaming);
 	else signal.addEventListener("abort", left, { once: true });
+	if (!isSettled(streaming)) openStreams.add(open);
 }
 
 /** Makes the bill and ends the hold by it. */

@@ -13,7 +13,7 @@ import { waitFor } from "../../support/wait.ts";
 /** Every dialect through the whole service: answers that break off, by the upstream's doing or the client's. */
 
 const matrix = await dialectMatrix(
-	"  silence_s: 1\n  first_event_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	"  silence_s: 3\n  first_event_s: 3\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 );
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };

@@ -19,7 +19,7 @@ import { type Reply, reply } from "../../support/upstream-reply.ts";
 /** Every dialect through the whole service: answers that come to their end, and those that never begin. */
 
 const matrix = await dialectMatrix(
-	"  silence_s: 1\n  first_event_s: 1\n  total_s: 2\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	"  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 );
 
 type Json = Record<string, unknown>;

@@ -1,0 +1,49 @@
+import type { ModelSpec, RouteOrder, RouteSpec } from "./model.ts";
+import type { ClaimName } from "./model-section.ts";
+import { readId, readName } from "./model-section.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
+import { show } from "./yaml-reader.ts";
+
+const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
+/** A request may try all of them, one after the other. */
+const ROUTE_MODELS_MAX = 8;
+
+/** One entry of `routes:`, over models of the same file. Undefined after a problem. */
+export function readRoute(
+	reader: YamlReader,
+	field: YamlField,
+	models: readonly ModelSpec[],
+	claim: ClaimName,
+): RouteSpec | undefined {
+	const map = reader.map(field, ["id", "name", "models", "by"]);
+	if (map === undefined) return undefined;
+	const idField = map.require("id");
+	const modelsField = map.require("models");
+	const byField = map.get("by");
+	const id = idField && readId(reader, idField, claim);
+	const name = readName(reader, map.get("name")) ?? id;
+	const by = byField ? reader.choice(byField, ORDERS) : "listed";
+	const modelIds = modelsField && readModels(reader, modelsField, models);
+	if (id === undefined || name === undefined || by === undefined || modelIds === undefined) return undefined;
+	return Object.freeze({ id, name, modelIds: Object.freeze(modelIds), by });
+}
+
+/** Ids of models of one kind. */
+function readModels(reader: YamlReader, field: YamlField, models: readonly ModelSpec[]): string[] | undefined {
+	const items = reader.list(field, ROUTE_MODELS_MAX);
+	if (items === undefined) return undefined;
+	if (items.length === 0) reader.report(field, "needs at least one model");
+	const found = new Map<string, ModelSpec>();
+	for (const item of items) {
+		const name = reader.text(item);
+		if (name === undefined) continue;
+		const model = models.find(({ id, aliases }) => id === name || aliases.includes(name));
+		const kind = found.values().next().value?.kind;
+		if (model === undefined) reader.report(item, `there is no model ${show(name)} in this file`);
+		else if (found.has(model.id)) reader.report(item, `${show(name)} is listed twice`);
+		else if (kind !== undefined && model.kind !== kind)
+			reader.report(item, `${show(name)} is of kind ${model.kind}, the models before it of kind ${kind}`);
+		else found.set(model.id, model);
+	}
+	return found.size === items.length && found.size > 0 ? [...found.keys()] : undefined;
+}

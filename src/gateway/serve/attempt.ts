@@ -1,0 +1,50 @@
+import { assert } from "../../base/assert.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
+import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import { streamAnswer } from "./stream-answer.ts";
+import { settleFailed, wholeAnswer } from "./whole-answer.ts";
+
+/**
+ * One request to one model, from its body to the last byte. Rejects if there is no answer; whatever was admitted is
+ * settled then, at no charge.
+ */
+export async function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	context: RequestContext,
+	{ body, model }: { body: Body; model: Model },
+): Promise<Response> {
+	const { key } = context;
+	assert(key !== undefined, "a request is authenticated before it is sent");
+	const read = endpoint.read(body, model);
+	const input = read instanceof Promise ? await read : read;
+
+	const decision = deps.admission.admit({
+		id: context.uuid,
+		key,
+		model,
+		endpoint: endpoint.name,
+		streamed: input.stream === true,
+		upperBound: endpoint.upperBound(input, model),
+		choices: input.choices ?? 1,
+		isAgain: context.isAgain,
+	});
+	const admitted = decision instanceof Promise ? await decision : decision;
+	context.isAdmitted = true;
+	const exchange: Exchange<Input> = {
+		context,
+		model,
+		input,
+		admitted,
+		createdS: Math.floor(deps.clock.wallMs() / 1000),
+	};
+	try {
+		return await (input.stream === true
+			? streamAnswer(deps, endpoint.streamed, exchange)
+			: wholeAnswer(deps, endpoint.whole, exchange));
+	} catch (error) {
+		settleFailed(deps, exchange, error);
+		throw error;
+	}
+}

@@ -1,0 +1,51 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { SettledEvent } from "../../ledger/event.ts";
+
+/** How fast models answered lately, on this instance. */
+export interface ModelSpeeds {
+	record(event: Pick<SettledEvent, "model" | "ending" | "completion" | "ms">): void;
+	/** A model that nothing is known of is first, so that something will be. */
+	fastestFirst(models: readonly Model[]): readonly Model[];
+}
+
+interface Speed {
+	/** Milliseconds a token of output, or an answer where none is counted: the mean, later answers weigh more. */
+	msEach: number;
+	atMs: number;
+}
+
+const WEIGHT = 0.2;
+/** What is older says nothing: the model is tried again. */
+const KNOWN_MS = 5 * 60_000;
+/** More models than a catalogue holds; above it, all are forgotten and measured anew. */
+const MODELS_MAX = 2_000;
+
+export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {
+	const speeds = new Map<string, Speed>();
+
+	function msEach(model: Model, nowMs: number): number {
+		const speed = speeds.get(model.id);
+		return speed === undefined || nowMs - speed.atMs > KNOWN_MS ? 0 : speed.msEach;
+	}
+
+	return {
+		record({ model, ending, completion, ms }) {
+			if (ending !== "finished") return;
+			const atMs = deps.clock.monotonicMs();
+			const now = ms / Math.max(1, completion);
+			const speed = speeds.get(model);
+			if (speed !== undefined) {
+				speed.msEach = atMs - speed.atMs > KNOWN_MS ? now : speed.msEach + WEIGHT * (now - speed.msEach);
+				speed.atMs = atMs;
+				return;
+			}
+			if (speeds.size >= MODELS_MAX) speeds.clear();
+			speeds.set(model, { msEach: now, atMs });
+		},
+		fastestFirst(models) {
+			const nowMs = deps.clock.monotonicMs();
+			return models.toSorted((a, b) => msEach(a, nowMs) - msEach(b, nowMs));
+		},
+	};
+}

@@ -1,0 +1,81 @@
+import { assert } from "../../base/assert.ts";
+import type { FaultCode } from "../../base/fault.ts";
+import type { Model, Route } from "../../catalog/model.ts";
+import { faultOf, statusOf } from "../error-body.ts";
+import { SERVED_MODEL_HEADER } from "../headers.ts";
+import type { RequestContext, ServeDeps } from "./context.ts";
+import { contextAgain } from "./context.ts";
+import { assertTakes, type Takes, takes } from "./model-for.ts";
+import { refuse } from "./refuse.ts";
+
+/** What another model of the route may not refuse. */
+const MOVES_ON: ReadonlySet<FaultCode> = new Set([
+	"model_not_allowed",
+	"unsupported_parameter",
+	"context_length_exceeded",
+	"insufficient_quota",
+	"key_cap_exceeded",
+	"unprocessable_request",
+	"overloaded",
+	"service_unavailable",
+	"upstream_error",
+	"upstream_timeout",
+]);
+
+interface Failure {
+	readonly context: RequestContext;
+	readonly error: unknown;
+}
+
+/**
+ * Sends a request to one model of its route after the other, until one gives something that can be delivered. Each is
+ * admitted for itself, at its own rates, and what came to nothing costs nothing; the model that answered is named in
+ * the answer and in a header. If none does, the client hears of the first failure that may pass, or else of the first.
+ */
+export async function serveRoute(
+	deps: ServeDeps,
+	endpoint: Takes & { readonly promptField: string },
+	first: RequestContext,
+	route: Route,
+	attempt: (context: RequestContext, model: Model) => Promise<Response>,
+): Promise<Response> {
+	let told: Failure | undefined;
+	let context = first;
+	for (const model of inOrder(deps, route, endpoint, first)) {
+		if (told !== undefined) context = contextAgain(context, deps.clock);
+		try {
+			const response = await attempt(context, model);
+			response.headers.set(SERVED_MODEL_HEADER, model.id);
+			return response;
+		} catch (error) {
+			const { code } = faultOf(error);
+			if (told === undefined || (!mayPass(told.error) && mayPass(error))) told = { context, error };
+			if (!MOVES_ON.has(code) || context.connection.request.signal.aborted) {
+				told = { context, error };
+				break;
+			}
+			deps.log.info("a model of a route did not answer", {
+				request: context.requestId,
+				route: route.id,
+				model: model.id,
+				code,
+			});
+		}
+	}
+	assert(told !== undefined, "a route has models");
+	const { error, context: failed } = told;
+	return refuse(deps, failed, { error, promptField: endpoint.promptField, admitted: failed.isAdmitted });
+}
+
+/** Models without a server come last: the others need not wait for their refusal. */
+function inOrder(deps: ServeDeps, route: Route, endpoint: Takes, { key }: RequestContext): readonly Model[] {
+	const models = route.models.filter((model) => takes(endpoint, model));
+	if (models.length === 0) assertTakes(endpoint, route.models[0]);
+	const ordered = route.by === "speed" ? deps.speeds.fastestFirst(models) : models;
+	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
+	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];
+}
+
+function mayPass(error: unknown): boolean {
+	return statusOf(faultOf(error)) >= 500;
+}

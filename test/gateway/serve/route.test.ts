@@ -1,0 +1,226 @@
+/** A route: one name for several models. The first that answers serves the request, at its own rates, and says so. */
+import { afterEach, describe, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { untilEnd } from "../../support/at-end.ts";
+import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { withService } from "../../support/service.ts";
+import { startEndpoints } from "../../support/upstream-endpoints.ts";
+import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const small = untilEnd(startUpstream());
+const large = untilEnd(startUpstream());
+const cheap = untilEnd(startUpstream());
+const gone = untilEnd(startUpstream());
+const vectors = untilEnd(startEndpoints("openai"));
+const all: readonly [string, UpstreamServer][] = [
+	["small", small],
+	["large", large],
+	["cheap", cheap],
+	["gone", gone],
+];
+
+const model = (id: string, url: string, input: string, more: { parameters?: string } = {}) => `
+  - id: ${id}
+    kind: chat
+    context_length: 8192
+    max_output_tokens: 64
+    parameters: [${more.parameters ?? "max_tokens"}]
+    unsupported_parameters: reject
+    rates: { input: "${input}", output: "2" }
+    upstreams: [{ url: "${url}", model: served-name, dialect: openai }]`;
+
+const service = await withService({
+	models: `${model("small", small.url, "5")}
+${model("large", large.url, "3", { parameters: "max_tokens, seed" })}
+${model("cheap", cheap.url, "1")}
+${model("gone", gone.url, "1")}
+  - { id: bge, kind: embedding, rates: { input: "1" }, upstreams: [{ url: "${vectors.url}", model: b, dialect: openai }] }
+routes:
+  - { id: auto, name: Auto, models: [small, large, cheap] }
+  - { id: auto:price, models: [small, large, cheap], by: price }
+  - { id: auto:speed, models: [large, cheap], by: speed }
+  - { id: auto:gone, models: [gone, cheap] }
+  - { id: vectors, models: [bge] }`,
+	limits: "  breaker_failures_in_row: 3\n  breaker_cool_s: 60\n  status_hold_s: 5",
+});
+afterEach(() => {
+	for (const [, upstream] of all) upstream.always(() => reply());
+});
+
+async function post(secret: string, more: Record<string, unknown>, text = "one two three") {
+	const response = await service.post("/v1/chat/completions", secret, ask(text, { model: "auto", ...more }));
+	return { response, served: response.headers.get("x-served-model") };
+}
+
+/** What each row of the account's usage was charged, in nano-dollars, by model, oldest first. */
+async function charges(accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	return rows.map((row) => [row.model, Number(row.charged_nano_usd), row.ending]);
+}
+
+describe("in the order of the file", () => {
+	test("the first model answers, whole and streamed, and is named in the answer and in a header", async () => {
+		const { secret, accountId } = await service.customer();
+		for (const stream of [false, true]) {
+			const { response, served } = await post(secret, { stream });
+			expect([response.status, served]).toEqual([200, "small"]);
+			expect(await response.text()).toContain('"model":"small"');
+		}
+		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small", "small"]);
+	});
+
+	test.each([true, false])(
+		"what fails is free and the next model is paid at its own rates (streamed %p)",
+		async (stream) => {
+			const { secret, accountId } = await service.customer();
+			small.always(() => reply().errorStatus(500));
+			const { response, served } = await post(secret, { stream, max_tokens: 8 });
+			const text = await response.text();
+			expect([response.status, served]).toEqual([200, "large"]);
+			expect(text).toContain('"model":"large"');
+			const rows = await charges(accountId);
+			expect(rows).toEqual([
+				["small", 0, "upstream_failed"],
+				["large", expect.any(Number), "finished"],
+			]);
+			const [prompt, completion] = [6, 4];
+			expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
+			expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
+			const id = response.headers.get("x-request-id") as string;
+			const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
+			expect(usage).toMatchObject({ model: "large", status: "settled" });
+		},
+	);
+
+	test("a prompt that one model is too small for, and a field that one does not honour, go to one that takes them", async () => {
+		const { secret } = await service.customer();
+		expect((await post(secret, { seed: 7 })).served).toBe("large");
+		const message = "This model's maximum context length is 400 tokens.";
+		small.always(() => reply().errorStatus(400, { error: { message, code: "context_length_exceeded" } }));
+		expect((await post(secret, {})).served).toBe("large");
+	});
+
+	test("a key is served by the models that it may use, and refused if that is none", async () => {
+		const { secret } = await service.customer({ settings: { models: ["cheap"] } });
+		expect((await post(secret, {})).served).toBe("cheap");
+		const other = await service.customer({ settings: { models: ["gone"] } });
+		const refused = await errorOf((await post(other.secret, {})).response);
+		expect(refused).toMatchObject({ status: 403, error: { code: "model_not_allowed" } });
+		await expectUncharged(service, other.accountId);
+	});
+
+	test("credit that is too little for one model may be enough for a cheaper one", async () => {
+		const { secret } = await service.customer({ exactCredit: 600_000 });
+		const { response, served } = await post(secret, { max_tokens: 1 });
+		expect([response.status, served]).toEqual([200, "cheap"]);
+	});
+
+	test("what is wrong with the request itself is said at once, and no other model is asked", async () => {
+		const { secret } = await service.customer();
+		const before = large.requests.length + cheap.requests.length;
+		const { response } = await post(secret, { max_tokens: -1 });
+		expect((await errorOf(response)).status).toBe(400);
+		expect(large.requests.length + cheap.requests.length).toBe(before);
+	});
+
+	test("where none answers the client hears what may pass, at no charge", async () => {
+		const { secret, accountId } = await service.customer();
+		for (const [, upstream] of all) upstream.always(() => reply().errorStatus(429));
+		const { response, served } = await post(secret, { max_tokens: 4 }, "word ".repeat(600));
+		const refused = await errorOf(response);
+		expect(refused).toMatchObject({ status: 503, error: { code: "overloaded" } });
+		expect(refused.headers.get("retry-after")).not.toBeNull();
+		expect(served).toBeNull();
+		await expectUncharged(service, accountId);
+	});
+
+	test("a limited key is charged one request at the door, and is not turned away between two models", async () => {
+		const { secret } = await service.customer({ settings: { requestsPerMinute: 1, concurrencyMax: 1 } });
+		small.always(() => reply().errorStatus(500));
+		expect((await post(secret, {})).served).toBe("large");
+		expect((await post(secret, {})).response.status).toBe(429);
+	});
+
+	test("after the status is out the stream is the model's: another does not take over", async () => {
+		const { secret, accountId } = await service.customer();
+		small.always(() => reply().text(["a ", "b ", "c "]).dieAfter(2));
+		const { response, served } = await post(secret, { stream: true });
+		expect([response.status, served]).toEqual([200, "small"]);
+		expect(await response.text()).toContain('"error"');
+		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small"]);
+	});
+});
+
+test("by price the cheapest is asked first, by speed one that is fast", async () => {
+	const { secret } = await service.customer();
+	expect((await post(secret, { model: "auto:price" })).served).toBe("cheap");
+	large.always(() => reply().text(["slow ", "words "]).delay(100));
+	const served: (string | null)[] = [];
+	for (let round = 0; round < 10; round += 1) {
+		const answer = await post(secret, { model: "auto:speed" });
+		await answer.response.text();
+		served.push(answer.served);
+		await service.settled();
+	}
+	// However fast it was before, that weighs less with each answer.
+	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
+});
+
+test("a model whose servers rest is not asked before one that answers", async () => {
+	const { secret, accountId } = await service.customer();
+	gone.always(() => reply().errorStatus(500));
+	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");
+	const tries = (await charges(accountId)).filter(([name]) => name === "gone").length;
+	expect(tries).toBeGreaterThan(0);
+	expect(tries).toBeLessThan(8);
+});
+
+test("routes stand in the list of models, with the most that each of them charges and takes", async () => {
+	const { secret } = await service.customer();
+	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+	const listed: Record<string, unknown>[] = [];
+	for await (const entry of client.models.list()) listed.push(entry as unknown as Record<string, unknown>);
+	const auto = listed.find(({ id }) => id === "auto");
+	expect(auto).toMatchObject({
+		name: "Auto",
+		kind: "chat",
+		context_length: 8192,
+		supported_parameters: ["max_tokens"],
+		pricing: { prompt: "0.000005", completion: "0.000002" },
+		rate_card: null,
+		status: "connected",
+		route: { models: ["small", "large", "cheap"], by: "listed" },
+	});
+	expect(await (await service.get("/v1/models/auto:price", secret)).json()).toMatchObject({
+		id: "auto:price",
+		route: { models: ["cheap", "large", "small"], by: "price" },
+	});
+});
+
+test("a route is refused where its models do not serve the endpoint", async () => {
+	const { secret } = await service.customer();
+	expect(await errorOf((await post(secret, { model: "vectors" })).response)).toMatchObject({
+		status: 404,
+		error: { code: "unsupported_mode", param: "model" },
+	});
+	const input = { model: "vectors", input: "hello" };
+	const vectors = await service.post("/v1/embeddings", secret, input);
+	expect([vectors.status, vectors.headers.get("x-served-model")]).toEqual([200, "bge"]);
+});
+
+test("a client that leaves while the first model is silent is not sent to the next", async () => {
+	const { secret, accountId } = await service.customer();
+	const before = large.requests.length;
+	small.always(() => reply().hang());
+	const leaving = new AbortController();
+	const answer = service.post("/v1/chat/completions", secret, ask("x", { model: "auto", stream: true }), {
+		signal: leaving.signal,
+	});
+	await waitFor(() => small.requests.length > 0 && service.app.instanceLease.present()?.view().running === 1, "a call");
+	leaving.abort();
+	await answer.catch(() => {});
+	expect((await charges(accountId)).map(([name]) => name)).toEqual(["small"]);
+	expect(large.requests.length).toBe(before);
+});

@@ -67,6 +67,17 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
 	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
 	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
+	{
+		...count("account_share", "accountShare", 0.01, 1, "share of a model's places that one account may hold at once"),
+		integer: false,
+	},
+	seconds(
+		"reader_stall",
+		"readerStallMs",
+		0.5,
+		3600,
+		"longest wait for a stream's reader while others wait for a place",
+	),
 	seconds("health_interval", "healthIntervalMs", 0.5, 3600, "time between two health checks of a replica"),
 ]);
 

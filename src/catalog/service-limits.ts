@@ -21,6 +21,10 @@ export interface ServiceLimits {
 	/** Requests that may wait for a replica with a free place, per model. */
 	readonly queueLengthMax: number;
 	readonly queueWaitMs: number;
+	/** The share of a model's places that one account may hold at once; the rest is there for others. */
+	readonly accountShare: number;
+	/** How long a stream may have waited for its reader, in all, before its place goes to who waits for one. */
+	readonly readerStallMs: number;
 	readonly healthIntervalMs: number;
 }
 
@@ -41,5 +45,7 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	authFailuresPerMinute: 60,
 	queueLengthMax: 1024,
 	queueWaitMs: 10_000,
+	accountShare: 0.75,
+	readerStallMs: 5_000,
 	healthIntervalMs: 5_000,
 });

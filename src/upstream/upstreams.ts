@@ -27,6 +27,8 @@ export interface Upstreams {
 	connected(modelId: string, accountId?: string): boolean;
 	/** Requests that wait for a place, of all models. */
 	waiting(): number;
+	/** Whether requests for the model wait because all its places are taken. */
+	contended(modelId: string): boolean;
 	replicas(): readonly ReplicaView[];
 	/** Ends the health checks and sends away who waits; calls under way are their callers' to close. */
 	stop(): Promise<void>;
@@ -99,6 +101,7 @@ export function createUpstreams(
 			);
 		},
 		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
+		contended: (modelId) => pools.get(modelId)?.contended() ?? false,
 		replicas: () => [...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
 		async stop() {
 			await health.stop();

@@ -224,7 +224,9 @@ export function createRoad(options: RoadOptions = {}) {
 		arrival(calls.length).resolve(made);
 		return made;
 	};
+	let contended = false;
 	const upstreams = {
+		contended: () => contended,
 		open(_: Model, { signal }: { signal: AbortSignal }) {
 			const made = call(signal);
 			return {
@@ -296,6 +298,10 @@ export function createRoad(options: RoadOptions = {}) {
 		/** The nth call to the upstream, 1 the first, as soon as there is one. */
 		call(nth = 1): Promise<ScriptedCall> {
 			return arrival(nth).promise;
+		},
+		/** From now on others wait for a place, or none does. */
+		contend(others: boolean): void {
+			contended = others;
 		},
 		/** Nothing is left of any request: no hold, no place of the key's, no stream, no timer but the parts' own. */
 		leftovers: () => ({

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
-import { createPool, type Ticket } from "../../src/upstream/replicas/pool.ts";
+import { createPool } from "../../src/upstream/replicas/pool.ts";
 import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
+import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -15,6 +16,7 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 		queueWaitMs: 1_000,
 		breakerFailuresInRow: 2,
 		breakerCoolMs: 5_000,
+		accountShare: 1,
 		...more,
 	});
 	const replicas = places.map((maxConcurrency, index) => {
@@ -31,8 +33,9 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	const pool = createPool({ clock }, { limits: () => limits });
 	pool.replace(replicas);
 	const signal = new AbortController().signal;
-	const acquire = (more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal } = {}) =>
-		pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
+	const acquire = (
+		more: { affinity?: string; exclude?: ReadonlySet<Replica>; signal?: AbortSignal; accountId?: string } = {},
+	) => pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId: "acc_test", ...more });
 	const take = (more: Parameters<typeof acquire>[0] = {}): Ticket => {
 		const place = acquire(more);
 		if (place instanceof Promise) throw new Error("there was no place");
@@ -221,5 +224,125 @@ describe("queue", () => {
 		onA.release("ok");
 		expect((await easy).replica).toBe(a);
 		expect(await now(picky)).toBe("pending");
+	});
+});
+
+describe("accounts", () => {
+	/** Requests of one account that wait; `served` fills as they get their places. */
+	function waiting({ acquire }: ReturnType<typeof setUp>, served: { who: string; ticket: Ticket }[]) {
+		return (who: string, count = 1) =>
+			Array.from({ length: count }, () =>
+				Promise.resolve(acquire({ accountId: who })).then(
+					(ticket) => void served.push({ who, ticket }),
+					(error) => void served.push({ who: `${who} ${error.code}`, ticket: undefined as never }),
+				),
+			);
+	}
+	const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+	test("one request of another account is served next, however many of one wait before it", async () => {
+		const parts = setUp([1], { queueLengthMax: 2_000 });
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = waiting(parts, served);
+		const first = parts.take({ accountId: "flood" });
+		wait("flood", 1_500);
+		wait("small");
+		first.release("ok");
+		await turn();
+		expect(served.map(({ who }) => who)).toEqual(["small"]);
+	});
+
+	test("places go to who holds the fewest, and to equals by turns", async () => {
+		const parts = setUp([4], { queueLengthMax: 100 });
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = waiting(parts, served);
+		const held = [1, 2, 3, 4].map(() => parts.take({ accountId: "a" }));
+		wait("a", 5);
+		wait("b", 5);
+		wait("c", 5);
+		for (const ticket of held) ticket.release("ok");
+		await turn();
+		// A holds three, two, one and none of the four when these are given out.
+		expect(served.map(({ who }) => who)).toEqual(["b", "c", "b", "a"]);
+		const gone = served.splice(0);
+		// After the first all hold one, and it is longest ago that C was given one; after the second B holds none.
+		for (const { who, ticket } of gone) if (who === "b") ticket.release("ok");
+		await turn();
+		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);
+	});
+
+	test("one account holds its share at most, one place at least; what is left is another's at once", async () => {
+		for (const [places, mine] of [
+			[[8], 6],
+			[[2, 2], 3],
+			[[2], 1],
+			[[1], 1],
+		] as const) {
+			const parts = setUp(places, { accountShare: 0.75, queueLengthMax: 20 });
+			const served: { who: string; ticket: Ticket }[] = [];
+			waiting(parts, served)("greedy", 10);
+			await turn();
+			expect([places, served.length]).toEqual([places, mine]);
+			const others = places.reduce((sum, count) => sum + count, 0) - mine;
+			for (let nth = 0; nth < others; nth += 1) parts.take({ accountId: `other ${nth}` });
+			// A place that another gives back does not go to who has its share.
+			served[0]?.ticket.release("ok");
+			await turn();
+			expect(served.length).toBe(mine + 1);
+		}
+	});
+
+	test("the share is of the places that there are now", async () => {
+		const parts = setUp([4, 4], { accountShare: 0.75 });
+		const [a] = parts.replicas as [Replica, Replica];
+		for (let nth = 0; nth < 3; nth += 1) parts.take({ accountId: "x" });
+		a.setHealth("down");
+		expect(parts.acquire({ accountId: "x" })).toBeInstanceOf(Promise);
+		expect(parts.take({ accountId: "y" }).replica).toBe(parts.replicas[1] as Replica);
+	});
+
+	test("who waits for more than its share does not hold up the others, and is none that waits for a taken place", async () => {
+		const parts = setUp([4], { accountShare: 0.5 });
+		const served: { who: string; ticket: Ticket }[] = [];
+		waiting(parts, served)("greedy", 3);
+		await turn();
+		expect([served.length, parts.pool.waiting(), parts.pool.contended()]).toEqual([2, 1, false]);
+		const early = Promise.resolve(parts.acquire({ accountId: "other" }));
+		expect(await now(early)).not.toBe("pending");
+		waiting(parts, served)("third", 1);
+		await turn();
+		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
+	});
+
+	test("a full queue has room for who has fewer waiting: the longest line loses its last", async () => {
+		const parts = setUp([1], { queueLengthMax: 3 });
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = waiting(parts, served);
+		const held = parts.take({ accountId: "flood" });
+		wait("flood", 3);
+		expect(() => parts.acquire({ accountId: "flood" })).toThrow(expect.objectContaining({ code: "overloaded" }));
+		wait("small");
+		await turn();
+		expect(served.map(({ who }) => who)).toEqual(["flood overloaded"]);
+		wait("third");
+		await turn();
+		expect(served.map(({ who }) => who)).toEqual(["flood overloaded", "flood overloaded"]);
+		// Nobody has more than one waiting: no line is longer than the newcomer's would be.
+		expect(() => parts.acquire({ accountId: "fourth" })).toThrow(expect.objectContaining({ code: "overloaded" }));
+		held.release("ok");
+		await turn();
+		expect([served.at(-1)?.who, parts.pool.waiting()]).toEqual(["small", 2]);
+	});
+
+	test("an account that its own failures keep away from a server does not hold up the others in the queue", async () => {
+		const parts = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
+		const poison = [1, 2].map(() => parts.take({ accountId: "poison" }));
+		const served: { who: string; ticket: Ticket }[] = [];
+		const wait = waiting(parts, served);
+		wait("poison");
+		wait("good");
+		for (const ticket of poison) ticket.release("suspect");
+		await turn();
+		expect(served.some(({ who }) => who === "good")).toBe(true);
 	});
 });

@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 
 /** A stream that is open towards a client. */
 export interface OpenStream {
-	/** Writes a comment if nothing was written for a while. */
-	keepAlive(nowMs: number): void;
+	/** Once a second: ends a stream that keeps a place from others, writes a comment if nothing was written for a while. */
+	tick(nowMs: number): void;
 	/** Ends it with what it has: the process stops. */
 	shutDown(): void;
 }
@@ -28,7 +28,7 @@ export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
 	function tick(): void {
 		cancel = deps.clock.after(TICK_MS, tick);
 		const nowMs = deps.clock.monotonicMs();
-		for (const stream of streams) stream.keepAlive(nowMs);
+		for (const stream of [...streams]) stream.tick(nowMs);
 	}
 
 	return {

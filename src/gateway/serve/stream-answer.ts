@@ -9,7 +9,19 @@ import type { Exchange, ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, OutputChunk, StreamedAnswer } from "./endpoint.ts";
 import type { Streaming } from "./streaming.ts";
-import { close, createStreaming, enter, fail, isSettled, leave, listen, settle, write } from "./streaming.ts";
+import {
+	awaitReader,
+	close,
+	createStreaming,
+	enter,
+	fail,
+	isSettled,
+	leave,
+	listen,
+	readerTook,
+	settle,
+	write,
+} from "./streaming.ts";
 import { endingOf } from "./whole-answer.ts";
 
 type Next<Chunk> = readonly Chunk[] | null;
@@ -89,6 +101,7 @@ function bodyOf<Chunk extends OutputChunk>(
 			write(streaming, KEEP_ALIVE_COMMENT);
 		},
 		pull() {
+			readerTook(streaming);
 			const next = opening;
 			opening = undefined;
 			return pump(streaming, next);
@@ -110,7 +123,9 @@ async function pump<Chunk extends OutputChunk>(
 			const durable = hold.ledger.durable(hold);
 			if (durable) await durable;
 			if (isSettled(streaming)) return;
-			if (text !== "") return write(streaming, text);
+			if (text === "") continue;
+			write(streaming, text);
+			return awaitReader(streaming);
 		}
 	} catch (error) {
 		if (!isSettled(streaming)) fail(streaming, endingOf(error), faultOf(error));

@@ -46,6 +46,9 @@ export interface Streaming<Chunk> {
 	/** Undefined while the status is held back. */
 	client: ReadableStreamDefaultController<string> | undefined;
 	lastWriteMs: number;
+	/** How long it has waited for its reader in all, and since when it does; undefined while the reader keeps up. */
+	stalledMs: number;
+	stalledSinceMs: number | undefined;
 	/** Why the service ended it, if it did. */
 	halted: Fault | undefined;
 	/** Lets go of what could end it from outside. */
@@ -64,6 +67,8 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 		upstream: undefined,
 		client: undefined,
 		lastWriteMs: exchange.context.startedMs,
+		stalledMs: 0,
+		stalledSinceMs: undefined,
 		halted: undefined,
 		unlisten: undefined,
 	};
@@ -85,7 +90,10 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	const { signal } = streaming.exchange.context.connection.request;
 	const left = () => leave(streaming);
 	const open = {
-		keepAlive: (nowMs: number) => keepAlive(streaming, nowMs),
+		tick(nowMs: number) {
+			giveUpPlace(streaming, nowMs);
+			keepAlive(streaming, nowMs);
+		},
 		shutDown: () => shutDown(streaming),
 	};
 	streaming.unlisten = () => {
@@ -135,6 +143,16 @@ function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
 	else settle(streaming, "shutdown", statusOf(halted));
 }
 
+/** A place belongs to who waits for it rather than to a reader that has kept it waiting. */
+function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
+	const { deps, exchange, limits, stalledSinceMs, stalledMs } = streaming;
+	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
+	if (stalledMs + nowMs - stalledSinceMs < limits.readerStallMs) return;
+	if (!deps.upstreams.contended(exchange.model.id)) return;
+	hangUp(streaming);
+	fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
+}
+
 function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
 	abort.abort();
 	upstream?.close();
@@ -157,6 +175,18 @@ export function write<Chunk>(streaming: Streaming<Chunk>, text: string): void {
 	assert(streaming.client !== undefined, "nothing is written before the status is out");
 	streaming.lastWriteMs = streaming.deps.clock.monotonicMs();
 	streaming.client.enqueue(text);
+}
+
+/** Until the reader has taken what was written last, the upstream waits for it. */
+export function awaitReader<Chunk>(streaming: Streaming<Chunk>): void {
+	streaming.stalledSinceMs = streaming.lastWriteMs;
+}
+
+/** It has. */
+export function readerTook<Chunk>(streaming: Streaming<Chunk>): void {
+	if (streaming.stalledSinceMs === undefined) return;
+	streaming.stalledMs += streaming.deps.clock.monotonicMs() - streaming.stalledSinceMs;
+	streaming.stalledSinceMs = undefined;
 }
 
 /** Writes the last text of a stream that is settled. */

@@ -1,6 +1,6 @@
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { Ticket } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
+import type { Ticket } from "../replicas/ticket.ts";
 import type { UpstreamFailure } from "./failure.ts";
 import { type CallGuard, createCallGuard } from "./guard.ts";
 import { assertAnswered, type CallDeps, discard, postUpstream, reachable, type UpstreamPost } from "./post.ts";

@@ -1,7 +1,8 @@
 import { Fault } from "../../base/fault.ts";
 import type { Log } from "../../base/log.ts";
-import type { Pool, Ticket } from "../replicas/pool.ts";
+import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
+import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 import { connectionCode } from "./upstream-error.ts";

@@ -1,6 +1,7 @@
 /** One call to one replica whose answer leaves in one piece. */
-import type { Ticket } from "../replicas/pool.ts";
+
 import type { Replica } from "../replicas/replica.ts";
+import type { Ticket } from "../replicas/ticket.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import { type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";

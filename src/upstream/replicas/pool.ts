@@ -1,33 +1,16 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CallOutcome } from "./breaker.ts";
 import type { Replica } from "./replica.ts";
+import type { AcquireOptions, Ticket } from "./ticket.ts";
+import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
-/** A place at a replica, held from before the request is sent until `release`. */
-export interface Ticket {
-	readonly replica: Replica;
-	/** Tells that the replica answers: with the first event, and with each further one. */
-	answered(): void;
-	/** Gives the place back and the outcome to the breaker. Only the first call counts. */
-	release(outcome: CallOutcome): void;
-	/** After a release as `suspect`, once it is known whose fault it was. */
-	judge(verdict: "failed" | "neutral"): void;
-	/** See `Breaker`. */
-	otherFailureAtMs(): number | undefined;
-}
-
-export interface AcquireOptions {
-	/** Requests with the same key prefer the same replica, which has their prefix in its cache. */
-	readonly affinity: string | undefined;
-	/** Replicas that this request has already failed on. */
-	readonly exclude: ReadonlySet<Replica>;
-	readonly signal: AbortSignal;
-	/** Whose request it is. */
-	readonly accountId: string;
-}
-
-/** The replicas of one model and the requests that wait for a place at them. */
+/**
+ * The replicas of one model and the requests that wait for a place at them. Places go to accounts by turns, however many
+ * requests each has waiting: first to who holds the fewest. One account holds at most its share (`account_share`) of the
+ * places that there are at the time, so that others find one at once or as soon as any of theirs comes free. The queue
+ * is shared alike: when it is full, the longest line loses its last for a shorter one's first.
+ */
 export interface Pool {
 	/**
 	 * A place at once where there is one; a promise only if the request has to wait. Throws (or rejects with) Fault
@@ -45,14 +28,10 @@ export interface Pool {
 	/** Looks again whether waiting requests can go on: a replica's state changed. */
 	wake(): void;
 	waiting(): number;
+	/** Whether somebody waits because all places are taken. */
+	contended(): boolean;
 	/** Sends everybody away who waits. */
 	close(): void;
-}
-
-interface Waiter {
-	readonly options: AcquireOptions;
-	readonly serve: (ticket: Ticket) => void;
-	readonly refuse: (fault: Error) => void;
 }
 
 /** The preferred replica keeps a request unless it has this much more of its capacity in use than the least busy one. */
@@ -63,22 +42,38 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
-	/** First in, first out; a waiter that only excluded replicas could serve is passed over. */
-	const queue = new Set<Waiter>();
+	/** Places of each account that has any. */
+	const held = new Map<string, number>();
+	const lines = createWaitingLines((accountId) => held.get(accountId) ?? 0);
 	/** Where the search for the least busy begins, so that equals take turns. */
 	let turn = 0;
 
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
-		if (queue.size === 0) {
-			const replica = choose(wanted);
-			if (replica !== undefined) return ticketOf(replica, wanted);
-		}
+		// What is left then is a place that nobody who waits can use.
+		wake();
+		const replica = choose(wanted);
+		if (replica !== undefined) return ticketOf(replica, wanted);
 		if (!hasUsable(wanted.exclude, wanted.accountId)) throw unavailable(wanted.accountId);
-		if (queue.size >= limits().queueLengthMax) throw overloaded();
+		if (lines.size() >= limits().queueLengthMax) {
+			const last = lines.displaced(wanted.accountId);
+			if (last === undefined) throw overloaded();
+			last.refuse(overloaded());
+		}
 		return wait(wanted);
 	}
 
+	/** Whether the account holds all the places that it may, of those that there are now. */
+	function hasItsShare(accountId: string): boolean {
+		const { accountShare } = limits();
+		const places = held.get(accountId);
+		if (places === undefined || accountShare === 1) return false;
+		let all = 0;
+		for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
+		return places >= Math.max(1, Math.floor(all * accountShare));
+	}
+
 	function choose({ affinity, exclude, accountId }: AcquireOptions): Replica | undefined {
+		if (hasItsShare(accountId)) return undefined;
 		const count = replicas.length;
 		if (count === 1) {
 			const only = replicas[0] as Replica;
@@ -104,17 +99,23 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	function ticketOf(replica: Replica, { accountId }: AcquireOptions): Ticket {
 		const call = replica.begin(accountId);
-		let held = true;
+		held.set(accountId, (held.get(accountId) ?? 0) + 1);
+		lines.goBehind(accountId);
+		let isHeld = true;
 		return {
 			replica,
 			answered: () => {
-				if (held) replica.answered(call);
+				if (isHeld) replica.answered(call);
 			},
 			release(outcome) {
-				if (!held) return;
-				held = false;
+				if (!isHeld) return;
+				isHeld = false;
+				const left = (held.get(accountId) ?? 0) - 1;
+				if (left > 0) held.set(accountId, left);
+				else held.delete(accountId);
+				lines.goBehind(accountId);
 				replica.end(call, outcome);
-				if (queue.size > 0) wake();
+				wake();
 			},
 			judge: (verdict) => replica.judge(call, verdict),
 			otherFailureAtMs: () => replica.otherFailureAtMs(call),
@@ -137,27 +138,51 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			const cancel = clock.after(limits().queueWaitMs, () => waiter.refuse(overloaded()));
 			const onAbort = () => waiter.refuse(wanted.signal.reason);
 			const leave = () => {
-				queue.delete(waiter);
+				lines.remove(waiter);
 				cancel();
 				wanted.signal.removeEventListener("abort", onAbort);
 			};
 			if (wanted.signal.aborted) return onAbort();
 			wanted.signal.addEventListener("abort", onAbort, { once: true });
-			queue.add(waiter);
-			// A replica may have a place that the queue ahead of this request cannot use.
-			wake();
+			lines.add(waiter);
 		});
 	}
 
+	/** Gives out the places that there are, one at a time, since each changes whose turn it is. */
 	function wake(): void {
-		for (const waiter of queue) {
-			const replica = choose(waiter.options);
-			if (replica !== undefined) waiter.serve(ticketOf(replica, waiter.options));
-			else if (!hasUsable(waiter.options.exclude, waiter.options.accountId))
-				waiter.refuse(unavailable(waiter.options.accountId));
-			// Nobody has a place: the rest of the queue need not be asked.
-			else if (waiter.options.exclude.size === 0) return;
+		while (lines.size() > 0 && serveNext());
+	}
+
+	/**
+	 * Whether anybody was served. Its cost grows with the accounts that wait, at most `queue_length`, and only when there
+	 * is a place to give or a server fails.
+	 */
+	function serveNext(): boolean {
+		if (allTaken()) return false;
+		for (const line of lines.inTurn())
+			for (const waiter of line) {
+				const { options } = waiter;
+				const replica = choose(options);
+				if (replica !== undefined) {
+					waiter.serve(ticketOf(replica, options));
+					return true;
+				}
+				if (!hasUsable(options.exclude, options.accountId)) waiter.refuse(unavailable(options.accountId));
+				// Its account has no place to hope for: the rest of its line need not be asked.
+				else if (options.exclude.size === 0) break;
+			}
+		return false;
+	}
+
+	/** Whether there are servers that take calls, and none of them has a place left. */
+	function allTaken(): boolean {
+		let some = false;
+		for (const replica of replicas) {
+			if (!replica.takesCalls()) continue;
+			if (replica.inFlight() < replica.capacity()) return false;
+			some = true;
 		}
+		return some;
 	}
 
 	function hasUsable(exclude: ReadonlySet<Replica>, accountId: string): boolean {
@@ -191,10 +216,12 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			wake();
 		},
 		wake,
-		waiting: () => queue.size,
+		waiting: lines.size,
+		contended: () => lines.size() > 0 && allTaken(),
 		close() {
 			replicas = [];
-			for (const waiter of queue) waiter.refuse(unavailable(waiter.options.accountId));
+			for (const line of lines.inTurn())
+				for (const waiter of line) waiter.refuse(unavailable(waiter.options.accountId));
 		},
 	};
 }

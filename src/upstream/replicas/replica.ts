@@ -14,6 +14,8 @@ export interface Replica {
 	spec(): UpstreamSpec;
 	/** Takes changed settings of the same address. */
 	configure(spec: UpstreamSpec): void;
+	/** Whether it takes calls, of whichever account, full or not. */
+	takesCalls(): boolean;
 	/** Whether it may take calls of this account at all, full or not. */
 	usable(accountId: string): boolean;
 	/** Whether it may take one more call of this account now. */
@@ -93,6 +95,8 @@ export function createReplica(
 		return Math.max(1, Math.floor(spec.maxConcurrency * Math.max(share, SLOW_START_SHARE_MIN)));
 	}
 
+	const takes = () => !draining && health !== "down" && breaker.state() !== "open";
+
 	return {
 		alias,
 		dialect,
@@ -100,8 +104,8 @@ export function createReplica(
 		configure(changed) {
 			spec = changed;
 		},
-		usable: (accountId) =>
-			!draining && health !== "down" && breaker.state() !== "open" && breaker.coolMsLeft(accountId) === 0,
+		takesCalls: takes,
+		usable: (accountId) => takes() && breaker.coolMsLeft(accountId) === 0,
 		hasPlace: (accountId) => !draining && health !== "down" && breaker.allows(accountId) && inFlight < capacity(),
 		inFlight: () => inFlight,
 		capacity,

@@ -1,6 +1,7 @@
 /** Whatever happens to a request, in whatever order and how many of it in one turn: one settlement, for what was delivered. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
@@ -8,6 +9,7 @@ import type { Road, ScriptedCall } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
+const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 /** Rare enough in any other text to be counted. */
 const WORD = "~";
 
@@ -22,6 +24,7 @@ const EVENTS = [
 	"stop",
 	"read",
 	"tick",
+	"others wait",
 	"sync",
 	"syncs fail",
 	"disk breaks",
@@ -98,6 +101,9 @@ function happen(
 			return void client.read();
 		case "tick":
 			return road.clock.advance(HOLD_MS);
+		case "others wait":
+			road.contend(true);
+			return road.clock.advance(READER_STALL_MS + 1_000);
 		case "sync":
 			for (const { resolve } of road.journal.syncs.splice(0)) resolve();
 			return;
@@ -146,8 +152,9 @@ async function check(scene: Scene): Promise<string> {
 
 	// It has a usage record, so it has no refusal beside it.
 	expect(road.refused).toEqual([]);
-	const wasCutShort = event.ending !== "finished" && event.ending !== "client_left";
 	const saysSo = road.logged.filter((line) => line === "a stream ended early").length;
+	const gaveUp = event.ending === "client_left" && saysSo > 0;
+	const wasCutShort = gaveUp || (event.ending !== "finished" && event.ending !== "client_left");
 	expect(saysSo).toBe(scene.stream && client.status === 200 && wasCutShort ? 1 : 0);
 	if (event.ending === "client_left" || event.ending === "shutdown") expect(call.signal.aborted).toBe(true);
 
@@ -165,7 +172,7 @@ async function check(scene: Scene): Promise<string> {
 		expect(event.completion).toBeLessThanOrEqual(call.tokens);
 	} else if (charged === 0) expect(delivered).toBe(0);
 	if (client.status === 200 && !scene.stream) expect([event.ending, charged > 0]).toEqual(["finished", true]);
-	return `${scene.stream ? "streamed" : "whole"} ${event.ending}`;
+	return `${scene.stream ? "streamed" : "whole"} ${gaveUp ? "gave its place up" : event.ending}`;
 }
 
 test("one settlement for what was delivered, and nothing is left behind", () =>
@@ -176,10 +183,11 @@ test("one settlement for what was delivered, and nothing is left behind", () =>
 
 test("the scenes reach every end", async () => {
 	const endings = new Set<string>();
-	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 250 })) endings.add(await check(scene));
+	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 1_000 })) endings.add(await check(scene));
 	expect([...endings].sort()).toEqual([
 		"streamed client_left",
 		"streamed finished",
+		"streamed gave its place up",
 		"streamed shutdown",
 		"streamed upstream_died",
 		"streamed upstream_failed",

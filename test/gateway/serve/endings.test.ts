@@ -1,12 +1,15 @@
 /** Each way out of the road, those included that no upstream and no client can be made to take: settled once, at the right amount. */
 import { describe, expect, test } from "bun:test";
+import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
+import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, RoadOptions } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
 
+const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 const STREAM = { stream: true, max_tokens: 1_000 };
 
 /** A request that has reached its upstream. */
@@ -274,6 +277,55 @@ describe("a stream", () => {
 		for (const sync of road.journal.syncs) sync.resolve();
 		await rest(reader);
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
+	});
+
+	test("whose reader keeps its place from others is ended, and charged for what was taken", async () => {
+		const { road, call, reader } = await streaming();
+		call.arrive("w2");
+		await turn();
+		// Nobody reads this one; as long as nobody waits for its place, it keeps it.
+		road.clock.advance(READER_STALL_MS + 1_000);
+		expect(call.isClosed).toBe(false);
+		road.contend(true);
+		road.clock.advance(1_000);
+		expect(call.isClosed).toBe(true);
+		const text = await rest(reader);
+		expect(text).toContain("w2");
+		expect(text).toContain('"request_timeout"');
+		settledOnce(road, { ending: "client_left", charged: costOf(2) });
+	});
+
+	test("that waits for its upstream, or whose reader keeps up, keeps its place however many wait", async () => {
+		const { road, call, reader } = await streaming();
+		road.contend(true);
+		const next = reader.read();
+		for (let second = 0; second < 30; second += 1) {
+			road.clock.advance(1_000);
+			await turn();
+		}
+		call.arrive("w2");
+		for (let text = (await next).value as string; !text.includes("w2"); text = (await reader.read()).value as string)
+			expect(text).toBe(KEEP_ALIVE_COMMENT);
+		call.end();
+		expect(await rest(reader)).toContain("[DONE]");
+		settledOnce(road, { ending: "finished", charged: costOf(2) });
+	});
+
+	test("whose reader takes a little now and then has its waits added up", async () => {
+		const { road, call, reader } = await streaming();
+		road.contend(true);
+		for (let nth = 0; nth < 3; nth += 1) {
+			call.arrive(`more${nth}`);
+			await turn();
+			road.clock.advance(READER_STALL_MS / 4);
+			expect(call.isClosed).toBe(false);
+			await reader.read();
+		}
+		call.arrive("last");
+		await turn();
+		road.clock.advance(READER_STALL_MS / 4 + 1_000);
+		expect(call.isClosed).toBe(true);
+		settledOnce(road, { ending: "client_left", charged: costOf(5) });
 	});
 
 	test("that fails after the hold is over tells it as an event, and costs nothing without a token", async () => {

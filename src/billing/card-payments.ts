@@ -1,11 +1,13 @@
 import Stripe from "stripe";
+import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
-import { collectRefunds, takeStripeEvent } from "./stripe-events.ts";
+import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
+import { collectRefunds, creditLate, takeStripeEvent } from "./stripe-events.ts";
 import { rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /** Top-ups by card, paid on Stripe's own page. No card number ever comes near this service. */
@@ -18,8 +20,13 @@ export interface CardPayments {
 	expire(topUpId: string): Promise<void>;
 	/** POST of Stripe's. 2xx only after everything that follows from the event is committed. */
 	webhook(request: Request): Promise<Response>;
-	/** Takes what refunds still owe from accounts whose credit was lent out when they came. */
+	/**
+	 * Takes what refunds still owe from accounts whose credit was lent out when they came, and credits what was paid while
+	 * an account held too much.
+	 */
 	collect(): Promise<void>;
+	/** Compares Stripe's lists with the books, once a day of all instances. Null if that was done. */
+	clear(): Promise<ClearingOutcome | null>;
 }
 
 export interface CardPaymentsOptions {
@@ -36,10 +43,10 @@ const RETRIES_MAX = 2;
 const EVENT_BYTES_MAX = 1024 * 1024;
 
 export function createCardPayments(
-	deps: { statements: Statements; tx: Transactional; log: Log },
+	deps: { statements: Statements; tx: Transactional; clock: Clock; log: Log },
 	options: CardPaymentsOptions,
 ): CardPayments {
-	const { statements, tx, log } = deps;
+	const { statements, tx, clock, log } = deps;
 	const stripe = connectStripe(options);
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
 
@@ -124,7 +131,12 @@ export function createCardPayments(
 			return Response.json({ received: true });
 		},
 
-		collect: () => collectRefunds(tx),
+		async collect() {
+			await creditLate(tx);
+			await collectRefunds(tx);
+		},
+
+		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
 	};
 }
 

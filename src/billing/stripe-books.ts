@@ -7,6 +7,8 @@ export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]
 
 export const NANO_PER_CENT = 10_000_000;
 const ACTOR = "stripe";
+/** topup_confirm: more than can be counted. The top-up is locked and pending, so it says nothing else. */
+const NO_ROOM = "TG004";
 
 /** A card top-up that a payment belongs to, with its account locked. */
 export interface PaidTopUp {
@@ -55,18 +57,41 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 	};
 }
 
-/** The money is there: whatever was thought of the top-up before, it becomes credit once. */
-export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<void> {
-	if (topUp.state === "rejected")
-		await tx.execute(
-			sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id}`,
-		);
-	if (topUp.state === "rejected" || topUp.state === "pending")
-		await tx.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
+/**
+ * The money is there: whatever was thought of the top-up before, it becomes credit once. Undefined if the account's
+ * unspent credit leaves no room for it: the payment stays on record, and it is tried again.
+ */
+export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
+	if (isCredited(topUp)) return topUp;
+	try {
+		await tx.transaction(async (part) => {
+			await part.execute(
+				sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id} and state = 'rejected'`,
+			);
+			await part.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
+		});
+	} catch (error) {
+		if (codeOf(error) === NO_ROOM) return undefined;
+		throw error;
+	}
+	return { ...topUp, state: "confirmed" };
+}
+
+/** Whether it has become credit, whatever was taken back since. */
+function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
+	return state !== "pending" && state !== "rejected";
+}
+
+/** Drizzle wraps what the driver throws. */
+export function codeOf(error: unknown): unknown {
+	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+	return code ?? cause?.code;
 }
 
 /** Books what a payment's refunds and disputes owe, as far as it is not booked. Locks are held by the caller. */
 export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
+	// There is no credit that it could be taken from.
+	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
 	const disputes = await rowsOf<Dispute>(
 		tx,

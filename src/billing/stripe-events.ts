@@ -2,7 +2,17 @@ import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { confirmPaid, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { RECEIVED } from "../ops/payment-watch.ts";
+import {
+	codeOf,
+	confirmPaid,
+	lockTopUp,
+	type PaidTopUp,
+	rowsOf,
+	settlePayment,
+	type Transaction,
+} from "./stripe-books.ts";
+import { explainFinding, noteFinding, settleFinding } from "./stripe-findings.ts";
 
 /** `applied`, `ignored` (nothing to do), or in words why it was refused. */
 type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
@@ -10,13 +20,17 @@ type Outcome = { readonly outcome: string; readonly subject: string; readonly de
 const DEADLOCK = "40P01";
 const ATTEMPTS_MAX = 5;
 const COLLECTED_AT_ONCE_MAX = 100;
-const CURRENCY = "usd";
+export const CURRENCY = "usd";
+/** While an account holds more than can be counted, its payments wait for what it spends. */
+const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
 /**
  * Takes one verified event, once: its id, all that follows from it and its line in the audit log are committed together.
  * Gives `applied`, `ignored`, `known`, or why it was refused. What is refused is not sent again: it would be refused again.
+ * A payment is on record before anything follows from it: whatever fails then, money without credit raises an alarm.
  */
 export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
+	if (isPaid(event) && isOurs(event.data.object)) await noteReceived(db, event.data.object);
 	for (let attempt = 1; ; attempt++) {
 		try {
 			return await db.transaction((tx) => take(tx, event));
@@ -33,9 +47,9 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 export async function collectRefunds(db: Transactional): Promise<void> {
 	const owed = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_payment p join top_up t on t.id = p.top_up_id
-		where p.booked_refund_cents < least(p.refunded_cents, t.amount_nano_usd / 10000000)
+		where t.state not in ('pending', 'rejected') and (p.booked_refund_cents < least(p.refunded_cents, t.amount_nano_usd / 10000000)
 			or exists (select 1 from stripe_dispute d where d.payment_id = p.id
-				and ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won')))
+				and ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'))))
 		order by p.id limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
 	for (const { id, top_up_id } of owed) {
 		await db.transaction(async (tx) => {
@@ -43,6 +57,55 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 			if (topUp !== undefined) await settlePayment(tx, id, topUp);
 		});
 	}
+}
+
+/** Payments that found no room become credit as soon as what the account holds leaves some. */
+export async function creditLate(db: Transactional): Promise<void> {
+	const waiting = (await db.execute(sql`
+		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
+		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null
+		order by f.found_at limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
+	for (const { id, top_up_id } of waiting) {
+		await db.transaction(async (tx) => {
+			const topUp = await lockTopUp(tx, top_up_id);
+			if (topUp !== undefined) await credit(tx, id, topUp);
+		});
+	}
+}
+
+/** False if there is no room for it. */
+async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
+	const credited = await confirmPaid(tx, topUp);
+	if (credited === undefined) return false;
+	await settlePayment(tx, paymentId, credited);
+	await settleFinding(tx, `paid:${paymentId}`, "credited");
+	return true;
+}
+
+type PaidEvent = Stripe.CheckoutSessionCompletedEvent | Stripe.CheckoutSessionAsyncPaymentSucceededEvent;
+
+function isPaid(event: Stripe.Event): event is PaidEvent {
+	return (
+		(event.type === "checkout.session.completed" || event.type === "checkout.session.async_payment_succeeded") &&
+		event.data.object.payment_status === "paid"
+	);
+}
+
+/** Others may be paid through the same Stripe account. */
+export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
+	client_reference_id?.startsWith("top_") === true;
+
+const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
+
+function noteReceived(db: Transactional, session: Stripe.Checkout.Session): Promise<void> {
+	return noteFinding(db, {
+		id: findingOf(session),
+		kind: "uncredited",
+		reason: RECEIVED,
+		topUpId: session.client_reference_id,
+		amountCents: session.amount_total,
+		currency: session.currency,
+	});
 }
 
 async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
@@ -93,26 +156,30 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
-	if (paymentId === null) return result("refused: no payment is named");
+	/** Somebody has paid and has nothing for it. */
+	const refuse = async (outcome: string): Promise<Outcome> => {
+		await explainFinding(tx, findingOf(session), outcome);
+		return result(outcome);
+	};
+	if (paymentId === null) return refuse("refused: no payment is named");
 	const [page] = await rowsOf<{ top_up_id: string }>(
 		tx,
 		sql`select top_up_id from stripe_checkout where id = ${session.id}`,
 	);
-	if (page === undefined || page.top_up_id !== topUpId) return result("refused: this payment page is not ours");
+	if (page === undefined || page.top_up_id !== topUpId) return refuse("refused: this payment page is not ours");
 	const topUp = await lockTopUp(tx, topUpId);
-	if (topUp === undefined || topUp.method !== "card") return result("refused: there is no such card top-up");
-	if (session.currency !== CURRENCY) return result("refused: another currency");
-	if (session.amount_total !== topUp.amountCents) return result("refused: another amount");
+	if (topUp === undefined || topUp.method !== "card") return refuse("refused: there is no such card top-up");
+	if (session.currency !== CURRENCY) return refuse("refused: another currency");
+	if (session.amount_total !== topUp.amountCents) return refuse("refused: another amount");
 	const [row] = await rowsOf<{ top_up_id: string }>(
 		tx,
 		sql`insert into stripe_payment as p (id, top_up_id)
 			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
 			on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`,
 	);
-	if (row === undefined) return result("refused: the top-up was paid by another payment");
-	if (row.top_up_id !== topUpId) return result("refused: the payment has paid another top-up");
-	await confirmPaid(tx, topUp);
-	await settlePayment(tx, paymentId, topUp);
+	if (row === undefined) return refuse("refused: the top-up was paid by another payment");
+	if (row.top_up_id !== topUpId) return refuse("refused: the payment has paid another top-up");
+	if (!(await credit(tx, paymentId, topUp))) return refuse(NO_ROOM);
 	return result("applied");
 }
 
@@ -140,7 +207,22 @@ async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome
 			on conflict (id) do update set refunded_cents = greatest(p.refunded_cents, excluded.refunded_cents)`,
 	);
 	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
+	await settleRefunded(tx, paymentId, charge.amount_refunded);
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+}
+
+/** What was given back in full is owed to nobody, credited or not. */
+async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
+	const [open] = await rowsOf<{ top_up_id: string | null }>(
+		tx,
+		sql`select top_up_id from stripe_finding
+			where id = ${`paid:${paymentId}`} and resolved_at is null and amount_cents <= ${refundedCents}::bigint`,
+	);
+	if (open === undefined) return;
+	await settleFinding(tx, `paid:${paymentId}`, "refunded");
+	await tx.execute(sql`
+		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
+		where id = ${open.top_up_id} and state = 'pending'`);
 }
 
 async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outcome> {
@@ -162,7 +244,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
 
-function disputeState(status: string): "open" | "won" | "lost" | undefined {
+export function disputeState(status: string): "open" | "won" | "lost" | undefined {
 	if (status === "won" || status === "lost") return status;
 	return status === "needs_response" || status === "under_review" ? "open" : undefined;
 }
@@ -175,12 +257,6 @@ async function topUpOfPayment(tx: Transaction, paymentId: string): Promise<strin
 	return row?.top_up_id ?? null;
 }
 
-function idOf(value: string | { id: string } | null | undefined): string | null {
+export function idOf(value: string | { id: string } | null | undefined): string | null {
 	return typeof value === "string" ? value : (value?.id ?? null);
-}
-
-/** Drizzle wraps what the driver throws. */
-function codeOf(error: unknown): unknown {
-	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-	return code ?? cause?.code;
 }

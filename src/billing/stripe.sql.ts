@@ -1,4 +1,5 @@
-import { bigint, boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { bigint, boolean, date, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /** Every event of Stripe's that was taken in; its id is taken once. */
 export const stripeEvent = pgTable("stripe_event", {
@@ -51,3 +52,39 @@ export const stripeDispute = pgTable(
 	},
 	(table) => [index("stripe_dispute_payment").on(table.paymentId)],
 );
+
+/** Money that Stripe and the books do not agree about. An open one is an alarm. */
+export const stripeFinding = pgTable(
+	"stripe_finding",
+	{
+		/** The payment, refund or dispute that it is about: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`. */
+		id: text().primaryKey(),
+		/**
+		 * uncredited: paid there, no credit here; unpaid: credit here, not paid there; refund and dispute: they differ;
+		 * unfinished: there was more than one clearing compares.
+		 */
+		kind: text({ enum: ["uncredited", "unpaid", "refund", "dispute", "unfinished"] }).notNull(),
+		/** In words for operators; `received` from a payment's arrival until what follows from it is committed. */
+		reason: text().notNull(),
+		topUpId: text("top_up_id"),
+		amountCents: bigint("amount_cents", { mode: "number" }),
+		currency: text(),
+		foundAt: timestamp("found_at", { withTimezone: true }).notNull().defaultNow(),
+		resolvedAt: timestamp("resolved_at", { withTimezone: true }),
+		/** `stripe`, or the operator who dealt with it by hand. */
+		resolvedBy: text("resolved_by"),
+		resolution: text(),
+	},
+	(table) => [index("stripe_finding_open").on(table.foundAt).where(sql`${table.resolvedAt} is null`)],
+);
+
+/** One comparison of Stripe's lists with the books for each day, by whichever console comes first. */
+export const stripeClearing = pgTable("stripe_clearing", {
+	/** In UTC. */
+	day: date({ mode: "string" }).primaryKey(),
+	startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
+	/** Null while it runs, and after one that was broken off. */
+	finishedAt: timestamp("finished_at", { withTimezone: true }),
+	/** Objects compared, and how many were told by no event. */
+	outcome: jsonb().$type<Record<string, number>>(),
+});

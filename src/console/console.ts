@@ -11,6 +11,7 @@ import type { Connection } from "../gateway/connection.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
+import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-watch.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./auth.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
@@ -79,7 +80,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		config.stripeSecretKey === null
 			? undefined
 			: createCardPayments(
-					{ statements, tx, log },
+					{ statements, tx, clock, log },
 					{
 						secretKey: config.stripeSecretKey,
 						webhookSecrets: config.stripeWebhookSecrets,
@@ -130,6 +131,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 			try {
 				const { gateways } = await parts.deployments.current();
 				const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
+				if ((await countOpenFindings(statements)) > 0) warnings.push(PAYMENTS_DIFFER);
 				return { ready: true, reasons: [], warnings };
 			} catch {
 				return { ready: false, reasons: ["the database does not answer"], warnings: [] };

@@ -29,6 +29,8 @@ export interface JobDeps {
 
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
+/** Each look costs one statement; the first one of a day that finds nobody at it compares. */
+const CLEAR_MS = 10 * 60_000;
 const ALERT_MS = 30_000;
 const FORGET_MS = 10 * 60_000;
 
@@ -58,7 +60,10 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
 	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
-	if (cards !== undefined) every(COLLECT_MS, "refunds", () => cards.collect());
+	if (cards !== undefined) {
+		every(COLLECT_MS, "refunds", () => cards.collect());
+		every(CLEAR_MS, "clearing", () => cards.clear());
+	}
 
 	return {
 		async stop() {

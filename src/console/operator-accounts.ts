@@ -6,7 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import { findAccount } from "../keys/account-admin.ts";
 import { listKeys } from "../keys/key-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import { balanceOf, topUpView } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { heldByKey, keyView } from "./key-view.ts";
@@ -34,7 +34,7 @@ interface Row {
 	topped_up: boolean;
 	signed_in_at: Date | null;
 	created_at: Date;
-	paid: string;
+	balance: string;
 	spent: string;
 }
 
@@ -46,27 +46,24 @@ export async function searchAccounts(
 ): Promise<AccountRow[]> {
 	const pattern = q === null || q === "" ? null : `%${q.replace(/[\\%_]/g, "\\$&")}%`;
 	const rows = await statements<Row>`
-		select a.*, b.limit_nano_usd as paid,
-			coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = a.id), 0) as spent
-		from account a join budget b on b.id = a.id
+		select a.*, b.limit_nano_usd - s.spent as balance, s.spent
+		from account a join budget b on b.id = a.id cross join lateral (
+			select coalesce(sum(l.settled_nano_usd), 0) as spent from lease l where l.budget_id = a.id) s
 		where (${pattern}::text is null or a.email ilike ${pattern}::text or a.name ilike ${pattern}::text or a.id = ${q}::text
 				or a.id = (select account_id from api_key where id = ${q}::text) or a.id = (select account_id from top_up where id = ${q}::text))
 			and (${page.after}::text is null or a.id < ${page.after}::text)
 		order by a.id desc limit ${page.asked}`;
-	return rows.map((row) => {
-		const spentNanoUsd = nanoUsdOfColumn(row.spent);
-		return {
-			id: row.id,
-			email: row.email,
-			name: row.name,
-			state: row.state,
-			toppedUp: row.topped_up,
-			signedInAtMs: row.signed_in_at?.getTime() ?? null,
-			createdAtMs: row.created_at.getTime(),
-			balanceNanoUsd: nanoUsdOfColumn(Number(row.paid) - spentNanoUsd),
-			spentNanoUsd,
-		};
-	});
+	return rows.map((row) => ({
+		id: row.id,
+		email: row.email,
+		name: row.name,
+		state: row.state,
+		toppedUp: row.topped_up,
+		signedInAtMs: row.signed_in_at?.getTime() ?? null,
+		createdAtMs: row.created_at.getTime(),
+		balanceNanoUsd: nanoUsdOfColumn(row.balance),
+		spentNanoUsd: sumOfColumn(row.spent),
+	}));
 }
 
 /** Fault not_found. */

@@ -1,5 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
+import { closeFinding } from "../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../billing/top-up-checks.ts";
 import type { TopUpState } from "../billing/top-ups.ts";
 import { getTopUp } from "../billing/top-ups.ts";
@@ -159,6 +160,16 @@ function topUpRoutes(parts: ConsoleParts) {
 				return { topUp: topUpView(await rejectTransfer(statements, rejection)) };
 			},
 			{ body: REASON_BODY },
+		)
+		.post(
+			"/payment-findings/close",
+			async ({ request, body }) => {
+				const { userId } = visits.operator(request);
+				const ip = visits.of(request).connection.address;
+				await closeFinding(statements, { id: body.id, operatorId: userId, reason: body.reason, ip });
+				return { closed: true };
+			},
+			{ body: t.Object({ id: t.String({ maxLength: 200 }), reason: REASON }) },
 		);
 }
 

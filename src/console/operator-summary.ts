@@ -1,3 +1,5 @@
+import type { OpenFinding } from "../billing/stripe-findings.ts";
+import { listOpenFindings } from "../billing/stripe-findings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
@@ -8,6 +10,10 @@ import { lastReconciliation } from "./reconciliation.ts";
 
 export interface OperatorSummary {
 	readonly waitingTopUps: TopUpWaiting[];
+	/** Card payments that Stripe and the books do not agree about. */
+	readonly paymentFindings: OpenFinding[];
+	/** When the last comparison with Stripe's lists ended. */
+	readonly clearedAtMs: number | null;
 	/** Running for longer than any request should, or held by an instance that is gone. */
 	readonly heldTooLong: {
 		readonly requestId: string;
@@ -48,16 +54,17 @@ interface HeldRow {
 /** What an operator needs today, on one page. */
 export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
 	const { statements } = parts;
-	const [waiting, held, [counts], slow, reconciliation, deployed] = await Promise.all([
+	const [waiting, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
+		listOpenFindings(statements),
 		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
 			from reservation r left join instance i on i.id = r.instance_id and i.epoch = r.epoch
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
 			order by r.admitted_at limit ${HELD_SHOWN}`,
-		statements<{ live: string; dead: string; accounts: string }>`
+		statements<{ live: string; dead: string; accounts: string; cleared_at: Date | null }>`
 			select (select count(*) from instance where state = 'live') as live, (select count(*) from instance where state = 'dead') as dead,
-				(select count(*) from account) as accounts`,
+				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
 		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
 			from usage_hour where hour >= clock_timestamp() - interval '24 hours' and class = 'ok'
@@ -67,6 +74,8 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 	]);
 	return {
 		waitingTopUps: waiting,
+		paymentFindings: findings,
+		clearedAtMs: counts?.cleared_at?.getTime() ?? null,
 		heldTooLong: held.map((row) => ({
 			requestId: `req_${row.id.replaceAll("-", "")}`,
 			accountId: row.account_id,

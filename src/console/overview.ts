@@ -1,6 +1,6 @@
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { sumOfColumn } from "../money/nano-usd.ts";
 import type { BalanceView } from "./credit.ts";
 import { balanceOf } from "./credit.ts";
 import type { LogRow } from "./log-page.ts";
@@ -76,8 +76,8 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 			keyMade: row?.key_made ?? false,
 			firstRequest: row?.used ?? false,
 		},
-		monthSpentNanoUsd: nanoUsdOfColumn(row?.month ?? 0),
-		todaySpentNanoUsd: nanoUsdOfColumn(row?.today ?? 0),
+		monthSpentNanoUsd: sumOfColumn(row?.month ?? 0),
+		todaySpentNanoUsd: sumOfColumn(row?.today ?? 0),
 		pendingTopUps: Number(row?.pending ?? 0),
 		newest: newest.map((found) => found.row),
 	};

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { nanoUsd, shownSum, sumOfColumn } from "../money/nano-usd.ts";
 
 export type UsageGroup = "model" | "key" | "status";
 export type StatusClass = "ok" | "failed" | "left";
@@ -150,7 +150,7 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 		point.requests += Number(row.requests);
 		point.promptTokens += Number(row.prompt);
 		point.completionTokens += Number(row.completion);
-		point.costNanoUsd = nanoUsd(point.costNanoUsd + Number(row.charged));
+		point.costNanoUsd = shownSum(point.costNanoUsd, sumOfColumn(row.charged));
 		points.set(name, point);
 	}
 	return { ...range, groups: groups.map(groupView), points: [...points.values()], total };
@@ -181,7 +181,7 @@ function addTo(sums: UsageSums, row: Row): void {
 	sums.cachedTokens += Number(row.cached);
 	sums.completionTokens += Number(row.completion);
 	sums.reasoningTokens += Number(row.reasoning);
-	sums.costNanoUsd = nanoUsd(sums.costNanoUsd + nanoUsdOfColumn(row.charged));
+	sums.costNanoUsd = shownSum(sums.costNanoUsd, sumOfColumn(row.charged));
 }
 
 function addGroup(group: GroupSums, row: Row): void {

@@ -5,7 +5,7 @@ import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import type { Digest } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
@@ -188,7 +188,7 @@ function recordOf(row: KeyRow): KeyRecord {
 		lastFour: row.last_four,
 		state: row.state,
 		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
-		spentNanoUsd: nanoUsdOfColumn(row.spent),
+		spentNanoUsd: sumOfColumn(row.spent),
 		models: row.models,
 		expiresAtMs: row.expires_at?.getTime() ?? null,
 		requestsPerMinute: row.requests_per_minute,

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, subUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, subUsd, sumOfColumn } from "../money/nano-usd.ts";
 
 /** An account's credit as Postgres knows it; requests of the last flush interval are not in it yet. */
 export interface Balance {
@@ -27,14 +27,16 @@ export interface KeyBalance {
 
 interface Row {
 	limit: string | null;
+	/** Limit − spent: reckoned in Postgres, since both are sums of a lifetime. */
+	rest: string | null;
 	spent: string;
 	held: string;
 }
 
 /** Fault not_found. */
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
-	const { limit, spent, held } = await readBudget(statements, accountId, "account");
-	const balance = subUsd(nanoUsdOfColumn(limit ?? 0), spent);
+	const { rest, spent, held } = await readBudget(statements, accountId, "account");
+	const balance = nanoUsdOfColumn(rest ?? 0);
 	return { balance, held, available: subUsd(balance, held), spent };
 }
 
@@ -53,7 +55,7 @@ async function readBudget(
 	statements: Statements,
 	id: string,
 	kind: "account" | "key",
-): Promise<{ limit: string | null; spent: NanoUsd; held: NanoUsd }> {
+): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; held: NanoUsd }> {
 	const [row] = await statements<Row>`
 		with budget_leases as (
 			select l.settled_nano_usd as settled, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
@@ -66,10 +68,10 @@ async function readBudget(
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where case when ${kind}::text = 'account' then r.account_id = ${id} else r.key_id = ${id} end
 		)
-		select b.limit_nano_usd as "limit",
-			coalesce((select sum(settled) from budget_leases), 0) as spent,
+		select b.limit_nano_usd as "limit", b.limit_nano_usd - s.spent as rest, s.spent,
 			coalesce((select sum(rest) from budget_leases where absent), 0) + coalesce((select sum(reserved) from running), 0) as held
-		from budget b where b.id = ${id} and b.kind = ${kind}`;
+		from budget b, (select coalesce(sum(settled), 0) as spent from budget_leases) s
+		where b.id = ${id} and b.kind = ${kind}`;
 	if (row === undefined) throw new Fault("not_found", `There is no ${kind} ${id}.`);
-	return { limit: row.limit, spent: nanoUsdOfColumn(row.spent), held: nanoUsdOfColumn(row.held) };
+	return { limit: row.limit, rest: row.rest, spent: sumOfColumn(row.spent), held: nanoUsdOfColumn(row.held) };
 }

@@ -26,6 +26,19 @@ export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
 	return nanoUsd(Number(value));
 }
 
+/**
+ * As `nanoUsdOfColumn`, for what was spent in a lifetime, which has no limit: past MAX_NANO_USD it is the nearest number
+ * that can be written down (a nano-dollar off below USD 18 million). It is shown, never reckoned with.
+ */
+export function sumOfColumn(value: string | number | bigint): NanoUsd {
+	return Number(value) as NanoUsd;
+}
+
+/** The sum of two amounts for people to read; past MAX_NANO_USD as exact as `sumOfColumn`. */
+export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return (a + b) as NanoUsd;
+}
+
 export function addUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return nanoUsd(a + b);
 }

@@ -12,6 +12,8 @@ export interface ServiceState {
 	replicas(): readonly { alias: string; modelId: string; health: string; breaker: string; inFlight: number }[];
 	/** Undefined before the first check. */
 	booksOk(): boolean | undefined;
+	/** Undefined before the first look. */
+	paymentFindings(): number | undefined;
 }
 
 export function serviceReadings(state: ServiceState): Reading[] {
@@ -82,6 +84,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 				const ok = state.booksOk();
 				return ok === undefined ? -1 : Number(ok);
 			},
+		},
+		{
+			name: "tollgate_payment_findings_open",
+			help: "Card payments that the books and Stripe do not agree about, -1 before the first look.",
+			read: () => state.paymentFindings() ?? -1,
 		},
 	];
 }

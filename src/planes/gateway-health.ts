@@ -4,6 +4,7 @@ import type { BooksWatch } from "../ledger/books-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth } from "../ops/health.ts";
+import { PAYMENTS_DIFFER, type PaymentWatch } from "../ops/payment-watch.ts";
 import type { ConsoleDoor } from "./console-door.ts";
 
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
@@ -19,10 +20,11 @@ export function createGatewayHealth(deps: {
 	instanceLease: InstanceLease;
 	catalog: Catalog;
 	books: Pick<BooksWatch, "last">;
+	payments: Pick<PaymentWatch, "open">;
 	console: Pick<ConsoleDoor, "problem">;
 	clock: Clock;
 }): () => HealthReport {
-	const { instanceLease, catalog, books, clock } = deps;
+	const { instanceLease, catalog, books, payments, clock } = deps;
 	const booksAreOld = () => clock.wallMs() - (books.last()?.atMs ?? clock.wallMs()) > BOOKS_OLD_MS;
 	return createHealth({
 		ready: [
@@ -33,6 +35,7 @@ export function createGatewayHealth(deps: {
 			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
 			() => (books.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
 			() => (booksAreOld() ? "nobody has checked the books for an hour: no console is running" : undefined),
+			() => ((payments.open() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
 			() => settlementsLate(instanceLease),
 			deps.console.problem,
 		],

@@ -26,6 +26,7 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
 import { createMetrics } from "../ops/metrics.ts";
+import { countOpenFindings, startPaymentWatch } from "../ops/payment-watch.ts";
 import { createRefusals, refusalReadings } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
 import { serviceReadings } from "../ops/service-readings.ts";
@@ -160,6 +161,8 @@ async function build(
 	cleanup.add(() => refusals.stop());
 	const books = startBooksWatch({ history: createBooksHistory(statements), clock, log });
 	cleanup.add(() => books.stop());
+	const payments = startPaymentWatch({ count: () => countOpenFindings(statements), clock, log });
+	cleanup.add(() => payments.stop());
 	const metrics = createMetrics(stats, [
 		...serviceReadings({
 			open: () => instanceLease.gate.isOpen(),
@@ -169,6 +172,7 @@ async function build(
 			keyring: () => keyring.size(),
 			replicas: () => upstreams.replicas(),
 			booksOk: () => books.last()?.ok,
+			paymentFindings: () => payments.open(),
 		}),
 		...refusalReadings(refusals),
 	]);
@@ -201,7 +205,7 @@ async function build(
 		...gateway,
 		statements,
 		status,
-		health: createGatewayHealth({ instanceLease, catalog, books, console: deps.console, clock }),
+		health: createGatewayHealth({ instanceLease, catalog, books, payments, console: deps.console, clock }),
 		metrics,
 		console: deps.console,
 		internal,

@@ -10,6 +10,34 @@ export interface OpenedPage {
 	readonly fields: URLSearchParams;
 }
 
+/** An object of its lists. */
+type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
+
+/** Objects a page: few, so that tests turn pages. */
+const PAGE_MAX = 2;
+
+/** One object, or a page of a list with the filters that a list has. */
+function listed(objects: readonly StripeObject[], id: string | undefined, query: URLSearchParams): Response {
+	if (id !== undefined) {
+		const found = objects.find((object) => object.id === id);
+		const missing = { error: { type: "invalid_request_error", code: "resource_missing", message: "No such object" } };
+		return found === undefined ? Response.json(missing, { status: 404 }) : Response.json(found);
+	}
+	const since = Number(query.get("created[gte]") ?? 0);
+	const payment = query.get("payment_intent");
+	const status = query.get("status");
+	const kept = objects.filter(
+		(object) =>
+			(object.created ?? Date.now() / 1000) >= since &&
+			(payment === null || object.payment_intent === payment) &&
+			(status === null || object.status === status),
+	);
+	const after = query.get("starting_after");
+	const from = after === null ? 0 : kept.findIndex((object) => object.id === after) + 1;
+	const data = kept.slice(from, from + PAGE_MAX);
+	return Response.json({ object: "list", data, has_more: from + PAGE_MAX < kept.length, url: "" });
+}
+
 /**
  * Plays the part of Stripe's HTTP interface that a payment page takes. `withPages`: also the page where people pay, under
  * another name than the service's, so that it is another site to a browser.
@@ -18,6 +46,12 @@ export function startStripe({ withPages = false } = {}) {
 	const pages: OpenedPage[] = [];
 	const expired = new Set<string>();
 	const paid = new Set<string>();
+	/** What its lists hold, newest first, as the test has put it there. */
+	const held: Record<"checkout/sessions" | "refunds" | "disputes", StripeObject[]> = {
+		"checkout/sessions": [],
+		refunds: [],
+		disputes: [],
+	};
 	let failing = false;
 	const server: Server<undefined> = Bun.serve({
 		port: 0,
@@ -28,6 +62,9 @@ export function startStripe({ withPages = false } = {}) {
 			if (failing)
 				return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
 			if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
+			const list = /^\/v1\/(checkout\/sessions|refunds|disputes)(?:\/([^/]+))?$/.exec(pathname);
+			if (request.method === "GET" && list !== null)
+				return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
 			if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
 				const fields = new URLSearchParams(await request.text());
 				const idempotencyKey = request.headers.get("idempotency-key") ?? "";
@@ -61,6 +98,7 @@ export function startStripe({ withPages = false } = {}) {
 		pages,
 		expired,
 		paid,
+		held,
 		fail(on: boolean) {
 			failing = on;
 		},

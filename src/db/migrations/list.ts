@@ -6,6 +6,7 @@ import statusDay from "./0004_status_day.sql" with { type: "text" };
 import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
 import people from "./0006_people.sql" with { type: "text" };
 import storedFile from "./0007_stored_file.sql" with { type: "text" };
+import paymentFindings from "./0008_payment_findings.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0005_gateway_report", sql: gatewayReport },
 	{ name: "0006_people", sql: people },
 	{ name: "0007_stored_file", sql: storedFile },
+	{ name: "0008_payment_findings", sql: paymentFindings },
 ];

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import { addUsd, formatUsd } from "../../money/nano-usd.ts";
+import { formatUsd, shownSum } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** What GET /v1/credits says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
@@ -24,7 +24,7 @@ export async function creditsAnswer(statements: Statements, accountId: string): 
 	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
-			total_credits: jsonUsd(addUsd(balance, spent)),
+			total_credits: jsonUsd(shownSum(balance, spent)),
 			total_usage: jsonUsd(spent),
 			balance_usd: formatUsd(balance),
 			available_usd: formatUsd(available),

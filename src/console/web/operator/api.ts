@@ -19,6 +19,7 @@ export const operatorApi = {
 	confirmTopUp: (id: string, transactionReference: string) =>
 		dataOf(operator["top-ups"]({ id }).confirm.post({ transactionReference })),
 	rejectTopUp: (id: string, reason: string) => dataOf(operator["top-ups"]({ id }).reject.post({ reason })),
+	closeFinding: (id: string, reason: string) => dataOf(operator["payment-findings"].close.post({ id, reason })),
 	deployments: () => dataOf(operator.deployments.get()),
 	instances: () => dataOf(operator.instances.get()),
 	reconciliation: () => dataOf(operator.reconciliation.get()),

@@ -7,6 +7,7 @@ import { Ago, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
+import { FindingTable } from "./finding-table.tsx";
 import { ReplicaTable } from "./replica-table.tsx";
 import type { OperatorSummary } from "./views.ts";
 import { WaitingTable } from "./waiting-table.tsx";
@@ -61,6 +62,11 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 			<Panel title="Top-ups to verify" flush aside={<Link to="/operator/top-ups">All top-ups</Link>}>
 				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
 			</Panel>
+			{data && data.paymentFindings.length > 0 && (
+				<Panel title="Card payments that do not agree with the books" flush>
+					<FindingTable rows={data.paymentFindings} onClosed={onDecided} />
+				</Panel>
+			)}
 			<Panel title="Held too long" flush>
 				<DataTable
 					label="Credit held too long"

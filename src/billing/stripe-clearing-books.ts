@@ -1,0 +1,98 @@
+import Stripe from "stripe";
+import { type Clearing, compareDispute, compareRefund, note, noteRest } from "./stripe-clearing-lists.ts";
+import { idOf } from "./stripe-events.ts";
+import { settleFinding } from "./stripe-findings.ts";
+
+/** Rows that are asked for one by one, since Stripe's lists lack them or do not say enough. */
+const ASKED_MAX = 3_000;
+
+/** The other direction: what the books say of card payments, Stripe must say too. */
+export async function compareBooks(clearing: Clearing): Promise<void> {
+	await compareCredited(clearing);
+	await compareRefunded(clearing);
+	await compareDisputed(clearing);
+}
+
+interface CreditedRow {
+	top_up_id: string;
+	checkout: string;
+	payment: string | null;
+	cents: string;
+}
+
+/** Each card top-up that became credit was paid: that page, that payment, that amount. */
+async function compareCredited(clearing: Clearing): Promise<void> {
+	const { statements, stripe, paid, sinceS, tx } = clearing;
+	const rows = await statements<CreditedRow>`
+		select t.id as top_up_id, c.id as checkout, p.id as payment, t.amount_nano_usd / 10000000 as cents
+		from stripe_checkout c join top_up t on t.id = c.top_up_id left join stripe_payment p on p.top_up_id = t.id
+		where c.created_at >= to_timestamp(${sinceS}::double precision) and t.state not in ('pending', 'rejected')
+		order by c.created_at`;
+	for (const row of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "credited payments", ASKED_MAX);
+		const session =
+			paid.get(row.checkout) ?? (await asked(clearing, () => stripe.checkout.sessions.retrieve(row.checkout)));
+		const wrong =
+			session === undefined || session.payment_status !== "paid"
+				? "the books credited a payment that Stripe does not list as paid"
+				: idOf(session.payment_intent) !== row.payment
+					? "the books credited another payment than the one Stripe lists"
+					: session.amount_total !== Number(row.cents)
+						? "the books credited another amount than Stripe lists"
+						: undefined;
+		const id = `books:${row.top_up_id}`;
+		if (wrong === undefined) await settleFinding(tx, id, "the same again");
+		else
+			await note(clearing, {
+				id,
+				kind: "unpaid",
+				reason: wrong,
+				topUpId: row.top_up_id,
+				amountCents: Number(row.cents),
+			});
+	}
+}
+
+/** Each payment of which the books took something back. */
+async function compareRefunded(clearing: Clearing): Promise<void> {
+	const { statements, sinceS } = clearing;
+	const rows = await statements<{ id: string }>`
+		select p.id from stripe_payment p join stripe_checkout c on c.top_up_id = p.top_up_id
+		where p.refunded_cents > 0 and c.created_at >= to_timestamp(${sinceS}::double precision) order by c.created_at`;
+	for (const { id } of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "refunded payments", ASKED_MAX);
+		clearing.outcome.asked += 1;
+		await compareRefund(clearing, id);
+	}
+}
+
+/** Each dispute in the books that Stripe's list lacks. */
+async function compareDisputed(clearing: Clearing): Promise<void> {
+	const { statements, stripe, sinceS, disputes } = clearing;
+	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
+		select d.id, d.amount_cents as amount, p.top_up_id from stripe_dispute d join stripe_payment p on p.id = d.payment_id
+			join stripe_checkout c on c.top_up_id = p.top_up_id
+		where c.created_at >= to_timestamp(${sinceS}::double precision) order by c.created_at`;
+	for (const row of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "disputed payments", ASKED_MAX);
+		if (disputes.has(row.id)) continue;
+		const dispute = await asked(clearing, () => stripe.disputes.retrieve(row.id));
+		const finding = { id: `dispute:${row.id}`, kind: "dispute" as const, topUpId: row.top_up_id };
+		if (dispute !== undefined) await compareDispute(clearing, dispute);
+		else
+			await note(clearing, { ...finding, reason: "Stripe knows of no such dispute", amountCents: Number(row.amount) });
+	}
+}
+
+const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
+
+/** Undefined if Stripe says that there is no such thing; what it says otherwise ends the clearing, to be begun anew. */
+async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
+	clearing.outcome.asked += 1;
+	try {
+		return await ask();
+	} catch (error) {
+		if (error instanceof Stripe.errors.StripeInvalidRequestError && error.statusCode === 404) return undefined;
+		throw error;
+	}
+}

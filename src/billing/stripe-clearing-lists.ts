@@ -1,0 +1,164 @@
+import type Stripe from "stripe";
+import { newId } from "../base/id.ts";
+import type { Log } from "../base/log.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
+import { CURRENCY, disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
+import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
+
+/** One comparison under way. */
+export interface Clearing {
+	readonly tx: Transactional;
+	readonly statements: Statements;
+	readonly stripe: Stripe;
+	readonly log: Log;
+	readonly day: string;
+	/** Unix seconds: older objects are not compared. */
+	readonly sinceS: number;
+	readonly outcome: { compared: number; taken: number; asked: number };
+	/** Checkout sessions that Stripe lists as paid. */
+	readonly paid: Map<string, Stripe.Checkout.Session>;
+	readonly refunds: Set<string>;
+	readonly disputes: Set<string>;
+}
+
+/** A page lives for a day and a slow payment takes two weeks; a dispute is decided within four months. */
+export const DAYS = 35;
+const DISPUTE_DAYS = 150;
+const DAY_S = 24 * 3_600;
+/** Of each list; beyond it the rest is not compared, and a finding says so. */
+const OBJECTS_MAX = 20_000;
+const PAGE = 100;
+/** What Stripe's lists say, the books must say too; what no event told is taken in as if one had. */
+export async function compareLists(clearing: Clearing): Promise<void> {
+	await compareSessions(clearing);
+	await compareRefunds(clearing);
+	await compareDisputes(clearing);
+}
+
+/** At most OBJECTS_MAX of a list, page by page as they are asked for. */
+async function* limited<Item>(clearing: Clearing, name: string, list: AsyncIterable<Item>): AsyncIterable<Item> {
+	let seen = 0;
+	for await (const item of list) {
+		if (++seen > OBJECTS_MAX) return noteRest(clearing, name, OBJECTS_MAX);
+		clearing.outcome.compared += 1;
+		yield item;
+	}
+}
+
+/** What was paid and is ours is credit, or somebody knows why not. */
+async function compareSessions(clearing: Clearing): Promise<void> {
+	const { stripe, sinceS, statements } = clearing;
+	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
+	for await (const session of limited(clearing, "sessions", sessions)) {
+		if (session.payment_status !== "paid" || !isOurs(session)) continue;
+		clearing.paid.set(session.id, session);
+		const [known] = await statements`
+			select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
+			where p.id = ${idOf(session.payment_intent)} and t.id = ${session.client_reference_id}
+				and t.state not in ('pending', 'rejected')`;
+		if (known === undefined) await takeAs(clearing, "checkout.session.completed", session);
+	}
+}
+
+/** Payments of which something was refunded; how much in all is asked for each, since older refunds count too. */
+async function compareRefunds(clearing: Clearing): Promise<void> {
+	const { stripe, sinceS } = clearing;
+	const payments = new Set<string>();
+	const refunds = stripe.refunds.list({ limit: PAGE, created: { gte: sinceS } });
+	for await (const refund of limited(clearing, "refunds", refunds)) {
+		const paymentId = idOf(refund.payment_intent);
+		if (paymentId !== null) payments.add(paymentId);
+	}
+	for (const paymentId of payments) await compareRefund(clearing, paymentId);
+}
+
+/** The refunds of one payment, there and here. Payments that the books do not know are not ours. */
+export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
+	const { stripe, statements } = clearing;
+	if (clearing.refunds.has(paymentId)) return;
+	clearing.refunds.add(paymentId);
+	const [row] = await statements<{ refunded: string }>`
+		select refunded_cents as refunded from stripe_payment where id = ${paymentId}`;
+	if (row === undefined) return;
+	let sumCents = 0;
+	let last: Stripe.Refund | undefined;
+	for await (const refund of stripe.refunds.list({ limit: PAGE, payment_intent: paymentId })) {
+		if (refund.status === "failed" || refund.status === "canceled") continue;
+		sumCents += refund.amount;
+		last = refund;
+	}
+	if (last !== undefined && sumCents > Number(row.refunded)) {
+		const charge = {
+			id: idOf(last.charge) ?? "",
+			payment_intent: paymentId,
+			amount_refunded: sumCents,
+			currency: last.currency,
+		};
+		await takeAs(clearing, "charge.refunded", charge);
+	}
+	const differ = last?.currency !== undefined && last.currency !== CURRENCY ? "another currency" : undefined;
+	const less = sumCents < Number(row.refunded) ? `Stripe refunded ${sumCents} cents, the books say more` : undefined;
+	const reason = differ ?? less;
+	const id = `refund:${paymentId}`;
+	if (reason === undefined) await settleFinding(clearing.tx, id, "the same again");
+	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
+}
+
+async function compareDisputes(clearing: Clearing): Promise<void> {
+	const { stripe, sinceS } = clearing;
+	const since = sinceS - (DISPUTE_DAYS - DAYS) * DAY_S;
+	const disputes = stripe.disputes.list({ limit: PAGE, created: { gte: since } });
+	for await (const dispute of limited(clearing, "disputes", disputes)) {
+		clearing.disputes.add(dispute.id);
+		await compareDispute(clearing, dispute);
+	}
+}
+
+export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute): Promise<void> {
+	const { statements } = clearing;
+	const paymentId = idOf(dispute.payment_intent);
+	const state = disputeState(dispute.status);
+	const [payment] = await statements`select 1 from stripe_payment where id = ${paymentId} and top_up_id is not null`;
+	if (payment === undefined || state === undefined) return;
+	const read = async () => {
+		const rows = await statements<{ state: string; amount: string }>`
+			select state, amount_cents as amount from stripe_dispute where id = ${dispute.id}`;
+		return rows[0];
+	};
+	let row = await read();
+	if (row === undefined || row.state !== state) {
+		await takeAs(clearing, "charge.dispute.updated", dispute);
+		row = await read();
+	}
+	const agrees = row?.state === state && Number(row.amount) === dispute.amount && dispute.currency === CURRENCY;
+	const id = `dispute:${dispute.id}`;
+	if (agrees) return settleFinding(clearing.tx, id, "the same again");
+	const here = row === undefined ? "none" : `${row.state}, ${row.amount} cents`;
+	const reason = `Stripe says ${state}, ${dispute.amount} cents ${dispute.currency}; the books say ${here}`;
+	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
+}
+
+/** What an event should have told, taken like one: the same checks, the same line in the audit log. */
+async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
+	const event = { id: newId("clearing"), type, data: { object } };
+	const outcome = await takeStripeEvent(clearing.tx, event as unknown as Stripe.Event);
+	if (outcome === "ignored" || outcome === "known") return;
+	clearing.outcome.taken += 1;
+	clearing.log.warn("a payment was told by no event", { event: event.id, type, object: object.id, outcome });
+}
+
+/** Writes a difference down. */
+export function note(
+	clearing: Clearing,
+	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
+): Promise<void> {
+	const { id, kind, reason, topUpId = null, amountCents = null } = finding;
+	return noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY });
+}
+
+/** There was more of something than one clearing compares. */
+export function noteRest(clearing: Clearing, name: string, most: number): Promise<void> {
+	const reason = `more than ${most} ${name}: the rest was not compared`;
+	return note(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });
+}

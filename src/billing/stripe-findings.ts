@@ -1,0 +1,102 @@
+import { sql } from "drizzle-orm";
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
+import { IN_HAND_S, RECEIVED } from "../ops/payment-watch.ts";
+
+export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished";
+
+export interface Finding {
+	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`. */
+	readonly id: string;
+	readonly kind: FindingKind;
+	/** In words for operators. */
+	readonly reason: string;
+	readonly topUpId: string | null;
+	readonly amountCents: number | null;
+	/** As Stripe writes it, `usd`. */
+	readonly currency: string | null;
+}
+
+/** An open one, as operators see it. */
+export interface OpenFinding extends Finding {
+	readonly accountId: string | null;
+	readonly foundAtMs: number;
+}
+
+/** A transaction, or the client outside of one. */
+type Executor = Pick<Transactional, "execute">;
+
+const SHOWN_MAX = 50;
+
+/** Writes one down. What is known already, or was dealt with, stays as it is. */
+export async function noteFinding(db: Executor, finding: Finding): Promise<void> {
+	const { id, kind, reason, topUpId, amountCents, currency } = finding;
+	await db.execute(sql`
+		insert into stripe_finding (id, kind, reason, top_up_id, amount_cents, currency)
+		values (${id}, ${kind}, ${reason}, ${topUpId}, ${amountCents}::bigint, ${currency}) on conflict (id) do nothing`);
+}
+
+/** Another reason for one that is open. */
+export async function explainFinding(db: Executor, id: string, reason: string): Promise<void> {
+	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
+}
+
+/** Stripe and the books agree about it now. */
+export async function settleFinding(db: Executor, id: string, resolution: string): Promise<void> {
+	await db.execute(sql`
+		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}
+		where id = ${id} and resolved_at is null`);
+}
+
+interface FindingRow {
+	id: string;
+	kind: FindingKind;
+	reason: string;
+	top_up_id: string | null;
+	amount_cents: string | null;
+	currency: string | null;
+	account_id: string | null;
+	found_at: Date;
+}
+
+/** Oldest first. */
+export async function listOpenFindings(statements: Statements): Promise<OpenFinding[]> {
+	const rows = await statements<FindingRow>`
+		select f.*, t.account_id from stripe_finding f left join top_up t on t.id = f.top_up_id
+		where f.resolved_at is null
+			and (f.reason <> ${RECEIVED} or f.found_at < clock_timestamp() - make_interval(secs => ${IN_HAND_S}::integer))
+		order by f.found_at limit ${SHOWN_MAX}`;
+	return rows.map((row) => ({
+		id: row.id,
+		kind: row.kind,
+		reason: row.reason,
+		topUpId: row.top_up_id,
+		amountCents: row.amount_cents === null ? null : Number(row.amount_cents),
+		currency: row.currency,
+		accountId: row.account_id,
+		foundAtMs: row.found_at.getTime(),
+	}));
+}
+
+/**
+ * An operator has dealt with one by hand: gave the money back at Stripe, or adjusted the account's credit. The audit log
+ * says so in the same statement. Repeating it changes nothing. Fault not_found.
+ */
+export async function closeFinding(
+	statements: Statements,
+	closing: { id: string; operatorId: string; reason: string; ip: string | null },
+): Promise<void> {
+	const { id, operatorId, reason, ip } = closing;
+	await statements`
+		with closed as (
+			update stripe_finding set resolved_at = clock_timestamp(), resolved_by = ${operatorId}::text, resolution = ${reason}::text
+			where id = ${id}::text and resolved_at is null returning id, top_up_id
+		)
+		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
+		select ${newId("aud")}::text, ${operatorId}::text, 'payment.close', c.id, t.account_id, ${ip}::text,
+			${JSON.stringify({ reason })}::text::jsonb from closed c left join top_up t on t.id = c.top_up_id`;
+	const [row] = await statements`select 1 from stripe_finding where id = ${id} and resolved_at is not null`;
+	if (row === undefined) throw new Fault("not_found", `There is no finding ${id}.`);
+}

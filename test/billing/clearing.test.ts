@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
+import { createCardPayments } from "../../src/billing/card-payments.ts";
+import { PERSON_ENV } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { type AtThePage, createPayers, SECRET, sessionOf } from "./paid.ts";
+import { startStripe } from "./stripe-server.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const stripe = untilEnd(startStripe());
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: {
+		...PERSON_ENV,
+		STRIPE_SECRET_KEY: "sk_test_local",
+		STRIPE_WEBHOOK_SECRET: SECRET,
+		STRIPE_API_BASE: stripe.url,
+	},
+});
+const { atThePage, balance, findings, send, stateOf } = createPayers(service, stripe);
+const log = createLog({ level: "error", write: () => {} });
+const consoleOf = () =>
+	createCardPayments(
+		{ statements: service.db.statements, tx: service.db.tx, clock: systemClock, log },
+		{ secretKey: "sk_test_local", webhookSecrets: [SECRET], apiBase: stripe.url, serviceName: "Tollgate" },
+	);
+
+beforeEach(async () => {
+	for (const list of Object.values(stripe.held)) list.length = 0;
+	await service.db.sql`delete from stripe_finding`;
+	await service.db.sql`delete from stripe_checkout`;
+	await service.db.sql`delete from stripe_clearing`;
+});
+afterEach(async () => {
+	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
+});
+
+/** Paid at Stripe; whether the event came is another matter. */
+async function paidThere(usd?: string): Promise<AtThePage> {
+	const at = await atThePage(usd);
+	stripe.held["checkout/sessions"].unshift(sessionOf(at));
+	return at;
+}
+async function paid(usd?: string): Promise<AtThePage> {
+	const at = await paidThere(usd);
+	expect(await send("checkout.session.completed", sessionOf(at))).toBe(200);
+	return at;
+}
+const charge = ({ paymentId }: AtThePage, refunded: number) => ({
+	id: `ch_${paymentId}`,
+	object: "charge",
+	payment_intent: paymentId,
+	amount_refunded: refunded,
+	currency: "usd",
+});
+const refund = ({ paymentId }: AtThePage, amount: number, more: Record<string, unknown> = {}) => ({
+	id: `re_${crypto.randomUUID()}`,
+	object: "refund",
+	payment_intent: paymentId,
+	charge: `ch_${paymentId}`,
+	status: "succeeded",
+	amount,
+	currency: "usd",
+	...more,
+});
+const dispute = ({ paymentId }: AtThePage, status: string, amount = 10_000) => ({
+	id: `dp_${paymentId}`,
+	object: "dispute",
+	payment_intent: paymentId,
+	amount,
+	currency: "usd",
+	status,
+});
+
+const open = async (): Promise<string[]> => {
+	const rows = await service.db.sql`select id from stripe_finding where resolved_at is null`;
+	return rows.map(({ id }) => id);
+};
+
+/** A clearing of another day. */
+async function clear() {
+	await service.db.sql`update stripe_clearing set day = day - 1 - (select count(*)::int from stripe_clearing)`;
+	return consoleOf().clear();
+}
+
+test("where everything agrees nothing is found and nothing changes", async () => {
+	const at = await paid();
+	const other = await paid("200");
+	stripe.held.refunds.push(refund(other, 5_000), refund(other, 2_000), refund(other, 900, { status: "failed" }));
+	await send("charge.refunded", charge(other, 7_000));
+	stripe.held.disputes.push(dispute(at, "needs_response"));
+	await send("charge.dispute.created", dispute(at, "needs_response"));
+	const audited = await service.db.sql`select count(*)::int as count from audit_event`;
+	expect(await clear()).toMatchObject({ taken: 0 });
+	expect(await open()).toEqual([]);
+	expect(await service.db.sql`select count(*)::int as count from audit_event`).toEqual(audited);
+	expect(await balance(at.customer)).toBe(0);
+	expect(await balance(other.customer)).toBe(130e9);
+});
+
+test("what was paid and told by no event becomes credit, once, page after page of the list", async () => {
+	const all = [await paidThere(), await paidThere("200"), await paidThere("300"), await paidThere("150.50")];
+	const balances = () => Promise.all(all.map((at) => balance(at.customer)));
+	const expected = [100e9, 200e9, 300e9, 150.5e9];
+	expect(await clear()).toMatchObject({ compared: 4, taken: 4 });
+	expect(await balances()).toEqual(expected);
+	expect(await clear()).toMatchObject({ compared: 4, taken: 0 });
+	for (const at of all) await send("checkout.session.completed", sessionOf(at));
+	expect(await balances()).toEqual(expected);
+	expect(await open()).toEqual([]);
+});
+
+test("refunds and disputes that no event told of are booked", async () => {
+	const at = await paid("200");
+	stripe.held.refunds.push(refund(at, 3_000), refund(at, 1_000));
+	expect(await clear()).toMatchObject({ taken: 1 });
+	expect(await balance(at.customer)).toBe(160e9);
+	stripe.held.disputes.push(dispute(at, "under_review", 5_000));
+	expect(await clear()).toMatchObject({ taken: 1 });
+	expect(await balance(at.customer)).toBe(110e9);
+	expect(await stateOf(at.page.topUpId)).toBe("disputed");
+	stripe.held.disputes[0] = dispute(at, "won", 5_000);
+	expect(await clear()).toMatchObject({ taken: 1 });
+	expect(await balance(at.customer)).toBe(160e9);
+	expect(await findings(at.paymentId)).toEqual([]);
+});
+
+test("a list that says what our own page did not ask for gives no credit and is found", async () => {
+	const less = await atThePage();
+	const strange = await atThePage();
+	stripe.held["checkout/sessions"].push(
+		sessionOf(less, { amount_total: 1 }),
+		sessionOf(strange, { id: "cs_unknown" }),
+		sessionOf(await atThePage(), { client_reference_id: "order-1" }),
+		sessionOf(await atThePage(), { payment_status: "unpaid" }),
+	);
+	await clear();
+	expect(await findings(less.paymentId)).toEqual([{ kind: "uncredited", reason: "refused: another amount" }]);
+	expect(await findings(strange.paymentId)).toEqual([
+		{ kind: "uncredited", reason: "refused: this payment page is not ours" },
+	]);
+	expect(await balance(less.customer)).toBe(0);
+	expect(await open()).toHaveLength(2);
+});
+
+test("credit whose payment Stripe does not know, or knows otherwise, is found", async () => {
+	const unknown = await paid();
+	const unpaid = await paid();
+	const smaller = await paid();
+	const other = await paid();
+	stripe.held["checkout/sessions"].length = 0;
+	stripe.held["checkout/sessions"].push(
+		sessionOf(unpaid, { payment_status: "unpaid", status: "open" }),
+		sessionOf(smaller, { amount_total: 9_000 }),
+		sessionOf(other, { payment_intent: "pi_other" }),
+	);
+	await clear();
+	const rows = await service.db
+		.sql`select id, reason from stripe_finding where resolved_at is null and kind = 'unpaid' order by found_at`;
+	const reasons = new Map(rows.map(({ id, reason }) => [id, reason]));
+	const not = "the books credited a payment that Stripe does not list as paid";
+	expect(reasons.get(`books:${unknown.page.topUpId}`)).toBe(not);
+	expect(reasons.get(`books:${unpaid.page.topUpId}`)).toBe(not);
+	expect(reasons.get(`books:${smaller.page.topUpId}`)).toBe("the books credited another amount than Stripe lists");
+	expect(reasons.get(`books:${other.page.topUpId}`)).toBe(
+		"the books credited another payment than the one Stripe lists",
+	);
+	stripe.held["checkout/sessions"].length = 0;
+	stripe.held["checkout/sessions"].push(...[unknown, unpaid, smaller, other].map((at) => sessionOf(at)));
+	await clear();
+	expect(await findings(unknown.page.topUpId)).toEqual([]);
+	expect(await findings(smaller.page.topUpId)).toEqual([]);
+});
+
+test("a refund or dispute that the books have and Stripe has not is found", async () => {
+	const at = await paid("200");
+	await send("charge.refunded", charge(at, 5_000));
+	stripe.held.refunds.push(refund(at, 5_000, { status: "failed" }));
+	const disputed = await paid();
+	await send("charge.dispute.created", dispute(disputed, "needs_response"));
+	await clear();
+	expect(await findings(at.paymentId)).toEqual([
+		{ kind: "refund", reason: "Stripe refunded 0 cents, the books say more" },
+	]);
+	expect(await findings(`dp_${disputed.paymentId}`)).toEqual([
+		{ kind: "dispute", reason: "Stripe knows of no such dispute" },
+	]);
+	stripe.held.disputes.push(dispute(disputed, "needs_response", 4_000));
+	await clear();
+	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
+});
+
+test("of all consoles one compares, once a day; what was broken off is begun anew", async () => {
+	const at = await paidThere();
+	stripe.fail(true);
+	try {
+		await expect(consoleOf().clear()).rejects.toThrow();
+	} finally {
+		stripe.fail(false);
+	}
+	const outcomes = await Promise.all(Array.from({ length: 5 }, () => consoleOf().clear()));
+	expect(outcomes.filter((outcome) => outcome !== null)).toHaveLength(1);
+	expect(await consoleOf().clear()).toBeNull();
+	expect(await balance(at.customer)).toBe(100e9);
+	// A console that died at it.
+	await service.db
+		.sql`update stripe_clearing set finished_at = null, started_at = clock_timestamp() - interval '50 minutes'`;
+	expect(await consoleOf().clear()).toBeNull();
+	await service.db.sql`update stripe_clearing set started_at = clock_timestamp() - interval '61 minutes'`;
+	expect(await consoleOf().clear()).not.toBeNull();
+}, 30_000);

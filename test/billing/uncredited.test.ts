@@ -1,0 +1,165 @@
+import { afterEach, expect, test } from "bun:test";
+import { creditLate } from "../../src/billing/stripe-events.ts";
+import { countOpenFindings } from "../../src/ops/payment-watch.ts";
+import { operator, PERSON_ENV } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { createPayers, SECRET, sessionOf } from "./paid.ts";
+import { startStripe } from "./stripe-server.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const stripe = untilEnd(startStripe());
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: {
+		...PERSON_ENV,
+		STRIPE_SECRET_KEY: "sk_test_local",
+		STRIPE_WEBHOOK_SECRET: SECRET,
+		STRIPE_API_BASE: stripe.url,
+	},
+});
+const { atThePage, balance, findings, send, stateOf } = createPayers(service, stripe);
+const MOST = Number.MAX_SAFE_INTEGER;
+
+afterEach(async () => {
+	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
+	await service.db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+async function adjust(accountId: string, nano: number): Promise<void> {
+	await service.db
+		.sql`select ledger_book(${crypto.randomUUID()}, ${accountId}, 'adjustment', ${nano}::bigint, ${crypto.randomUUID()}, 'test', '', false)`;
+}
+
+/** As if so much had been spent by an instance of last year. */
+async function spend(accountId: string, nano: number): Promise<void> {
+	const instance = `old_${crypto.randomUUID()}`;
+	await service.db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed, reserved_nano_usd,
+			charged_nano_usd, basis, ending, status, admitted_at)
+		values (gen_random_uuid(), ${accountId}, ${instance}, ${instance}, 1, 'test-model', 'card', 'chat', false, ${nano}::bigint, ${nano}::bigint,
+			'reported', 'complete', 200, now() - interval '1 year')`;
+	for (const budget of [accountId, instance]) {
+		await service.db.sql`
+			insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
+			values (${budget}, ${instance}, 1, ${nano}::bigint, ${nano}::bigint, 'closed')`;
+		await service.db.sql`
+			insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
+			values (gen_random_uuid(), ${budget}, ${instance}, 1, 'grant', ${nano}::bigint)`;
+	}
+	await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd + ${nano}::bigint where id = ${accountId}`;
+	await service.db
+		.sql`insert into budget (id, kind, account_id, limit_nano_usd, drawn_nano_usd) values (${instance}, 'key', ${accountId}, null, ${nano}::bigint)`;
+}
+
+const alarms = () => countOpenFindings(service.db.statements);
+
+test("an account that has paid in more than can be counted in one number, and spent it, tops up like any other", async () => {
+	const at = await atThePage("250");
+	const { accountId } = at.customer;
+	for (let i = 0; i < 3; i++) {
+		await adjust(accountId, MOST);
+		await spend(accountId, MOST);
+	}
+	expect(await send("checkout.session.completed", sessionOf(at))).toBe(200);
+	expect(await balance(at.customer)).toBe(250e9);
+	expect(await stateOf(at.page.topUpId)).toBe("confirmed");
+	const { secret } = (await at.customer.send("POST", "/api/console/keys", { name: "k" })).body;
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
+	expect((await service.post("/v1/chat/completions", secret, body)).status).toBe(200);
+	const credits = await service.get("/v1/credits", secret);
+	expect(await credits.json()).toMatchObject({ data: { balance_usd: "250.00" } });
+	for (const page of ["credit", "keys", "overview", "usage"])
+		expect({ page, status: (await at.customer.get(`/api/console/${page}`)).status }).toEqual({ page, status: 200 });
+});
+
+test("a payment that an account has no room for is on record and alarms, and becomes credit once there is room", async () => {
+	const at = await atThePage("100");
+	const { accountId } = at.customer;
+	await adjust(accountId, MOST - 99e9);
+	const event = sessionOf(at);
+	expect(await send("checkout.session.completed", event)).toBe(200);
+	expect(await stateOf(at.page.topUpId)).toBe("pending");
+	expect(await findings(at.paymentId)).toEqual([
+		{ kind: "uncredited", reason: "paid, not credited: the account would hold more credit than can be counted" },
+	]);
+	expect(await alarms()).toBe(1);
+	await adjust(accountId, -2e9);
+	await waitFor(async () => (await stateOf(at.page.topUpId)) === "confirmed", "the payment to be credited", 15_000);
+	expect(await balance(at.customer)).toBe(MOST - 1e9);
+	expect(await findings(at.paymentId)).toEqual([]);
+	expect(await send("checkout.session.async_payment_succeeded", event)).toBe(200);
+	expect(await balance(at.customer)).toBe(MOST - 1e9);
+}, 20_000);
+
+test("a payment whose event fails whatever is done is on record all the same, and alarms after a minute", async () => {
+	const at = await atThePage();
+	await service.db.sql`alter table stripe_payment add constraint test_broken check (false) not valid`;
+	try {
+		expect(await send("checkout.session.completed", sessionOf(at))).toBe(500);
+	} finally {
+		await service.db.sql`alter table stripe_payment drop constraint test_broken`;
+	}
+	expect(await findings(at.paymentId)).toEqual([{ kind: "uncredited", reason: "received" }]);
+	expect(await alarms()).toBe(0);
+	await service.db
+		.sql`update stripe_finding set found_at = found_at - interval '2 minutes' where id = ${`paid:${at.paymentId}`}`;
+	expect(await alarms()).toBe(1);
+	expect(await send("checkout.session.completed", sessionOf(at))).toBe(200);
+	expect(await findings(at.paymentId)).toEqual([]);
+	expect(await alarms()).toBe(0);
+});
+
+test("what was paid in another currency or by halves alarms until it was given back in full", async () => {
+	const at = await atThePage("100");
+	expect(await send("checkout.session.completed", sessionOf(at, { amount_total: 9_999 }))).toBe(200);
+	expect(await findings(at.paymentId)).toEqual([{ kind: "uncredited", reason: "refused: another amount" }]);
+	const charge = { id: "ch_1", object: "charge", payment_intent: at.paymentId, currency: "usd" };
+	expect(await send("charge.refunded", { ...charge, amount_refunded: 5_000 })).toBe(200);
+	expect(await findings(at.paymentId)).toHaveLength(1);
+	expect(await send("charge.refunded", { ...charge, amount_refunded: 9_999 })).toBe(200);
+	expect(await findings(at.paymentId)).toEqual([]);
+	expect(await stateOf(at.page.topUpId)).toBe("rejected");
+	expect(await balance(at.customer)).toBe(0);
+});
+
+test("a dispute or refund of a payment that was not credited takes no credit", async () => {
+	const at = await atThePage("100");
+	await adjust(at.customer.accountId, MOST - 99e9);
+	await send("checkout.session.completed", sessionOf(at));
+	const charge = { id: "ch_2", object: "charge", payment_intent: at.paymentId, currency: "usd" };
+	expect(await send("charge.refunded", { ...charge, amount_refunded: 4_000 })).toBe(200);
+	expect(await balance(at.customer)).toBe(MOST - 99e9);
+	await adjust(at.customer.accountId, -50e9);
+	await creditLate(service.db.tx);
+	expect(await stateOf(at.page.topUpId)).toBe("confirmed");
+	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
+});
+
+test("what is paid through the same Stripe account for something else is not ours to alarm about", async () => {
+	const at = await atThePage();
+	const other = sessionOf(at, { id: "cs_other_shop", client_reference_id: "order-17" });
+	expect(await send("checkout.session.completed", other)).toBe(200);
+	expect(await findings(at.paymentId)).toEqual([]);
+});
+
+test("an operator sees what is open, and closes what was dealt with by hand, with a reason", async () => {
+	const at = await atThePage();
+	await send("checkout.session.completed", sessionOf(at, { currency: "eur" }));
+	const boss = await operator(service);
+	const closing = { id: `paid:${at.paymentId}`, reason: "refunded by hand" };
+	expect((await at.customer.send("POST", "/api/console/operator/payment-findings/close", closing)).status).toBe(403);
+	const summary = (await boss.get("/api/console/operator/summary")).body;
+	expect(summary.paymentFindings).toMatchObject([
+		{ id: closing.id, kind: "uncredited", reason: "refused: another currency", currency: "eur", amountCents: 10_000 },
+	]);
+	expect((await boss.send("POST", "/api/console/operator/payment-findings/close", closing)).status).toBe(200);
+	expect((await boss.send("POST", "/api/console/operator/payment-findings/close", closing)).status).toBe(200);
+	expect((await boss.get("/api/console/operator/summary")).body.paymentFindings).toEqual([]);
+	const audited = await service.db.sql`select detail from audit_event where action = 'payment.close'`;
+	expect(audited.map((row) => row.detail)).toEqual([{ reason: "refunded by hand" }]);
+	await send("checkout.session.completed", sessionOf(at, { currency: "eur" }));
+	expect(await findings(at.paymentId)).toEqual([]);
+});

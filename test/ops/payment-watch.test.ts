@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../../src/base/log.ts";
+import { nextTurn } from "../../src/base/next-turn.ts";
+import { startPaymentWatch } from "../../src/ops/payment-watch.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { chatModel, startService } from "../support/service.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const log = createLog({ level: "error", write: () => {} });
+
+test("a gateway says that a payment and the books do not agree, and stays ready", async () => {
+	const database = await createTestDatabase();
+	await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused: another amount')`;
+	const service = await startService({ models: chatModel({ url: "http://127.0.0.1:9" }), database });
+	try {
+		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
+		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
+		expect((await service.get("/readyz")).status).toBe(200);
+		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
+	} finally {
+		await service.stop();
+	}
+});
+
+test("the watch looks again each minute, and keeps what it knew while the database is away", async () => {
+	const clock = createManualClock();
+	let answer = () => Promise.resolve(2);
+	const watch = startPaymentWatch({ count: () => answer(), clock, log });
+	const pass = async (ms: number) => {
+		clock.advance(ms);
+		await nextTurn();
+	};
+	expect(watch.open()).toBeUndefined();
+	await pass(1_000);
+	expect(watch.open()).toBe(2);
+	answer = () => Promise.reject(new Error("away"));
+	await pass(60_000);
+	expect(watch.open()).toBe(2);
+	answer = () => Promise.resolve(0);
+	await pass(60_000);
+	expect(watch.open()).toBe(0);
+	watch.stop();
+	answer = () => Promise.resolve(7);
+	await pass(60_000);
+	expect(watch.open()).toBe(0);
+});

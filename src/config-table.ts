@@ -78,5 +78,15 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	ofConsole("GOOGLE_CLIENT_ID", "", "sign-in with Google, together with its secret"),
 	ofConsole("GOOGLE_CLIENT_SECRET", "", ""),
 	ofGateway("METRICS_TOKEN", "", "bearer token that /metrics asks for; 16 characters or more"),
+	ofGateway(
+		"FILE_STORE",
+		"disk beside an embedded Postgres, else postgres",
+		"where files of batches lie, encrypted: disk (under DATA_DIR), postgres or s3",
+	),
+	ofGateway("FILE_S3_BUCKET", "", "bucket of an S3-compatible service, with its two keys"),
+	ofGateway("FILE_S3_ACCESS_KEY_ID", "", ""),
+	ofGateway("FILE_S3_SECRET_ACCESS_KEY", "", ""),
+	ofGateway("FILE_S3_ENDPOINT", "", "its address; without it Amazon's"),
+	ofGateway("FILE_S3_REGION", "", "its region"),
 	variable("TRUSTED_PROXIES", "", "addresses and networks whose x-forwarded-for is believed, separated by commas"),
 ]);

@@ -10,6 +10,7 @@ import type { Environment, EnvironmentReader } from "./base/environment-reader.t
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
+import type { S3Bucket } from "./files/s3-blobs.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
@@ -66,6 +67,10 @@ export interface Config {
 	readonly googleClientId: string | null;
 	readonly googleClientSecret: string | null;
 	readonly metricsToken: string | null;
+	/** Where the bytes of new files go. */
+	readonly fileStore: FileStore;
+	/** Null: there is no bucket. */
+	readonly fileS3: S3Bucket | null;
 	/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
 	readonly trustedProxies: readonly string[];
 	/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
@@ -87,6 +92,8 @@ export class ConfigError extends Error {
 	}
 }
 
+const FILE_STORES = ["disk", "postgres", "s3"] as const;
+type FileStore = (typeof FILE_STORES)[number];
 const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
@@ -143,6 +150,12 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		googleClientId: read.text("GOOGLE_CLIENT_ID"),
 		googleClientSecret: read.text("GOOGLE_CLIENT_SECRET"),
 		metricsToken: read.text("METRICS_TOKEN"),
+		fileStore: read.isSet("FILE_STORE")
+			? read.choice("FILE_STORE", FILE_STORES)
+			: databaseUrl === null
+				? "disk"
+				: "postgres",
+		fileS3: bucketOf(read),
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")),
 		env: Object.freeze({ ...env }),
 		warnings: [],
@@ -185,6 +198,11 @@ function findContradictions(config: Config): string[] {
 	}
 	if (config.gatewayUrl !== null && config.internalSecret === null)
 		problems.push("INTERNAL_SECRET is required with GATEWAY_URL: the same as the gateway's");
+	if (config.fileStore === "s3" && config.fileS3 === null) {
+		problems.push(
+			"FILE_S3_BUCKET, FILE_S3_ACCESS_KEY_ID and FILE_S3_SECRET_ACCESS_KEY are required with FILE_STORE=s3",
+		);
+	}
 	for (const network of config.trustedProxies) {
 		if (!isNetwork(network)) problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is no address and no network`);
 	}
@@ -257,6 +275,17 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 	if (existsSync(path)) return path;
 	if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
 	return null;
+}
+
+/** Null unless all is there that a bucket needs. */
+function bucketOf(read: EnvironmentReader): S3Bucket | null {
+	const endpoint = withoutSlash(read.url("FILE_S3_ENDPOINT", ["http:", "https:"]));
+	const region = read.text("FILE_S3_REGION");
+	const bucket = read.text("FILE_S3_BUCKET");
+	const accessKeyId = read.text("FILE_S3_ACCESS_KEY_ID");
+	const secretAccessKey = read.text("FILE_S3_SECRET_ACCESS_KEY");
+	if (bucket === null || accessKeyId === null || secretAccessKey === null) return null;
+	return { endpoint, region, bucket, accessKeyId, secretAccessKey };
 }
 
 function isNetwork(text: string): boolean {

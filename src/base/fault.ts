@@ -22,6 +22,7 @@ export type FaultCode =
 	| "request_timeout"
 	| "conflict"
 	| "payload_too_large"
+	| "range_not_satisfiable"
 	| "unsupported_media_type"
 	| "idempotency_mismatch"
 	| "unprocessable_request"

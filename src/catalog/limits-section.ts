@@ -36,6 +36,10 @@ const count = (name: string, limit: keyof ServiceLimits, min: number, max: numbe
 	integer: true,
 	meaning,
 });
+const megabytes = (name: string, limit: keyof ServiceLimits, max: number, meaning: string): LimitField => ({
+	...count(name, limit, 1, max, meaning),
+	scale: BYTES_PER_MB,
+});
 
 /** Every field of `limits:`, with its bounds in the file's unit. */
 export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
@@ -52,18 +56,13 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	},
 	seconds("breaker_cool", "breakerCoolMs", 0.1, 3600, "how long a failing replica rests at first; doubles"),
 	seconds("breaker_cool_max", "breakerCoolMsMax", 0.1, 86_400, "how long it rests at most"),
-	{
-		...count("body_mb", "bodyBytesMax", 1, 1024, "largest request body; a larger one is refused with 413"),
-		scale: BYTES_PER_MB,
-	},
-	{
-		...count("body_memory_mb", "bodyMemoryBytesMax", 1, 65_536, "bodies held at once; beyond it 503 `overloaded`"),
-		scale: BYTES_PER_MB,
-	},
-	{
-		...count("body_memory_account_mb", "bodyMemoryAccountBytesMax", 1, 65_536, "of one account; beyond it 429"),
-		scale: BYTES_PER_MB,
-	},
+	megabytes("body_mb", "bodyBytesMax", 1024, "largest request body; a larger one is refused with 413"),
+	megabytes("body_memory_mb", "bodyMemoryBytesMax", 65_536, "bodies held at once; beyond it 503 `overloaded`"),
+	megabytes("body_memory_account_mb", "bodyMemoryAccountBytesMax", 65_536, "of one account; beyond it 429"),
+	megabytes("file_mb", "fileBytesMax", 1024, "largest file for batches; a larger one is refused with 413"),
+	megabytes("files_account_mb", "fileAccountBytesMax", 10_485_760, "files of one account; beyond it 409"),
+	megabytes("files_mb", "filesBytesMax", 104_857_600, "files of all accounts; beyond it 503 `overloaded`"),
+	count("files_per_account", "filesPerAccountMax", 1, 1_000_000, "how many files an account has; beyond it 409"),
 	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
 	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
 	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
@@ -105,6 +104,8 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 	};
 	keepOrder("body_mb", "body_memory_account_mb");
 	keepOrder("body_memory_account_mb", "body_memory_mb");
+	keepOrder("file_mb", "files_account_mb");
+	keepOrder("files_account_mb", "files_mb");
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");
 	keepOrder("first_event_s", "total_s");
 	keepOrder("silence_s", "total_s");

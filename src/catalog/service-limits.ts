@@ -17,6 +17,11 @@ export interface ServiceLimits {
 	/** Of all bodies that are held at once, and of one account's among them. */
 	readonly bodyMemoryBytesMax: number;
 	readonly bodyMemoryAccountBytesMax: number;
+	/** Of one uploaded file, of all files of an account, and of all that are kept. */
+	readonly fileBytesMax: number;
+	readonly fileAccountBytesMax: number;
+	readonly filesBytesMax: number;
+	readonly filesPerAccountMax: number;
 	readonly authFailuresPerMinute: number;
 	/** Requests that may wait for a replica with a free place, per model. */
 	readonly queueLengthMax: number;
@@ -42,6 +47,10 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	bodyBytesMax: 32 * 1024 * 1024,
 	bodyMemoryBytesMax: 256 * 1024 * 1024,
 	bodyMemoryAccountBytesMax: 96 * 1024 * 1024,
+	fileBytesMax: 512 * 1024 * 1024,
+	fileAccountBytesMax: 10 * 1024 * 1024 * 1024,
+	filesBytesMax: 100 * 1024 * 1024 * 1024,
+	filesPerAccountMax: 10_000,
 	authFailuresPerMinute: 60,
 	queueLengthMax: 1024,
 	queueWaitMs: 10_000,

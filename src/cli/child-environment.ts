@@ -6,7 +6,7 @@ import type { Secrets } from "../secrets.ts";
 
 /** What the supervising process has found out or made, for its children. */
 export interface ChildFacts {
-	readonly config: Pick<Config, "workers" | "demo">;
+	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
 	readonly databaseUrl: string;
 	readonly internalSecret: string;
@@ -30,6 +30,8 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		...(fetchSlotsEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
+		// The embedded database looks to it like any other.
+		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
 		// An instance that is alone keeps its name, whether or not it was supervised before.
 		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,

@@ -33,8 +33,8 @@ export interface FileWriterDeps {
 	readonly cipher: FileCipher;
 }
 
-/** Enough for a part. Each upload and each output that is under way holds as much, and as much again while it is sealed. */
-const PART_BYTES = 4 * 1024 * 1024;
+/** Enough for a part. What is under way holds as much, and twice as much again while it is sealed. */
+const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {

@@ -17,6 +17,9 @@ import { createFileWriter } from "./file-writer.ts";
 /** Without a word from its maker a file ends after so long. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 
+/** The slowest upload that is let through is over by then. */
+const UPLOAD_MS_MAX = 6 * 3600_000;
+
 /** What is to be made. */
 export interface NewFile {
 	readonly purpose: FilePurpose;
@@ -27,10 +30,16 @@ export interface NewFile {
 /** Files of accounts. Their bytes are encrypted, and end by themselves. */
 export interface Files {
 	/**
-	 * A file of all the bytes that come; there is none if they break off. Faults: payload_too_large, those of a writer's
-	 * `seal`, conflict (as many files as the account may have), and what `bytes` fails with.
+	 * A file of all the bytes that come; there is none if they break off. `conclude` says, when they have come, how long it
+	 * is to be kept. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may
+	 * have), and what `bytes` and `conclude` fail with.
 	 */
-	create(owner: FileOwner, file: NewFile, bytes: ReadableStream<Uint8Array>): Promise<FileRecord>;
+	create(
+		owner: FileOwner,
+		file: Omit<NewFile, "expiresAtMs">,
+		bytes: AsyncIterable<Uint8Array>,
+		conclude?: (bytes: number) => Promise<{ lifetimeMs?: number }>,
+	): Promise<FileRecord>;
 	/** A file that is written part by part. Fault conflict (as many files as the account may have). */
 	writer(owner: FileOwner, file: NewFile): Promise<FileWriter>;
 	/** Goes on after the last sealed part; undefined if it is finished or gone. */
@@ -79,8 +88,10 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 	}
 
 	const files: Files = {
-		async create(owner, file, bytes) {
-			const writer = await files.writer(owner, file);
+		async create(owner, file, bytes, conclude = async () => ({})) {
+			const startedMs = clock.wallMs();
+			// What a crash leaves of it does not take the account's space for a month.
+			const writer = await files.writer(owner, { ...file, expiresAtMs: startedMs + UPLOAD_MS_MAX });
 			try {
 				let total = 0;
 				for await (const piece of bytes) {
@@ -89,7 +100,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 					if (total > fileBytesMax) throw fileTooLarge(fileBytesMax);
 					if (writer.write(piece)) await writer.seal();
 				}
-				return await writer.finish();
+				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);
+				return await writer.finish({ expiresAtMs: startedMs + lifetimeMs });
 			} catch (error) {
 				await files.remove(owner.accountId, writer.fileId).catch((failure) => {
 					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });

@@ -2,9 +2,12 @@ import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
+import type { Files } from "../files/files.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
 import type { Connection } from "./connection.ts";
+import type { FileAnswer } from "./files/file-answers.ts";
+import { createFileAnswers } from "./files/file-answers.ts";
 import { idempotent } from "./idempotency/idempotency.ts";
 import { createIdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { INFERENCE } from "./inference.ts";
@@ -17,13 +20,16 @@ import type { ServeDeps } from "./serve/context.ts";
 export interface EndpointDeps extends ServeDeps {
 	readonly statements: Statements;
 	readonly status: Pick<Status, "respond">;
+	readonly files: Files;
 	connectionOf(request: Request): Connection;
 }
 
 /** How the gateway wraps its routes. */
 export interface RouteKinds {
-	/** An endpoint that costs nothing, needs a key, and works without credit. */
-	free(answer: (request: Request, key: KeyEntry) => unknown): (request: Request) => Promise<Response>;
+	/** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
+	free(
+		answer: (request: Request, key: KeyEntry, requestId: string) => unknown,
+	): (request: Request) => Promise<Response>;
 	wrongMethod(allowed: string): Response;
 }
 
@@ -49,11 +55,28 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 		app.all(path, () => wrongMethod("GET"), bare);
 	}
 
+	const fileAnswers = createFileAnswers(deps);
+	const [anyFile, oneFile, content] = ["/v1/files", "/v1/files/:id", "/v1/files/:id/content"] as const;
+	const fileRoute = (answer: FileAnswer) => {
+		const answered = free((request, key, requestId) =>
+			answer({ connection: deps.connectionOf(request), key, requestId }),
+		);
+		return ({ request }: { request: Request }) => answered(request);
+	};
+	app
+		.post(anyFile, fileRoute(fileAnswers.upload), bare)
+		.get(anyFile, fileRoute(fileAnswers.list))
+		.get(oneFile, fileRoute(fileAnswers.retrieve))
+		.delete(oneFile, fileRoute(fileAnswers.remove), bare)
+		.get(content, fileRoute(fileAnswers.content))
+		.all(anyFile, () => wrongMethod("GET, POST"), bare)
+		.all(oneFile, () => wrongMethod("GET, DELETE"), bare)
+		.all(content, () => wrongMethod("GET"), bare);
+
 	const unavailable = free(() => {
 		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
 	});
-	for (const path of ["/v1/files", "/v1/files/*", "/v1/batches", "/v1/batches/*"])
-		app.all(path, ({ request }) => unavailable(request), bare);
+	for (const path of ["/v1/batches", "/v1/batches/*"]) app.all(path, ({ request }) => unavailable(request), bare);
 
 	const document = JSON.stringify(openapiDocument());
 	return app

@@ -30,6 +30,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	request_timeout: { status: 408, type: "invalid_request_error" },
 	conflict: { status: 409, type: "invalid_request_error", shouldRetry: false },
 	payload_too_large: { status: 413, type: "invalid_request_error" },
+	range_not_satisfiable: { status: 416, type: "invalid_request_error" },
 	unsupported_media_type: { status: 415, type: "invalid_request_error" },
 	idempotency_mismatch: { status: 422, type: "invalid_request_error" },
 	unprocessable_request: { status: 422, type: "invalid_request_error" },

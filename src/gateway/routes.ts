@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import type { EndpointDeps } from "./endpoints.ts";
+import type { EndpointDeps, RouteKinds } from "./endpoints.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
@@ -11,13 +11,14 @@ import { notOfferedText } from "./not-offered.ts";
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
-	/** An endpoint that costs nothing, needs a key, and works without credit. */
-	const free = (answer: (request: Request, key: KeyEntry) => unknown) => async (request: Request) => {
+	const free: RouteKinds["free"] = (answer) => async (request) => {
 		const { requestId } = newRequestId();
 		try {
 			const known = deps.authenticate(deps.connectionOf(request));
 			const key = known instanceof Promise ? await known : known;
-			return new Response(JSON.stringify(await answer(request, key)), { headers: jsonHeaders(requestId) });
+			const said = await answer(request, key, requestId);
+			if (said instanceof Response) return said;
+			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {
 			return errorResponse(faultOf(error), requestId);
 		}

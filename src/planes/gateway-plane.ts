@@ -38,6 +38,7 @@ import { createGatewayHealth, ledgerTotals } from "./gateway-health.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { addressOf } from "./listening-address.ts";
 import { openCatalog } from "./open-catalog.ts";
+import { openFiles } from "./open-files.ts";
 import { gatewaySocket } from "./run-dir.ts";
 
 /** What answers inference: it knows keys and holds credit. It runs no job and knows no secret of people's. */
@@ -197,6 +198,7 @@ async function build(
 	const admitting = () => instanceLease.gate.isOpen();
 	const status = createStatus({ statements, clock, log, catalog, upstreams, admitting });
 	cleanup.add(() => status.stop());
+	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	// The console sees what is served from the first request on.
 	await reports.write();
 
@@ -206,6 +208,7 @@ async function build(
 		statements,
 		status,
 		health: createGatewayHealth({ instanceLease, catalog, books, payments, console: deps.console, clock }),
+		files,
 		metrics,
 		console: deps.console,
 		internal,

@@ -3,7 +3,7 @@ import { consoleEnvironment, gatewayEnvironment } from "../../src/cli/child-envi
 import { CONFIG_TABLE } from "../../src/config-table.ts";
 
 const facts = {
-	config: { workers: 1, demo: false },
+	config: { workers: 1, demo: false, fileStore: "disk" as const },
 	secrets: { keyPepper: "the pepper", consoleSecret: "the session secret", instanceId: "here" },
 	databaseUrl: "postgres://made/for-it",
 	internalSecret: "of this run",
@@ -46,6 +46,7 @@ test("what the parent has found out stands before what was given", () => {
 		...shared,
 		ROLE: "gateway",
 		WORKER_INDEX: "1",
+		FILE_STORE: "disk",
 		BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
 	});
 	expect(JSON.stringify(gateway)).not.toContain("session secret");
@@ -57,7 +58,7 @@ test("what the parent has found out stands before what was given", () => {
 });
 
 test("gateways that are several have names of their own; the demo is told to both", () => {
-	const several = { ...facts, config: { workers: 3, demo: true } };
+	const several = { ...facts, config: { ...facts.config, workers: 3, demo: true } };
 	expect(gatewayEnvironment(env, several, 2)).toMatchObject({ INSTANCE_ID: "here-w2", WORKER_INDEX: "2", DEMO: "1" });
 	expect(consoleEnvironment(env, several)).toMatchObject({ INSTANCE_ID: "here", DEMO: "1" });
 	expect(consoleEnvironment({}, facts).DEMO).toBeUndefined();

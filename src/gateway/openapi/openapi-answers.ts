@@ -1,6 +1,7 @@
 /** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
+import { File, FileDeleted, FileList } from "./openapi-file-answers.ts";
 import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
 import { Basis, Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
 
@@ -255,6 +256,9 @@ export const ANSWERS = {
 	Key,
 	Credits,
 	RequestUsage,
+	File,
+	FileList,
+	FileDeleted,
 	Status,
 	Error: ErrorAnswer,
 } as const;

@@ -6,6 +6,7 @@ import { ImageRequestBody } from "../images/images-request.ts";
 import { RerankRequestBody } from "../rerank/rerank-request.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
 import { ANSWERS } from "./openapi-answers.ts";
+import { FileUpload } from "./openapi-file-answers.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -27,6 +28,7 @@ const REQUESTS = {
 	},
 	ImageRequest: ImageRequestBody,
 	RerankRequest: RerankRequestBody,
+	FileUpload,
 };
 
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
@@ -56,6 +58,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	408: "`request_timeout`.",
 	409: "`conflict`: the first request with this `Idempotency-Key` is still running.",
 	413: "`payload_too_large`.",
+	416: "`range_not_satisfiable`: none of the bytes that were asked for is there.",
 	415: "`unsupported_media_type`.",
 	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request; `unprocessable_request`: two servers of the model failed on it alike.",
 	429: "`rate_limit_exceeded`: a limit of the key's own; `retry-after` says when to come back.",
@@ -132,6 +135,40 @@ function lookUp(summary: string, name: keyof typeof ANSWERS, parameter?: string)
 	};
 }
 
+const parameter = (place: "path" | "query" | "header", name: string, schema: Json) => ({
+	name,
+	in: place,
+	required: place === "path",
+	schema,
+});
+const FILE_ID = parameter("path", "id", { type: "string" });
+const FILE_QUERY = [
+	parameter("query", "purpose", { type: "string" }),
+	parameter("query", "limit", { type: "integer", minimum: 1, description: "At most 1000 are given at once." }),
+	parameter("query", "order", { type: "string", enum: ["asc", "desc"] }),
+	parameter("query", "after", { type: "string", description: "The `last_id` of the page before." }),
+];
+const FORM_FAILURES = [400, 402, 408, 409, 413, 415] as const;
+
+/** Of `/v1/files`, where 503 also says that no deployment takes batches. */
+function aboutFiles(summary: string, content: Json, parameters: readonly Json[], own: readonly number[]): Json {
+	const answer = { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content };
+	return { summary, parameters, responses: { "200": answer, ...failures(401, 403, ...own, 429, 503) } };
+}
+
+const BYTES = {
+	"application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } },
+};
+const RANGE = parameter("header", "Range", { type: "string", description: "One range of bytes: `bytes=0-99`." });
+const FILE_BYTES = aboutFiles("The bytes of a file, or a range of them.", BYTES, [FILE_ID, RANGE], [404, 416]);
+const FILE_CONTENT: Json = {
+	...FILE_BYTES,
+	responses: {
+		...(FILE_BYTES.responses as Json),
+		"206": { description: "The range.", headers: { "x-request-id": REQUEST_ID }, content: BYTES },
+	},
+};
+
 const UNAVAILABLE = { summary: "Managed batches are not available.", responses: failures(401, 503) };
 
 const PATHS: Readonly<Record<string, Json>> = {
@@ -175,7 +212,23 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/v1/key": lookUp("What this key may spend and has spent.", "Key"),
 	"/v1/credits": lookUp("The account's credit: available, held and spent.", "Credits"),
 	"/v1/usage/{id}": lookUp("What one request cost, by its `x-request-id` or its answer's ID.", "RequestUsage", "id"),
-	"/v1/files": { get: UNAVAILABLE, post: UNAVAILABLE },
+	"/v1/files": {
+		get: aboutFiles("The account's files, newest first.", json("FileList"), FILE_QUERY, [400]),
+		post: {
+			...aboutFiles(
+				"Upload a file for a batch. It is kept encrypted, and ends by itself.",
+				json("File"),
+				[],
+				FORM_FAILURES,
+			),
+			requestBody: { required: true, content: { "multipart/form-data": { schema: refOf("FileUpload") } } },
+		},
+	},
+	"/v1/files/{id}": {
+		get: aboutFiles("One file of the account.", json("File"), [FILE_ID], [404]),
+		delete: aboutFiles("Delete a file and its bytes.", json("FileDeleted"), [FILE_ID], [404]),
+	},
+	"/v1/files/{id}/content": { get: FILE_CONTENT },
 	"/v1/batches": { get: UNAVAILABLE, post: UNAVAILABLE },
 	"/status": {
 		get: {

@@ -175,7 +175,6 @@ describe("what is not deployed", () => {
 		["/v1/images/generations", { model: "x", prompt: "y" }],
 		["/v1/audio/transcriptions", {}],
 		["/v1/files", {}],
-		["/v1/files/file-1/content", {}],
 		["/v1/batches", { input_file_id: "x" }],
 		["/v1/batches/batch_1/cancel", {}],
 	])("POST %s is a 503 service_unavailable that is not to be retried", async (path, body) => {
@@ -189,7 +188,13 @@ describe("what is not deployed", () => {
 
 	test("lists of files and batches say the same", async () => {
 		const { secret } = await service.customer();
-		for (const path of ["/v1/files", "/v1/batches", "/v1/batches/batch_1"])
+		for (const path of [
+			"/v1/files",
+			"/v1/files/file_1",
+			"/v1/files/file_1/content",
+			"/v1/batches",
+			"/v1/batches/batch_1",
+		])
 			expect((await service.get(path, secret)).status).toBe(503);
 	});
 

@@ -18,7 +18,7 @@ const service = await withService({
 	models: [
 		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
 		deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
-		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
+		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', extra: "    modes: [batch]" }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
 		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters }),
 		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"', parameters }),
@@ -29,7 +29,7 @@ const secret = (await service.customer()).secret;
 const document = await (await fetch(`${service.url}/openapi.json`)).json();
 
 /** Holds an answer against what the document says of this path, method, status and content type. */
-async function assertDescribed(path: string, method: "get" | "post", response: Response): Promise<string> {
+async function assertDescribed(path: string, method: "get" | "post" | "delete", response: Response): Promise<string> {
 	const described = document.paths[path][method].responses[String(response.status)];
 	if (described === undefined) throw new Error(`${method} ${path}: the status ${response.status} is not described`);
 	const type = (response.headers.get("content-type") ?? "").split(";")[0] as string;
@@ -145,6 +145,24 @@ describe("real answers are as described", () => {
 		await assertDescribed("/status", "get", page);
 	});
 
+	test("files from their upload to their end", async () => {
+		const form = new FormData();
+		form.append("file", new File(["{}"], "in.jsonl"));
+		form.append("purpose", "batch");
+		const ask = (path: string, init: RequestInit = {}) =>
+			fetch(`${service.url}${path}`, { ...init, headers: { ...init.headers, authorization: `Bearer ${secret}` } });
+		const made = JSON.parse(
+			await assertDescribed("/v1/files", "post", await ask("/v1/files", { method: "POST", body: form })),
+		);
+		await assertDescribed("/v1/files", "get", await ask("/v1/files"));
+		const [one, content] = ["/v1/files/{id}", "/v1/files/{id}/content"];
+		await assertDescribed(one, "get", await ask(`/v1/files/${made.id}`));
+		for (const headers of [{}, { range: "bytes=1-" }, { range: "bytes=2-" }])
+			await assertDescribed(content, "get", await ask(`/v1/files/${made.id}/content`, { headers }));
+		for (let time = 0; time < 2; time += 1)
+			await assertDescribed(one, "delete", await ask(`/v1/files/${made.id}`, { method: "DELETE" }));
+	});
+
 	test("refusals of every kind", async () => {
 		const poor = await service.customer({ exactCredit: 1 });
 		const cases: [string, Response][] = [
@@ -159,6 +177,7 @@ describe("real answers are as described", () => {
 					headers: { authorization: `Bearer ${secret}`, "content-type": "text/plain" },
 				}),
 			],
+			["/v1/batches", await service.post("/v1/batches", secret, {})],
 			["/v1/files", await service.post("/v1/files", secret, {})],
 			["/v1/completions", await service.post("/v1/completions", poor.secret, { model: "text", prompt: "x" })],
 		];
@@ -167,7 +186,7 @@ describe("real answers are as described", () => {
 			"/v1/rerank",
 			await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] }),
 		]);
-		expect(cases.map(([, response]) => response.status)).toEqual([400, 401, 402, 404, 404, 415, 503, 402, 502]);
+		expect(cases.map(([, response]) => response.status)).toEqual([400, 401, 402, 404, 404, 415, 503, 415, 402, 502]);
 		for (const [path, response] of cases) await assertDescribed(path, "post", response);
 	});
 });

@@ -1,0 +1,42 @@
+import type { Statements } from "../db/statements.ts";
+import type { BlobStore } from "./blob-store.ts";
+
+/** A row's bytes: few enough that one statement is short, however slow the line. */
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * Blobs in a table, for instances on several machines that share nothing but the database. `statements`: a client of its
+ * own, so that nothing else waits behind megabytes.
+ */
+export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {
+	const { statements } = deps;
+
+	return {
+		name: "postgres",
+		async put(fileId, blob, bytes) {
+			for (let piece = 0; piece * PIECE_BYTES < bytes.length; piece += 1) {
+				const part = bytes.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);
+				await statements`
+					insert into stored_blob (file_id, name, piece, bytes) values (${fileId}, ${blob}, ${piece}, ${part})
+					on conflict do nothing`;
+			}
+		},
+		async read(fileId, blob, start, end) {
+			const found: Uint8Array[] = [];
+			for (let piece = Math.floor(start / PIECE_BYTES); piece * PIECE_BYTES < end; piece += 1) {
+				const first = piece * PIECE_BYTES;
+				const from = Math.max(start - first, 0);
+				const length = Math.min(end - first, PIECE_BYTES) - from;
+				const [row] = await statements<{ bytes: Uint8Array }>`
+					select substring(bytes from ${from + 1}::int for ${length}::int) as bytes from stored_blob
+					where file_id = ${fileId} and name = ${blob} and piece = ${piece}`;
+				if (row?.bytes.length !== length) throw new Error("a blob in the database is shorter than it was");
+				found.push(row.bytes);
+			}
+			return Buffer.concat(found);
+		},
+		async removeFile(fileId) {
+			await statements`delete from stored_blob where file_id = ${fileId}`;
+		},
+	};
+}

@@ -1,0 +1,53 @@
+import { S3Client } from "bun";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { BlobStore } from "./blob-store.ts";
+
+/** A bucket of an S3-compatible service, and who may write to it. */
+export interface S3Bucket {
+	/** Null: Amazon's own for the region. */
+	readonly endpoint: string | null;
+	readonly bucket: string;
+	readonly region: string | null;
+	readonly accessKeyId: string;
+	readonly secretAccessKey: string;
+}
+
+/** A part is some megabytes: whoever takes longer for it does not answer any more. */
+const DEADLINE_MS = 60_000;
+const PREFIX = "tollgate";
+
+/** Blobs as objects `tollgate/<file>/<blob>` of a bucket, by the runtime's own client. */
+export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobStore {
+	const { endpoint, bucket, region, accessKeyId, secretAccessKey } = options;
+	const client = new S3Client({
+		bucket,
+		accessKeyId,
+		secretAccessKey,
+		...(endpoint === null ? {} : { endpoint }),
+		...(region === null ? {} : { region }),
+	});
+	const inTime = <T>(work: Promise<T>) =>
+		withDeadline(deps.clock, work, DEADLINE_MS, () => new Error("the object storage did not answer in time"));
+	const keyOf = (fileId: string, blob: string) => `${PREFIX}/${fileId}/${blob}`;
+
+	return {
+		name: "s3",
+		async put(fileId, blob, bytes) {
+			await inTime(client.write(keyOf(fileId, blob), bytes as Uint8Array<ArrayBuffer>));
+		},
+		async read(fileId, blob, start, end) {
+			const bytes = await inTime(client.file(keyOf(fileId, blob)).slice(start, end).bytes());
+			if (bytes.length !== end - start) throw new Error("an object in the storage is shorter than it was");
+			return bytes;
+		},
+		async removeFile(fileId) {
+			// A page holds up to a thousand; what is deleted is not on the next one.
+			for (;;) {
+				const { contents = [] } = await inTime(client.list({ prefix: `${PREFIX}/${fileId}/` }));
+				if (contents.length === 0) return;
+				for (const { key } of contents) await inTime(client.delete(key));
+			}
+		},
+	};
+}

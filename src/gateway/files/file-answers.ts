@@ -1,0 +1,173 @@
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import { passedBody } from "../../base/passed-body.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
+import type { Files } from "../../files/files.ts";
+import { checkAccess } from "../../keys/access.ts";
+import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { Connection } from "../connection.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
+import { errorResponse } from "../error-body.ts";
+import { askDatabase } from "../lookups/ask-database.ts";
+import { rangeOf } from "./byte-range.ts";
+import type { FileObject } from "./file-object.ts";
+import { fileObject } from "./file-object.ts";
+import { createTransferPlaces } from "./transfer-places.ts";
+import { receiveUpload } from "./upload.ts";
+
+/** Who asks, and by which request. */
+interface FileRequest {
+	readonly connection: Connection;
+	readonly key: KeyEntry;
+	readonly requestId: string;
+}
+
+/** JSON, or a whole Response. */
+export type FileAnswer = (request: FileRequest) => Promise<unknown>;
+
+export interface FileAnswersDeps {
+	readonly files: Files;
+	readonly catalog: Pick<Catalog, "current">;
+	readonly clock: Clock;
+	limits(): ServiceLimits;
+}
+
+/** An upload holds up to 6 MB in memory, a download up to 1. */
+const UPLOADS = { perAccountMax: 4, max: 16 };
+const DOWNLOADS = { perAccountMax: 8, max: 64 };
+/** Rows that a page of the list has at most; whoever asks for more gets so many and hears that there are more. */
+const PAGE_ROWS_MAX = 1_000;
+const ID_CHARS_MAX = 64;
+
+/** `/v1/files`: what an account uploads for its batches, and what they put out. All keys of an account share its files. */
+export function createFileAnswers(deps: FileAnswersDeps): {
+	readonly [name in "upload" | "list" | "retrieve" | "content" | "remove"]: FileAnswer;
+} {
+	const { files, clock } = deps;
+	const uploads = createTransferPlaces(UPLOADS);
+	const downloads = createTransferPlaces(DOWNLOADS);
+
+	function checkOffered(): void {
+		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
+		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
+	}
+
+	async function find(accountId: string, id: string): Promise<FileRecord> {
+		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
+		if (record !== undefined) return record;
+		throw new Fault("not_found", "This account has no file of this ID, or it has ended.", { param: "file_id" });
+	}
+
+	return {
+		async upload({ connection, key }): Promise<FileObject> {
+			checkOffered();
+			checkAccess(key, clock.wallMs());
+			const leave = uploads.enter(key.accountId);
+			connection.setIdleTimeout(STREAM_TIMEOUT_S);
+			try {
+				const owner = { accountId: key.accountId, keyId: key.id };
+				return fileObject(await askDatabase(() => receiveUpload(deps, owner, connection.request)));
+			} finally {
+				connection.setIdleTimeout(IDLE_TIMEOUT_S);
+				leave();
+			}
+		},
+		async list({ connection, key }) {
+			checkOffered();
+			const query = listQuery(new URL(connection.request.url).searchParams);
+			const rows = await askDatabase(() => files.list(key.accountId, { ...query, limit: query.limit + 1 }));
+			const data = rows.slice(0, query.limit).map(fileObject);
+			return {
+				object: "list",
+				data,
+				first_id: data[0]?.id ?? null,
+				last_id: data.at(-1)?.id ?? null,
+				has_more: rows.length > query.limit,
+			};
+		},
+		async retrieve({ connection, key }) {
+			checkOffered();
+			return fileObject(await find(key.accountId, fileIdOf(connection.request.url)));
+		},
+		async remove({ connection, key }) {
+			checkOffered();
+			const { id } = await find(key.accountId, fileIdOf(connection.request.url));
+			await askDatabase(() => files.remove(key.accountId, id));
+			return { id, object: "file", deleted: true };
+		},
+		async content({ connection, key, requestId }) {
+			checkOffered();
+			const record = await find(key.accountId, fileIdOf(connection.request.url));
+			const { headers } = connection.request;
+			const etag = `"${record.id}"`;
+			// Bytes of a file never change, so that only another file's are not what the client has a part of.
+			const isSame = (headers.get("if-range") ?? etag) === etag;
+			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
+			if (range === "none") {
+				const fault = new Fault("range_not_satisfiable", "The file has no bytes in this range.");
+				const refused = errorResponse(fault, requestId);
+				refused.headers.set("content-range", `bytes */${record.bytes}`);
+				return refused;
+			}
+			const { start, end } = range ?? { start: 0, end: record.bytes };
+			const leave = downloads.enter(key.accountId);
+			// Whoever takes nothing for so long is thrown out.
+			connection.setIdleTimeout(STREAM_TIMEOUT_S);
+			const body = passedBody(files.read(record, { start, end }), () => {
+				connection.setIdleTimeout(IDLE_TIMEOUT_S);
+				leave();
+			});
+			return new Response(body, {
+				status: range === null ? 200 : 206,
+				headers: {
+					"content-type": "application/octet-stream",
+					"content-length": String(end - start),
+					"content-disposition": dispositionOf(record.filename),
+					"accept-ranges": "bytes",
+					...(range === null ? {} : { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` }),
+					etag,
+					"cache-control": "no-store",
+					"x-content-type-options": "nosniff",
+					"x-request-id": requestId,
+				},
+			});
+		},
+	};
+}
+
+/** The third part of `/v1/files/{id}`; what is not even an address is no ID of ours. */
+function fileIdOf(url: string): string {
+	return new URL(url).pathname.split("/")[3] ?? "";
+}
+
+/** Fault invalid_request. */
+function listQuery(parameters: URLSearchParams) {
+	const limit = parameters.get("limit") ?? String(PAGE_ROWS_MAX);
+	if (!/^[1-9]\d{0,8}$/.test(limit))
+		throw new Fault("invalid_request", "`limit` must be a whole number from 1 on.", { param: "limit" });
+	const order = parameters.get("order") ?? "desc";
+	if (order !== "asc" && order !== "desc")
+		throw new Fault("invalid_request", "`order` must be `asc` or `desc`.", { param: "order" });
+	const after = parameters.get("after");
+	if (after !== null && !/^[\w-]{1,64}$/.test(after))
+		throw new Fault("invalid_request", "`after` must be the ID of a file.", { param: "after" });
+	return {
+		// A purpose that there is not here has no files.
+		purpose: parameters.get("purpose") as FilePurpose | null,
+		after,
+		newestFirst: order === "desc",
+		limit: Math.min(Number(limit), PAGE_ROWS_MAX),
+	};
+}
+
+/** RFC 6266: the name in plain letters, and as it is. */
+function dispositionOf(filename: string): string {
+	const plain = filename.replace(/[^\w. -]/g, "_");
+	const encoded = encodeURIComponent(filename.toWellFormed()).replace(
+		/['()*]/g,
+		(sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+	);
+	return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}

@@ -1,0 +1,39 @@
+import { Fault } from "../../base/fault.ts";
+
+/** How many transfers may be under way: whoever comes beyond that is told to come back. */
+export interface TransferPlaces {
+	/**
+	 * Takes a place; the returned function gives it back, and may be called twice. Faults: rate_limit_exceeded (the
+	 * account has as many as it may), overloaded (all have).
+	 */
+	enter(accountId: string): () => void;
+}
+
+const RETRY_AFTER_S = 2;
+
+export function createTransferPlaces(options: { perAccountMax: number; max: number }): TransferPlaces {
+	const accounts = new Map<string, number>();
+	let all = 0;
+
+	return {
+		enter(accountId) {
+			const own = accounts.get(accountId) ?? 0;
+			const detail = { retryAfterS: RETRY_AFTER_S };
+			if (own >= options.perAccountMax)
+				throw new Fault("rate_limit_exceeded", "This account transfers as many files at once as it may.", detail);
+			if (all >= options.max)
+				throw new Fault("overloaded", "The service transfers too many files at once. Try again shortly.", detail);
+			accounts.set(accountId, own + 1);
+			all += 1;
+			let left = false;
+			return () => {
+				if (left) return;
+				left = true;
+				all -= 1;
+				const others = (accounts.get(accountId) ?? 1) - 1;
+				if (others === 0) accounts.delete(accountId);
+				else accounts.set(accountId, others);
+			};
+		},
+	};
+}

@@ -1,0 +1,81 @@
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { FileOwner, FileRecord } from "../../files/file-record.ts";
+import type { Files } from "../../files/files.ts";
+import type { UploadForm } from "./upload-form.ts";
+import { openUploadForm } from "./upload-form.ts";
+
+const FORM_BYTES_MAX = 64 * 1024;
+const FILENAME_CHARS_MAX = 200;
+/** As `expires_after[seconds]` allows. */
+const LIFETIME_S_MIN = 3600;
+const LIFETIME_S_MAX = 30 * 24 * 3600;
+
+export interface UploadDeps {
+	readonly files: Pick<Files, "create">;
+	readonly clock: Clock;
+	limits(): Pick<ServiceLimits, "fileBytesMax">;
+}
+
+/** POST /v1/files: `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
+export async function receiveUpload(deps: UploadDeps, owner: FileOwner, request: Request): Promise<FileRecord> {
+	const { clock } = deps;
+	const form = openUploadForm(request, { clock, bytesMax: deps.limits().fileBytesMax + FORM_BYTES_MAX });
+	try {
+		return await receive(deps, owner, form);
+	} finally {
+		form.close();
+	}
+}
+
+async function receive({ files }: UploadDeps, owner: FileOwner, form: UploadForm): Promise<FileRecord> {
+	const { filename } = await form.file();
+	// What is wrong already need not be sent in full.
+	if (form.known().has("purpose")) checkPurpose(form.known());
+	const file = { purpose: "batch", filename: plainName(filename) } as const;
+	return files.create(owner, file, form.bytes(), async (bytes) => {
+		const fields = await form.fields();
+		checkPurpose(fields);
+		if (bytes === 0) throw new Fault("invalid_request", "`file` is empty.", { param: "file" });
+		const lifetimeS = lifetimeOf(fields);
+		return lifetimeS === undefined ? {} : { lifetimeMs: lifetimeS * 1000 };
+	});
+}
+
+function checkPurpose(fields: ReadonlyMap<string, string>): void {
+	const purpose = fields.get("purpose");
+	if (purpose === "batch") return;
+	const problem = purpose === undefined ? "`purpose` is missing: it" : "`purpose`";
+	throw new Fault("invalid_request", `${problem} must be \`batch\`. Files are for managed batches alone.`, {
+		param: "purpose",
+	});
+}
+
+/** Seconds; undefined if the client does not say. Fault invalid_request. */
+function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
+	const anchor = fields.get("expires_after[anchor]");
+	const seconds = fields.get("expires_after[seconds]");
+	if (anchor === undefined && seconds === undefined) return undefined;
+	if (anchor !== "created_at") {
+		throw new Fault("invalid_request", "`expires_after[anchor]` must be `created_at`.", {
+			param: "expires_after[anchor]",
+		});
+	}
+	const value = /^\d{1,9}$/.test(seconds ?? "") ? Number(seconds) : Number.NaN;
+	if (value >= LIFETIME_S_MIN && value <= LIFETIME_S_MAX) return value;
+	throw new Fault(
+		"invalid_request",
+		`\`expires_after[seconds]\` must be a whole number from ${LIFETIME_S_MIN} to ${LIFETIME_S_MAX}.`,
+		{ param: "expires_after[seconds]" },
+	);
+}
+
+/** Without folders and control characters. */
+function plainName(name: string): string {
+	const plain = name
+		.replace(/^.*[/\\]/s, "")
+		.replace(/\p{C}/gu, "")
+		.trim();
+	return plain === "" ? "upload.jsonl" : [...plain].slice(0, FILENAME_CHARS_MAX).join("");
+}

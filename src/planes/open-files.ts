@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { assert } from "../base/assert.ts";
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+import { createStatements } from "../db/statements.ts";
+import type { BlobStore } from "../files/blob-store.ts";
+import { createDiskBlobs } from "../files/disk-blobs.ts";
+import { startFileSweep } from "../files/file-sweep.ts";
+import type { Files } from "../files/files.ts";
+import { createFiles } from "../files/files.ts";
+import { createPostgresBlobs } from "../files/postgres-blobs.ts";
+import { createS3Blobs } from "../files/s3-blobs.ts";
+import type { Secrets } from "../secrets.ts";
+
+/** Its statements carry quarter-megabytes. */
+const BLOB_STATEMENT_DEADLINE_MS = 15_000;
+const BLOB_CONNECTIONS_MAX = 2;
+
+/** Files of accounts, where the configuration says that they lie; those from before are read where they were put. */
+export function openFiles(
+	config: Config,
+	deps: {
+		db: Database;
+		clock: Clock;
+		log: Log;
+		cleanup: Cleanup;
+		catalog: Catalog;
+		secrets: Pick<Secrets, "keyPepper">;
+	},
+): Files {
+	const { db, clock, log, cleanup, catalog } = deps;
+	// It connects when it is asked first.
+	const statements = createStatements(
+		{ clock, log },
+		{
+			url: db.url,
+			applicationName: "tollgate files",
+			connectionsMax: BLOB_CONNECTIONS_MAX,
+			statementDeadlineMs: BLOB_STATEMENT_DEADLINE_MS,
+		},
+	);
+	cleanup.add(() => statements.end());
+	const all: BlobStore[] = [
+		createDiskBlobs({ folder: join(config.dataDir, "files") }),
+		createPostgresBlobs({ statements }),
+		...(config.fileS3 === null ? [] : [createS3Blobs({ clock }, config.fileS3)]),
+	];
+	const main = all.find(({ name }) => name === config.fileStore);
+	assert(main !== undefined, "the configuration is refused where its store of files is not described");
+	const files = createFiles(
+		{
+			statements: db.statements,
+			clock,
+			log,
+			stores: { main, others: all.filter((store) => store !== main) },
+			limits: () => catalog.limits(),
+		},
+		{ secret: deps.secrets.keyPepper },
+	);
+	const sweep = startFileSweep({ files, clock, log });
+	cleanup.add(() => sweep.stop());
+	return files;
+}

@@ -1,0 +1,275 @@
+import { describe, expect, test } from "bun:test";
+import OpenAI7 from "openai";
+import OpenAI6 from "openai6";
+import { suspendAccount } from "../../../src/keys/account-admin.ts";
+import { revokeKey } from "../../../src/keys/key-admin.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const MB = 1024 * 1024;
+const upstream = untilEnd(startUpstream());
+const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
+const service = await withService({
+	models: model,
+	limits: "  file_mb: 5\n  files_account_mb: 12\n  files_per_account: 8",
+});
+const customer = await service.customer();
+
+const LINES = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{}}\n';
+
+/** Fields in the order in which they are given. */
+function formOf(fields: Record<string, string | Blob>): FormData {
+	const form = new FormData();
+	for (const [name, value] of Object.entries(fields)) {
+		if (typeof value === "string") form.append(name, value);
+		else form.append(name, value, "in.jsonl");
+	}
+	return form;
+}
+const fileOf = (text: string | Uint8Array<ArrayBuffer> = LINES) => new Blob([text]);
+
+function ask(path: string, init: RequestInit = {}, secret = customer.secret): Promise<Response> {
+	return fetch(`${service.url}${path}`, {
+		...init,
+		headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${secret}` },
+	});
+}
+const upload = (fields: Record<string, string | Blob>, secret = customer.secret) =>
+	ask("/v1/files", { method: "POST", body: formOf(fields) }, secret);
+async function uploaded(text: string | Uint8Array<ArrayBuffer> = LINES, secret = customer.secret) {
+	const response = await upload({ purpose: "batch", file: fileOf(text) }, secret);
+	expect(response.status).toBe(200);
+	return (await response.json()) as { id: string; expires_at: number; created_at: number };
+}
+const problemOf = async (response: Response) => {
+	const { error } = (await response.json()) as { error: { code: string; param: string | null } };
+	return [response.status, error.code, error.param];
+};
+
+for (const [name, SDK] of [
+	["openai 7", OpenAI7],
+	["openai 6", OpenAI6 as unknown as typeof OpenAI7],
+] as const) {
+	test(`${name} makes, lists, reads and deletes files`, async () => {
+		const { secret } = await service.customer();
+		const client = new SDK({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+		const made = [];
+		for (const word of ["one", "two", "three"]) {
+			const file = new File([LINES, word], `${word}.jsonl`);
+			made.push(await client.files.create({ file, purpose: "batch" }));
+		}
+		const [first, second, third] = made;
+		if (first === undefined || second === undefined || third === undefined) throw new Error("there are three");
+		expect(first).toMatchObject({ object: "file", filename: "one.jsonl", purpose: "batch", bytes: LINES.length + 3 });
+		expect((first.expires_at ?? 0) - first.created_at).toBe(30 * 24 * 3600);
+		const listed = [];
+		for await (const file of client.files.list({ limit: 2, order: "asc", purpose: "batch" })) listed.push(file);
+		expect(listed).toEqual(made);
+		expect((await client.files.list()).data.map(({ id }) => id)).toEqual([third.id, second.id, first.id]);
+		expect((await client.files.list({ purpose: "batch_output" })).data).toEqual([]);
+		expect(await client.files.retrieve(second.id)).toEqual(second);
+		expect(await (await client.files.content(second.id)).text()).toBe(`${LINES}two`);
+		expect(await client.files.delete(second.id)).toEqual({ id: second.id, object: "file", deleted: true });
+		expect(await client.files.retrieve(second.id).catch((error) => error)).toMatchObject({
+			status: 404,
+			code: "not_found",
+		});
+		expect((await client.files.list()).data.map(({ id }) => id)).toEqual([third.id, first.id]);
+	});
+
+	test(`${name} says how long a file is kept`, async () => {
+		const client = new SDK({ apiKey: customer.secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+		const expires_after = { anchor: "created_at", seconds: 3600 } as const;
+		const file = await client.files.create({ file: new File([LINES], "a"), purpose: "batch", expires_after });
+		expect((file.expires_at ?? 0) - file.created_at).toBe(3600);
+		await client.files.delete(file.id);
+	});
+}
+
+describe("the form of an upload", () => {
+	test("has its fields in any order", async () => {
+		const response = await upload({
+			"expires_after[seconds]": "7200",
+			file: fileOf(),
+			"expires_after[anchor]": "created_at",
+			purpose: "batch",
+		});
+		const file = (await response.json()) as { id: string; created_at: number; expires_at: number };
+		expect([response.status, file.expires_at - file.created_at]).toEqual([200, 7200]);
+		await ask(`/v1/files/${file.id}`, { method: "DELETE" });
+	});
+
+	test.each([
+		[{ purpose: "batch" }, "file"],
+		[{ file: fileOf() }, "purpose"],
+		[{ purpose: "assistants", file: fileOf() }, "purpose"],
+		[{ file: fileOf(), purpose: "batch_output" }, "purpose"],
+		[{ purpose: "batch", file: fileOf("") }, "file"],
+		[{ purpose: "batch", file: fileOf(), "expires_after[seconds]": "7200" }, "expires_after[anchor]"],
+		[
+			{ purpose: "batch", file: fileOf(), "expires_after[anchor]": "created_at", "expires_after[seconds]": "60" },
+			"expires_after[seconds]",
+		],
+	])("%o is refused, naming %s", async (fields, param) => {
+		expect(await problemOf(await upload(fields as Record<string, string | Blob>))).toEqual([
+			400,
+			"invalid_request",
+			param,
+		]);
+	});
+
+	test("is no JSON, not packed, and whole", async () => {
+		const type = { "content-type": "multipart/form-data; boundary=b" };
+		const whole = `--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${LINES}`;
+		const post = (body: BodyInit, headers: Record<string, string>) =>
+			ask("/v1/files", { method: "POST", body, headers });
+		expect(await problemOf(await post("{}", { "content-type": "application/json" }))).toEqual([
+			415,
+			"unsupported_media_type",
+			null,
+		]);
+		const packed = Bun.gzipSync(Buffer.from(whole));
+		expect(await problemOf(await post(packed, { ...type, "content-encoding": "gzip" }))).toEqual([
+			415,
+			"unsupported_media_type",
+			null,
+		]);
+		for (const body of [whole, "", "--b\r\n\r\n", "--b\r\nx: y\r\n\r\n--b--"])
+			expect((await problemOf(await post(body, type))).slice(0, 2)).toEqual([400, "invalid_request"]);
+		expect((await post(`${whole}\r\n--b--\r\n`, type)).status).toBe(200);
+	});
+});
+
+describe("space", () => {
+	test("a file, the files of an account and their number have their limits, and what is refused leaves nothing", async () => {
+		const { secret, accountId } = await service.customer();
+		const space = async () => {
+			const [row] = await service.db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
+			return row ?? { files: 0, bytes: 0 };
+		};
+		const chunked = (bytes: number) =>
+			ask(
+				"/v1/files",
+				{
+					method: "POST",
+					headers: { "content-type": "multipart/form-data; boundary=b" },
+					body: new Response(
+						`--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${"x".repeat(bytes)}\r\n--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n`,
+					).body,
+				},
+				secret,
+			);
+		const large = new Uint8Array(5 * MB);
+		expect((await chunked(6 * MB)).status).toBe(413);
+		expect((await upload({ purpose: "batch", file: fileOf(new Uint8Array(5 * MB + 1)) }, secret)).status).toBe(413);
+		expect(await space()).toEqual({ files: 0, bytes: 0 });
+		const [first] = [await uploaded(large, secret), await uploaded(large, secret)];
+		expect(await problemOf(await upload({ purpose: "batch", file: fileOf(large) }, secret))).toEqual([
+			409,
+			"conflict",
+			null,
+		]);
+		expect(await space()).toEqual({ files: 2, bytes: 10 * MB });
+		await ask(`/v1/files/${first.id}`, { method: "DELETE" }, secret);
+		expect(await space()).toEqual({ files: 1, bytes: 5 * MB });
+		for (let more = 0; more < 7; more += 1) await uploaded(LINES, secret);
+		expect((await upload({ purpose: "batch", file: fileOf() }, secret)).status).toBe(409);
+	});
+});
+
+describe("the bytes of a file", () => {
+	test("are given whole or in a range, and none beyond the end", async () => {
+		const { id } = await uploaded("0123456789");
+		const read = async (range?: string, headers: Record<string, string> = {}) => {
+			const response = await ask(`/v1/files/${id}/content`, { headers: range ? { range, ...headers } : headers });
+			const text = await response.text();
+			return [response.status, response.headers.get("content-range"), response.status > 299 ? "" : text];
+		};
+		expect(await read()).toEqual([200, null, "0123456789"]);
+		expect(await read("bytes=2-4")).toEqual([206, "bytes 2-4/10", "234"]);
+		expect(await read("bytes=7-")).toEqual([206, "bytes 7-9/10", "789"]);
+		expect(await read("bytes=-3")).toEqual([206, "bytes 7-9/10", "789"]);
+		expect(await read("bytes=0-99")).toEqual([206, "bytes 0-9/10", "0123456789"]);
+		expect(await read("bytes=10-")).toEqual([416, "bytes */10", ""]);
+		for (const odd of ["bytes=1-2,4-5", "bytes=4-2", "lines=1-2", "bytes=-"]) expect((await read(odd))[0]).toBe(200);
+		expect((await read("bytes=2-4", { "if-range": '"another"' }))[0]).toBe(200);
+		expect((await read("bytes=2-4", { "if-range": `"${id}"` }))[0]).toBe(206);
+		const { headers } = await ask(`/v1/files/${id}/content`);
+		expect(Object.fromEntries(headers)).toMatchObject({
+			"content-length": "10",
+			"accept-ranges": "bytes",
+			"x-content-type-options": "nosniff",
+			"content-disposition": "attachment; filename=\"in.jsonl\"; filename*=UTF-8''in.jsonl",
+		});
+		await ask(`/v1/files/${id}`, { method: "DELETE" });
+	});
+});
+
+describe("whose a file is", () => {
+	const routes = (id: string): [string, RequestInit][] => [
+		[`/v1/files/${id}`, {}],
+		[`/v1/files/${id}/content`, {}],
+		[`/v1/files/${id}`, { method: "DELETE" }],
+	];
+
+	test("nobody of another account finds it, by any route", async () => {
+		const { id } = await uploaded();
+		const stranger = await service.customer();
+		for (const [path, init] of routes(id)) {
+			const theirs = await ask(path, init, stranger.secret);
+			const nobodys = await ask(path.replace(id, "file_0"), init, stranger.secret);
+			expect([theirs.status, await theirs.text()]).toEqual([404, await nobodys.text()]);
+		}
+		const list = async (query: string) =>
+			((await (await ask(`/v1/files?${query}`, {}, stranger.secret)).json()) as { data: unknown[] }).data;
+		expect([await list(""), await list(`order=asc&after=${id}`)]).toEqual([[], []]);
+		expect((await ask(`/v1/files/${id}`)).status).toBe(200);
+		await ask(`/v1/files/${id}`, { method: "DELETE" });
+	});
+
+	test("all keys of its account share it", async () => {
+		const { id } = await uploaded();
+		const other = await service.key(customer.accountId);
+		for (const [path, init] of routes(id)) expect((await ask(path, init, other.secret)).status).toBe(200);
+	});
+
+	test("without a key, with a revoked one, and for a suspended account there is nothing", async () => {
+		const { accountId, secret } = await service.customer();
+		const revoked = await service.key(accountId);
+		const { id } = await uploaded(LINES, secret);
+		const every: [string, RequestInit][] = [
+			...routes(id),
+			["/v1/files", {}],
+			["/v1/files", { method: "POST", body: formOf({ purpose: "batch", file: fileOf() }) }],
+		];
+		await revokeKey(service.db.statements, { id: revoked.id });
+		await waitFor(async () => (await service.get("/v1/models", revoked.secret)).status === 401, "the revocation");
+		const codes = async (key: string) =>
+			new Set(await Promise.all(every.map(async ([path, init]) => (await problemOf(await ask(path, init, key)))[1])));
+		expect(await codes(revoked.secret)).toEqual(new Set(["api_key_revoked"]));
+		await suspendAccount(service.db.statements, accountId);
+		await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension");
+		expect(await codes(secret)).toEqual(new Set(["account_suspended"]));
+		expect(await codes("sk_service_nobody")).toEqual(new Set(["invalid_api_key"]));
+	});
+
+	test("who has never topped up uploads nothing", async () => {
+		const { secret } = await service.key(await service.account({ credit: null }));
+		expect((await upload({ purpose: "batch", file: fileOf() }, secret)).status).toBe(402);
+		expect((await ask("/v1/files", {}, secret)).status).toBe(200);
+	});
+});
+
+test("wrong methods and what is no question of a list are refused", async () => {
+	for (const [path, method] of [
+		["/v1/files", "PUT"],
+		["/v1/files/file_1", "POST"],
+		["/v1/files/file_1/content", "POST"],
+	] as const)
+		expect((await ask(path, { method })).status).toBe(405);
+	for (const query of ["limit=0", "limit=x", "order=up", "after=../x"])
+		expect((await ask(`/v1/files?${query}`)).status).toBe(400);
+	expect((await ask("/v1/files?limit=10000&purpose=none")).status).toBe(200);
+});

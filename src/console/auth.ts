@@ -7,6 +7,8 @@ import type { Config } from "../config.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { resetMail } from "./auth-mails.ts";
+import { signUps } from "./auth-sign-up.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
@@ -36,7 +38,6 @@ export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
-const VERIFICATION_S = 24 * 3600;
 const RESET_S = 3600;
 /** Attempts to sign in to one account within a window, from whatever addresses. */
 const ATTEMPTS_MAX = 20;
@@ -44,7 +45,7 @@ const ATTEMPT_WINDOW_MS = 10 * 60_000;
 
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/** Left out: what would show or end sessions by their tokens, and what changes who a person is. */
+/** Left out: what would show or end sessions by their tokens, what changes who a person is, and what no page asks for. */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -57,6 +58,13 @@ const DISABLED_PATHS = [
 	"/refresh-token",
 	"/account-info",
 	"/sign-in/magic-link",
+	"/send-verification-email",
+	"/link-social",
+	"/unlink-account",
+	"/update-session",
+	"/two-factor/send-otp",
+	"/two-factor/verify-otp",
+	"/two-factor/get-totp-uri",
 ];
 
 /** Sign-in. Sessions are rows that are read each time, so that ending one ends it at once. */
@@ -88,23 +96,15 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		},
 		emailAndPassword: {
 			enabled: true,
-			disableSignUp: !mailer.works,
 			requireEmailVerification: true,
 			minPasswordLength: PASSWORD_CHARS_MIN,
 			maxPasswordLength: PASSWORD_CHARS_MAX,
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }) {
-				mailer.send(resetMail(config.serviceName, user.email, `${origin}/reset?token=${encodeURIComponent(token)}`));
-			},
-		},
-		emailVerification: {
-			sendOnSignUp: true,
-			sendOnSignIn: true,
-			autoSignInAfterVerification: true,
-			expiresIn: VERIFICATION_S,
-			async sendVerificationEmail({ user, url }) {
-				mailer.send(verificationMail(config.serviceName, user.email, url));
+				if (!user.emailVerified) return;
+				const addressee = { service: config.serviceName, to: user.email };
+				mailer.send(resetMail(addressee, `${origin}/reset?token=${encodeURIComponent(token)}`));
 			},
 		},
 		socialProviders: socialProviders(config),
@@ -118,7 +118,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 				"/sign-in/email": { window: 60, max: 10 },
 				"/sign-up/email": { window: 60, max: 5 },
 				"/request-password-reset": { window: 60, max: 3 },
-				"/send-verification-email": { window: 60, max: 3 },
+				"/verify-email": { window: 60, max: 10 },
 				"/reset-password": { window: 60, max: 5 },
 				"/two-factor/verify-totp": { window: 60, max: 5 },
 				"/two-factor/verify-backup-code": { window: 60, max: 5 },
@@ -142,8 +142,19 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
 		},
 		disabledPaths: DISABLED_PATHS,
-		plugins: [twoFactor({ issuer: config.serviceName }), ...(config.demo ? [signInLinks()] : [])],
+		databaseHooks: { user: { create: { before: async (user) => onlyProved(user) } } },
+		plugins: [
+			twoFactor({ issuer: config.serviceName }),
+			signUps(deps, { serviceName: config.serviceName, origin }),
+			...(config.demo ? [signInLinks()] : []),
+		],
 	});
+}
+
+/** Another service may let people in with an address that it has not seen proof of: nobody here is made of that. */
+function onlyProved<U extends { emailVerified: boolean }>(data: U): { data: U } {
+	if (data.emailVerified) return { data };
+	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: "This address is not verified there." });
 }
 
 /** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */
@@ -184,22 +195,4 @@ function socialProviders(config: Config) {
 async function mayAttempt(statements: Statements, email: string): Promise<boolean> {
 	const { count } = await countWithin(statements, "account", email.trim().toLowerCase(), ATTEMPT_WINDOW_MS);
 	return count <= ATTEMPTS_MAX;
-}
-
-function verificationMail(service: string, to: string, link: string) {
-	return {
-		to,
-		subject: `Confirm your address for ${service}`,
-		text: `Open this link within 24 hours to confirm your address and sign in:\n\n${link}\n\nIf you did not sign up, ignore this mail.\n`,
-		link,
-	};
-}
-
-function resetMail(service: string, to: string, link: string) {
-	return {
-		to,
-		subject: `Set a new password for ${service}`,
-		text: `Open this link within an hour to set a new password:\n\n${link}\n\nIf you did not ask for it, ignore this mail: your password stays as it is.\n`,
-		link,
-	};
 }

@@ -44,7 +44,8 @@ export async function createOperator(
 	// An address that was never confirmed may have been signed up by somebody else: that password and its sessions go.
 	await statements`delete from auth_account where user_id = ${user.id}`;
 	await statements`delete from session where user_id = ${user.id}`;
-	await statements`update console_user set email_verified = true where id = ${user.id}`;
+	await statements`delete from two_factor where user_id = ${user.id}`;
+	await statements`update console_user set email_verified = true, two_factor_enabled = false where id = ${user.id}`;
 	return { id: user.id, token: await passwordToken(statements, user.id) };
 }
 

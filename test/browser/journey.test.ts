@@ -27,6 +27,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("heading", { name: "Check your mail" }).waitFor();
 		await picture(page, "journey-1-mail");
 		await page.goto(await mailedLink({ email: "ada@example.com" }));
+		await page.getByRole("button", { name: "Confirm the address" }).click();
 		await page.waitForURL("**/overview");
 		await page.getByText("Top-up confirmed").waitFor();
 		await picture(page, "journey-2-first-steps");
@@ -133,6 +134,28 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		expect((await refused.json()).error.code).toBe("api_key_revoked");
 		await page.getByRole("button", { name: "Done" }).click();
 		await page.getByText("Revoked").first().waitFor();
+	});
+
+	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
+		const [asked, opened] = [await open(), await open({ width: 360 })];
+		await asked.page.goto("/sign-up");
+		await asked.page.getByLabel("Name").fill("Somebody");
+		await asked.page.getByLabel("Email").fill("bea@example.com");
+		await asked.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await asked.page.getByRole("button", { name: "Sign up" }).click();
+		await asked.page.getByRole("heading", { name: "Check your mail" }).waitFor();
+		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByLabel("Name").fill("Bea Example");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByRole("link", { name: "Sign in" }).click();
+		await opened.page.getByLabel("Email").fill("bea@example.com");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Sign in" }).click();
+		await opened.page.waitForURL("**/overview");
+		await asked.close();
+		await opened.close();
 	});
 
 	test("signing out leaves nothing behind; the pages ask to sign in again and lead back", async () => {

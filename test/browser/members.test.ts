@@ -38,6 +38,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await page.getByRole("button", { name: "Sign up" }).click();
 		await page.getByRole("heading", { name: "Check your mail" }).waitFor();
 		await page.goto(await mailedLink(newPerson(service, GUEST)));
+		await page.getByRole("button", { name: "Confirm the address" }).click();
 		await page.waitForURL("**/invite?token=*");
 		await shoot(guest, "members-2-invitation");
 		await page.getByRole("button", { name: "Accept the invitation" }).click();

@@ -5,15 +5,16 @@ import { requestJson } from "./http.ts";
 const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/auth${path}`, { body });
 
 export const authApi = {
-	signUp: (name: string, email: string, password: string, callbackURL: string) =>
-		post<object>("/sign-up/email", { name, email, password, callbackURL }),
+	signUp: (name: string, email: string, password: string, next: string) =>
+		post<object>("/sign-up/email", { name, email, password, next }),
+	/** `anew`: in another browser than the one that signed up. */
+	verifyEmail: (token: string, anew?: { name: string; newPassword: string }) =>
+		post<{ signedIn: boolean }>("/verify-email", { token, ...anew }),
 	signIn: (email: string, password: string, rememberMe: boolean) =>
 		post<{ twoFactorRedirect?: boolean }>("/sign-in/email", { email, password, rememberMe }),
 	signInWith: (provider: "github" | "google", callbackURL: string) =>
 		post<{ url: string }>("/sign-in/social", { provider, callbackURL }),
 	signOut: () => post<object>("/sign-out", {}),
-	sendVerification: (email: string, callbackURL: string) =>
-		post<object>("/send-verification-email", { email, callbackURL }),
 	requestReset: (email: string) => post<object>("/request-password-reset", { email, redirectTo: "/reset" }),
 	resetPassword: (newPassword: string, token: string) => post<object>("/reset-password", { newPassword, token }),
 	changePassword: (currentPassword: string, newPassword: string) =>

@@ -3,29 +3,42 @@ import { useEffect, useState } from "react";
 import { PASSWORD_CHARS_MIN } from "../../password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
+import { ApiError } from "../http.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { Page } from "../parts/page.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
-import { useAction } from "../resource.ts";
+import { type Action, useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 
 /** Where the links of mails lead: an address verified, a password to be set anew, an invitation. */
 
+/** Opening the link does nothing yet, since programs that look through mails open links too: the button does. */
 export function VerifyPage() {
-	const { me } = useSession();
+	const { me, refresh } = useSession();
 	const { query } = usePlace();
 	const next = safeNext(query.get("next"));
-	const failed = query.has("error");
+	const token = query.get("token") ?? "";
+	const [step, setStep] = useState<"confirm" | "password" | "elsewhere" | "here">("confirm");
+	const confirm = useAction(async (anew?: { name: string; newPassword: string }) => {
+		try {
+			const { signedIn } = await authApi.verifyEmail(token, anew);
+			setStep(signedIn ? "here" : "elsewhere");
+			if (signedIn) await refresh();
+		} catch (error) {
+			if (!(error instanceof ApiError && error.code === "PASSWORD_REQUIRED")) throw error;
+			setStep("password");
+		}
+	});
 	useEffect(() => {
-		if (me && !failed) navigate(next, { replace: true });
-	}, [me, failed, next]);
+		if (me && step === "here") navigate(next, { replace: true });
+	}, [me, step, next]);
 
-	if (me && !failed) return <PageWaiting />;
-	if (!failed) {
+	if (step === "here") return <PageWaiting />;
+	if (step === "elsewhere") {
 		return (
 			<Door title="Address verified">
 				<Notice kind="ok">The address is verified. Sign in to go on.</Notice>
@@ -35,14 +48,68 @@ export function VerifyPage() {
 			</Door>
 		);
 	}
+	if (token === "" || confirm.error?.code === "INVALID_TOKEN") {
+		return (
+			<Door title="The link does not work">
+				<Notice kind="warn">It was used before or is too old. Sign in if you confirmed your address already.</Notice>
+				<Button component={Link} to="/sign-in">
+					Sign in
+				</Button>
+				<p>
+					<Link to="/sign-up">Sign up again</Link> for a new one.
+				</p>
+			</Door>
+		);
+	}
+	if (step === "password") return <FirstPassword confirm={confirm} />;
 	return (
-		<Door title="The link does not work">
-			<Notice kind="warn">It was used before or is too old. A new one can be sent.</Notice>
-			<AddressForm
-				label="Send a new link"
-				what="to verify the address"
-				send={(email) => authApi.sendVerification(email, `/verify?next=${encodeURIComponent(next)}`)}
-			/>
+		<Door title="Confirm your address">
+			<p>Is this your address, and did you sign up with it?</p>
+			{confirm.error && <Problem error={confirm.error} />}
+			<Button loading={confirm.busy} onClick={() => void confirm.run()}>
+				Confirm the address
+			</Button>
+		</Door>
+	);
+}
+
+/** Whoever signed up with this address in another browser may have been a stranger: that password is not kept. */
+function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; newPassword: string }], void> }) {
+	const [name, setName] = useState("");
+	const [password, setPassword] = useState("");
+	return (
+		<Door title="Choose a password">
+			<p>This is another browser than the one that signed up. Choose the password here, and sign in with it.</p>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void confirm.run({ name: name.trim(), newPassword: password });
+				}}
+			>
+				<TextInput
+					label="Name"
+					description="Of you or your company"
+					autoComplete="name"
+					required
+					withAsterisk={false}
+					maxLength={100}
+					value={name}
+					onChange={(event) => setName(event.currentTarget.value)}
+				/>
+				<PasswordField
+					label="Password"
+					description={`At least ${PASSWORD_CHARS_MIN} characters`}
+					autoComplete="new-password"
+					minLength={PASSWORD_CHARS_MIN}
+					value={password}
+					onChange={setPassword}
+				/>
+				{confirm.error && <Problem error={confirm.error} />}
+				<Button type="submit" loading={confirm.busy}>
+					Confirm the address
+				</Button>
+			</form>
 		</Door>
 	);
 }

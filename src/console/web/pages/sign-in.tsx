@@ -3,7 +3,6 @@ import type { FormEvent } from "react";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
-import { MailSent } from "../parts/mail-sent.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
@@ -49,18 +48,12 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 		if (answer.twoFactorRedirect) props.onCode();
 		else await props.onDone();
 	});
-	const resend = useAction(async () => {
-		await authApi.sendVerification(email.trim(), `/verify?next=${encodeURIComponent(props.next)}`);
-		return true;
-	});
-	const [resent, setResent] = useState(false);
-	const unverified = signIn.error?.code === "EMAIL_NOT_VERIFIED";
+	const wrong = signIn.error?.status === 401;
 
 	function submit(event: FormEvent) {
 		event.preventDefault();
 		void signIn.run();
 	}
-	if (resent) return <MailSent email={email.trim()} what="to verify the address" />;
 	return (
 		<>
 			<form className="form" onSubmit={submit}>
@@ -89,22 +82,12 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 					/>
 					<Link to="/reset">Forgot it?</Link>
 				</div>
-				{signIn.error && !unverified && <Problem error={signIn.error} />}
-				{unverified && (
-					<div className="notice notice-warn" role="alert">
-						<p>This address is not verified yet. Open the link in the mail, or have it sent again.</p>
-						<Button
-							size="xs"
-							variant="default"
-							mt="xs"
-							loading={resend.busy}
-							onClick={async () => setResent((await resend.run()) === true)}
-						>
-							Send it again
-						</Button>
-					</div>
+				{signIn.error && <Problem error={signIn.error} />}
+				{wrong && (
+					<p className="small dim">
+						Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.
+					</p>
 				)}
-				{resend.error && <Problem error={resend.error} />}
 				<Button type="submit" loading={signIn.busy}>
 					Sign in
 				</Button>

@@ -55,7 +55,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	const [email, setEmail] = useState("");
 	const [password, setPassword] = useState("");
 	const signUp = useAction(async () => {
-		await authApi.signUp(name.trim(), email.trim(), password, `/verify?next=${encodeURIComponent(next)}`);
+		await authApi.signUp(name.trim(), email.trim(), password, next);
 		onSent(email.trim());
 	});
 	const tooShort = password !== "" && password.length < PASSWORD_CHARS_MIN;
@@ -73,7 +73,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 				autoComplete="name"
 				required
 				withAsterisk={false}
-				maxLength={200}
+				maxLength={100}
 				value={name}
 				onChange={(event) => setName(event.currentTarget.value)}
 			/>

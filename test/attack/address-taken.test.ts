@@ -17,7 +17,10 @@ import { withProduct } from "./product.ts";
 /** Somebody signs up with an address that is another's, before, after and while its owner does. */
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withProduct({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const service = await withProduct({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: { ROLE: "all", ...PERSON_ENV },
+});
 
 const STRANGERS = "the stranger's own password";
 const OWNERS = "the owner's own long password";
@@ -27,8 +30,12 @@ function twoOfOneAddress(): [Person, Person] {
 	const owner = newPerson(service);
 	return [owner, newPerson(service, owner.email)];
 }
-const signUp = (person: Person, password: string) =>
-	person.send("POST", "/api/auth/sign-up/email", { name: "Somebody", email: person.email, password });
+async function signUp(person: Person, password: string) {
+	const body = { name: "Somebody", email: person.email, password };
+	const answer = await person.send("POST", "/api/auth/sign-up/email", body);
+	expect([answer.status, answer.body]).toEqual([200, { status: true }]);
+	return answer;
+}
 const signIn = async (person: Person, password: string) =>
 	(await person.send("POST", "/api/auth/sign-in/email", { email: person.email, password })).status;
 const me = async (person: Person) => (await person.get("/api/console/me")).status;

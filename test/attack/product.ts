@@ -9,6 +9,7 @@ import type { ServeProcess } from "../chaos/serve-process.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { type TestDatabase, withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 
 /** The product as an operator starts it, a process of its own, with customers that paid and others that did not. */
 export interface Product {
@@ -44,6 +45,9 @@ export async function withProduct(options: {
 		serve.kill("SIGKILL");
 		await serve.exited;
 	});
+	// People's part is a process beside it, which takes a moment longer.
+	if (options.env?.ROLE === "all")
+		await waitFor(async () => (await fetch(`${serve.url}/api/console/public/config`)).ok, "the console to answer");
 	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
 	return {
 		serve,

@@ -1,9 +1,16 @@
 /** A route: one name for several models. The first that answers serves the request, at its own rates, and says so. */
 import { afterEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { Fault, type FaultCode } from "../../../src/base/fault.ts";
+import type { Model, Route } from "../../../src/catalog/model.ts";
+import { chat } from "../../../src/gateway/chat/chat.ts";
+import { createContext } from "../../../src/gateway/serve/context.ts";
+import { serveRoute } from "../../../src/gateway/serve/serve-route.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
+import { createRoad, madeUp } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
+import { modelOver } from "../../support/upstream-catalog.ts";
 import { startEndpoints } from "../../support/upstream-endpoints.ts";
 import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -223,4 +230,42 @@ test("a client that leaves while the first model is silent is not sent to the ne
 	await answer.catch(() => {});
 	expect((await charges(accountId)).map(([name]) => name)).toEqual(["small"]);
 	expect(large.requests.length).toBe(before);
+});
+
+describe("between two models", () => {
+	const models = ["one", "two", "three"].map((id) => modelOver([], { id })) as [Model, Model, Model];
+	const route: Route = { id: "auto", name: "auto", models, by: "listed" };
+
+	/** Sends one request over the route, on which the nth model fails with the nth error. */
+	async function failing(errors: readonly (() => Error)[]) {
+		const road = createRoad();
+		const { connection, leave } = madeUp({});
+		const deps = { ...road.deps, upstreams: { ...road.deps.upstreams, connected: () => true } };
+		const asked: string[] = [];
+		const context = { ...createContext("chat", connection, road.clock), key: road.key };
+		const response = await serveRoute(deps, chat, context, route, async (_, { id }) => {
+			const error = errors[asked.push(id) - 1];
+			if (error === undefined) leave();
+			throw error?.() ?? new Fault("upstream_error", "The model server failed.");
+		});
+		const { error } = (await response.json()) as { error: { code: string } };
+		return { asked, code: error.code };
+	}
+	const fault = (code: FaultCode) => () => new Fault(code, "No.");
+
+	test.each([
+		[["context_length_exceeded", "overloaded", "unsupported_parameter"], "overloaded"],
+		[["context_length_exceeded", "unsupported_parameter", "model_not_allowed"], "context_length_exceeded"],
+		[["upstream_timeout", "overloaded", "context_length_exceeded"], "upstream_timeout"],
+		[["upstream_error", "unsupported_parameter", "invalid_request"], "invalid_request"],
+	] as const)("of %j the client hears %s", async (codes, told) => {
+		const { asked, code } = await failing(codes.map(fault));
+		expect(asked).toEqual(["one", "two", "three"]);
+		expect(code).toBe(told);
+	});
+
+	test("a client that left while one failed is not sent to the next", async () => {
+		const { asked } = await failing([fault("overloaded")]);
+		expect(asked).toEqual(["one", "two"]);
+	});
 });

@@ -152,3 +152,14 @@ describe("who asks from within", () => {
 		expect(road.calls).toEqual([]);
 	});
 });
+
+test("a stream that begins after all were shut down is refused like one that was open, and leaves nothing", async () => {
+	const road = createRoad();
+	road.openStreams.shutDown();
+	expect(await errorOf(CHAT.answer(road.deps, madeUp({ stream: true }).connection))).toMatchObject({
+		status: 503,
+		code: "service_unavailable",
+	});
+	expect(road.settled).toMatchObject([{ ending: "shutdown", charged: 0 }]);
+	expect(road.leftovers()).toEqual(NOTHING_LEFT);
+});

@@ -268,6 +268,42 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
+	test("keys: where a page has no search a slash finds pages, keys, models and requests; a question mark lists the keys", async () => {
+		const tab = await windowOf("rich", 1440, "light");
+		await tab.page.goto("/usage");
+		await settled(tab.page);
+		const dialog = tab.page.getByRole("dialog");
+		await tab.page.keyboard.press("/");
+		const wanted = dialog.getByLabel("Page, key, model or request id");
+		await wanted.waitFor();
+		await dialog.getByRole("link", { name: "Overview" }).waitFor();
+		await tab.page.keyboard.type("search-api");
+		await dialog.getByRole("link", { name: "search-api production" }).waitFor();
+		await picture(tab.page, "find-1440-light");
+		expect(await problemsOf(tab.page)).toEqual([]);
+		await wanted.fill("qwen3");
+		await dialog.getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
+		await dialog.getByRole("link", { name: "search-api production" }).waitFor({ state: "detached" });
+		await tab.page.keyboard.press("Enter");
+		await tab.page.waitForURL("**/models/qwen/qwen3-32b");
+		await dialog.waitFor({ state: "detached" });
+		await tab.page.keyboard.press("/");
+		await tab.page.keyboard.type(stage.ids.request);
+		await tab.page.keyboard.press("Enter");
+		await tab.page.waitForURL(`**/requests/${stage.ids.request}`);
+		await dialog.waitFor({ state: "detached" });
+		await tab.page.keyboard.press("?");
+		await dialog.getByText("find any page, key, model or request").waitFor();
+		await tab.page.keyboard.press("Escape");
+
+		const visitor = await windowOf("visitor", 1440, "light");
+		await visitor.page.goto("/docs");
+		await settled(visitor.page);
+		await visitor.page.keyboard.press("/");
+		await visitor.page.getByRole("dialog").getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
+		expect(await visitor.page.getByRole("dialog").getByRole("link", { name: "Credit" }).count()).toBe(0);
+	});
+
 	test("a customer who asks for an operator's page is told that there is none", async () => {
 		const tab = await windowOf("rich", 1440, "light");
 		await tab.page.goto("/operator/accounts");

@@ -33,6 +33,9 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/audit", label: "Audit", icon: "requests", key: "7" },
 ];
 
+/** What a visitor may see. */
+export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
+
 export function isCurrent(to: string, path: string): boolean {
 	return path === to || (to !== "/operator" && path.startsWith(`${to}/`));
 }

@@ -4,6 +4,7 @@ import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Brand } from "./shell.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 
 const PLACES = [
 	["/models", "Models"],
@@ -52,6 +53,7 @@ export function PublicShell({ children }: { children: ReactNode }) {
 					<SchemeSwitch />
 				</div>
 			</footer>
+			<Shortcuts />
 		</>
 	);
 }

@@ -1,21 +1,30 @@
 import { Modal } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
-import { DESTINATIONS, OPERATOR_DESTINATIONS } from "./navigation.ts";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { Find } from "./find.tsx";
+import { DESTINATIONS, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
 import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 
 /** How long the second key may come after `g`. */
 const CHORD_MS = 1_000;
 
-/** Keys that work on every page: `/` searches, `g` and a letter goes, `?` lists them. Never while somebody types. */
+/**
+ * Keys that work on every page: `/` goes to its search, or finds anything where it has none, `g` and a letter goes, `?`
+ * lists them. Never while somebody types.
+ */
 export function Shortcuts() {
 	const { me } = useSession();
 	const [listed, setListed] = useState(false);
+	const [finding, setFinding] = useState(false);
 	const goneAt = useRef(Number.NEGATIVE_INFINITY);
+	const isViewer = me !== undefined;
 	const operator = me?.user.operator ?? false;
+	const places = useMemo(
+		() => [...(isViewer ? DESTINATIONS : PUBLIC_DESTINATIONS), ...(operator ? OPERATOR_DESTINATIONS : [])],
+		[isViewer, operator],
+	);
 
 	useEffect(() => {
-		const places = operator ? [...DESTINATIONS, ...OPERATOR_DESTINATIONS] : DESTINATIONS;
 		function press(event: KeyboardEvent) {
 			if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
 			if (document.querySelector('[role="dialog"]')) return;
@@ -32,42 +41,50 @@ export function Shortcuts() {
 			if (event.key === "g") goneAt.current = performance.now();
 			if (event.key === "?") setListed(true);
 			if (event.key === "/") {
-				const search = document.querySelector<HTMLInputElement>("input[data-search]");
-				if (search) {
-					event.preventDefault();
-					search.focus();
-					search.select();
-				}
+				event.preventDefault();
+				const search = document.querySelector<HTMLInputElement | HTMLTextAreaElement>("[data-search]");
+				if (search === null) return setFinding(true);
+				search.focus();
+				search.select();
 			}
 		}
 		addEventListener("keydown", press);
 		return () => removeEventListener("keydown", press);
-	}, [operator]);
+	}, [places]);
 
 	return (
-		<Modal
-			opened={listed}
-			onClose={() => setListed(false)}
-			title="Keyboard"
-			closeButtonProps={{ "aria-label": "Close" }}
-		>
-			<dl className="facts">
-				<div>
-					<dt>
-						<kbd>/</kbd>
-					</dt>
-					<dd>Search on this page</dd>
-				</div>
-				{(operator ? [...DESTINATIONS, ...OPERATOR_DESTINATIONS] : DESTINATIONS).map((item) => (
-					<div key={item.to}>
+		<>
+			<Find opened={finding} places={places} onClose={() => setFinding(false)} />
+			<Modal
+				opened={listed}
+				onClose={() => setListed(false)}
+				title="Keyboard"
+				closeButtonProps={{ "aria-label": "Close" }}
+			>
+				<dl className="facts">
+					<div>
 						<dt>
-							<kbd>g</kbd> <kbd>{item.key}</kbd>
+							<kbd>?</kbd>
 						</dt>
-						<dd>{item.label}</dd>
+						<dd>This list</dd>
 					</div>
-				))}
-			</dl>
-		</Modal>
+					<div>
+						<dt>
+							<kbd>/</kbd>
+						</dt>
+						<dd>Search on this page, or find any page, key, model or request</dd>
+					</div>
+					{places.map((item) => (
+						<div key={item.to}>
+							<dt>
+								<kbd>g</kbd> <kbd>{item.key}</kbd>
+							</dt>
+							<dd>{item.label}</dd>
+						</div>
+					))}
+				</dl>
+			</Modal>
+		</>
 	);
 }
 

@@ -1,0 +1,90 @@
+import { Modal, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "./api.ts";
+import type { Destination } from "./navigation.ts";
+import { useResource } from "./resource.ts";
+import { Link, navigate } from "./router.tsx";
+import { useSession } from "./session.tsx";
+
+/** More than this is no answer: a further letter is. */
+const SHOWN_MAX = 10;
+
+interface Found {
+	readonly to: string;
+	readonly name: string;
+	readonly kind: "Page" | "Key" | "Model" | "Request";
+	readonly apart?: true;
+}
+
+/** Finds pages, keys, models and requests from a page that has no search of its own. */
+export function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
+	return (
+		<Modal
+			opened={props.opened}
+			onClose={props.onClose}
+			title="Find"
+			closeButtonProps={{ "aria-label": "Close" }}
+			returnFocus
+		>
+			<Results places={props.places} onGone={props.onClose} />
+		</Modal>
+	);
+}
+
+function Results({ places, onGone }: { places: readonly Destination[]; onGone: () => void }) {
+	const [wanted, setWanted] = useState("");
+	const found = useFound(places, wanted.trim());
+	function go(one: Found) {
+		onGone();
+		if (one.apart) location.assign(one.to);
+		else navigate(one.to);
+	}
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				if (found[0]) go(found[0]);
+			}}
+		>
+			<TextInput
+				label="Page, key, model or request id"
+				description="Enter opens the first"
+				data-autofocus
+				autoComplete="off"
+				value={wanted}
+				onChange={(event) => setWanted(event.currentTarget.value)}
+			/>
+			<ul className="found" aria-label="Found" aria-live="polite">
+				{found.map((one) => (
+					<li key={`${one.kind} ${one.to}`}>
+						{one.apart ? (
+							<a href={one.to}>{one.name}</a>
+						) : (
+							<Link to={one.to} onClick={onGone}>
+								{one.name}
+							</Link>
+						)}
+						<span className="dim small">{one.kind}</span>
+					</li>
+				))}
+			</ul>
+			{found.length === 0 && <p className="dim">Nothing matches.</p>}
+		</form>
+	);
+}
+
+function useFound(places: readonly Destination[], wanted: string): Found[] {
+	const account = useSession().me?.account;
+	const models = useResource("models", api.models);
+	const keys = useResource(account ? `keys ${account.id}` : null, () => api.keys(account?.id ?? ""));
+	const isRequest = account && /^(req_)?[0-9a-f-]{16,36}$/i.test(wanted);
+	const all: Found[] = [
+		...places.map(({ to, label, apart }): Found => ({ to, name: label, kind: "Page", ...(apart ? { apart } : {}) })),
+		...(keys.data?.items ?? []).map(({ id, name }): Found => ({ to: `/keys/${id}`, name, kind: "Key" })),
+		...(models.data?.items ?? []).map(({ id }): Found => ({ to: `/models/${id}`, name: id, kind: "Model" })),
+	];
+	const matching = all.filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));
+	const request: Found = { to: `/requests/${encodeURIComponent(wanted)}`, name: wanted, kind: "Request" };
+	return [...(isRequest ? [request] : []), ...matching].slice(0, SHOWN_MAX);
+}

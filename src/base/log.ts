@@ -1,3 +1,4 @@
+import { errorRecord, withoutQuery } from "./error-record.ts";
 import { type LogRecord, terminalLine } from "./terminal-line.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -69,14 +70,6 @@ function lineOf(record: { time: string; level: LogLevel; message: string }): str
 function redact(name: string, value: unknown): unknown {
 	if (SECRET_FIELD.test(name) && value !== undefined) return "[redacted]";
 	if (typeof value === "bigint") return value.toString();
-	if (value instanceof Error) {
-		const hidden = (value as { private?: unknown }).private;
-		return {
-			name: value.name,
-			message: value.message,
-			...(hidden === undefined ? {} : { detail: hidden }),
-			stack: value.stack,
-		};
-	}
-	return typeof value === "string" ? value.replace(SECRET_TEXT, "$1…") : value;
+	if (value instanceof Error) return errorRecord(value);
+	return typeof value === "string" ? withoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
 }

@@ -1,5 +1,6 @@
 import Stripe from "stripe";
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
@@ -165,7 +166,7 @@ function paymentServiceFault(error: unknown): Fault {
 		"The payment service did not answer. Nothing was charged. Please try again.",
 		{
 			cause: error,
-			private: String(error),
+			private: errorText(error),
 			retryAfterS: 5,
 		},
 	);

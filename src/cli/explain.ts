@@ -1,3 +1,4 @@
+import { errorRecord, errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
@@ -32,15 +33,14 @@ export function explain(error: unknown): Explanation {
 	if (error instanceof DatabaseTimeout) {
 		return failed("service_unavailable", "the database did not answer in time: it may or may not have done it");
 	}
-	const {
-		code,
-		message = "",
-		stack,
-		name,
-	} = error as { code?: unknown; message?: string; stack?: string; name?: string };
-	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", stack ?? String(error));
+	const { code, message = "", name } = error as { code?: unknown; message?: string; name?: string };
+	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
 	// The driver's messages name hosts and users, never passwords.
 	return failed("service_unavailable", `the database: ${message === "" ? code : message}`);
+}
+
+function traceOf(error: unknown): string {
+	return error instanceof Error ? `${errorText(error)}\n${errorRecord(error).stack}` : String(error);
 }

@@ -100,6 +100,9 @@ function spawnServer(log: Log, home: PostgresHome, port: number): { readonly ove
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
+		// Statements that failed are told to who sent them; their texts and values would stand in its log for good.
+		log_min_messages: "log",
+		log_error_verbosity: "terse",
 		...home.settings,
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);

@@ -1,4 +1,5 @@
 import { CreditFault } from "../admission/credit-fault.ts";
+import { errorText } from "../base/error-record.ts";
 import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import { isUnstorableText } from "../db/sql-fault.ts";
@@ -103,7 +104,7 @@ export function faultOf(error: unknown): Fault {
 		return new Fault("invalid_request", "The request has a character that no text may have.", { cause: error });
 	return new Fault("internal_error", "Something went wrong on our side.", {
 		cause: error,
-		private: String(error),
+		private: errorText(error),
 	});
 }
 

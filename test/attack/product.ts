@@ -28,19 +28,22 @@ export async function withProduct(options: {
 	models: string;
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
+	/** Where all that it writes is kept. */
+	logPath?: string;
 }): Promise<Product> {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
 	const config = join(folder, "tollgate.yaml");
 	writeFileSync(config, `models:\n${options.models}\n${options.limits ? `limits:\n${options.limits}\n` : ""}`);
-	const serve = await startServe({
+	const env: Record<string, string> = {
 		PORT: "0",
 		DATABASE_URL: db.url,
 		DATA_DIR: folder,
 		CONFIG: config,
 		KEY_PEPPER: PEPPER,
 		...options.env,
-	});
+	};
+	const serve = await startServe(env, options.logPath === undefined ? {} : { logPath: options.logPath });
 	atEnd(async () => {
 		serve.kill("SIGKILL");
 		await serve.exited;

@@ -1,4 +1,5 @@
 import { AssertionError } from "../../base/assert.ts";
+import { errorText } from "../../base/error-record.ts";
 import { Fault } from "../../base/fault.ts";
 
 /** For look-ups, which unlike inference need Postgres: fault service_unavailable, to be tried again, while it is away. */
@@ -9,7 +10,7 @@ export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
 		if (error instanceof Fault || error instanceof AssertionError) throw error;
 		throw new Fault("service_unavailable", "The records cannot be read right now. Please try again.", {
 			retryAfterS: 1,
-			private: String(error),
+			private: errorText(error),
 			cause: error,
 		});
 	}

@@ -1,0 +1,118 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { withProduct } from "./product.ts";
+
+/** Whatever goes wrong with the database, nothing that people or programs entrust to the service stands in its log. */
+
+const CANARY = "c4n4ry";
+const upstream = untilEnd(startUpstream());
+const logPath = join(temporaryFolder(), "log");
+const product = await withProduct({
+	models: chatModel({ url: upstream.url }),
+	env: { ROLE: "all", LOG_LEVEL: "debug", TOPUP_SECOND_LOOK_USD: "1000", ...PERSON_ENV },
+	logPath,
+});
+const { sql } = product.db;
+const customer = await signedUp(product);
+const boss = await operator(product);
+
+/** Each carries the canary in whatever somebody may send: addresses, passwords, tokens, names, reasons, prompts. */
+async function everything(): Promise<void> {
+	const stranger = newPerson(product);
+	const email = `${CANARY}-${crypto.randomUUID()}@example.com`;
+	const password = `${CANARY} password of some length`;
+	const account = `/api/console/operator/accounts/${customer.accountId}`;
+	const idempotencyKey = crypto.randomUUID();
+	const secret = `sk_service_${CANARY.padEnd(46, "A")}`;
+	await Promise.all([
+		stranger.send("POST", "/api/auth/sign-up/email", { name: `Ann ${CANARY}`, email, password }),
+		stranger.send("POST", "/api/auth/sign-in/email", { email: customer.email, password }),
+		stranger.send("POST", "/api/auth/request-password-reset", { email }),
+		stranger.send("POST", "/api/auth/request-password-reset", { email: customer.email }),
+		stranger.send("POST", "/api/auth/reset-password", { newPassword: password, token: `${CANARY}token` }),
+		stranger.get(`/api/auth/verify-email?token=${CANARY}token`),
+		stranger.fetch("/api/console/me", { headers: { cookie: `tollgate.session_token=${CANARY}.${CANARY}` } }),
+		customer.send("PATCH", "/api/console/account", { name: `${CANARY} works` }),
+		customer.send("POST", "/api/console/invitations", { email, role: "member" }),
+		customer.send("POST", "/api/console/invitations/accept", { token: `${CANARY}${"x".repeat(30)}` }),
+		customer.send("POST", "/api/console/keys", { name: `${CANARY} key` }),
+		customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" }),
+		customer.get(`/api/console/keys/${CANARY}`),
+		customer.get(`/api/console/requests?model=${CANARY}`),
+		boss.get(`/api/console/operator/accounts?q=${CANARY}`),
+		boss.send("POST", `${account}/adjust`, { usd: "1", reason: `${CANARY} reason`, idempotencyKey }),
+		boss.send("POST", `${account}/suspend`, { reason: `${CANARY} reason` }),
+		boss.send("POST", `${account}/unsuspend`, { reason: `${CANARY} reason` }),
+		fetch(`${product.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }),
+		fetch(`${product.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${await key}`, "content-type": "application/json" },
+			body: JSON.stringify({ model: "test-model", user: CANARY, messages: [{ role: "user", content: CANARY }] }),
+		}),
+	]);
+}
+const key = product.secret("100");
+
+const TABLES = [
+	"console_user",
+	"session",
+	"verification",
+	"account",
+	"invitation",
+	"audit_event",
+	"ledger_entry",
+	"top_up",
+];
+const eachTable = async (statement: (table: string) => string) => {
+	for (const table of TABLES) await sql.unsafe(statement(table));
+};
+const errorLines = () => readFileSync(logPath, "utf8").split("\n");
+
+test("with a trigger that repeats what it was given, tables that are away, and statements that are cancelled or cut off", async () => {
+	await key;
+	await everything();
+	await sql`create function repeat_it() returns trigger language plpgsql as $$ begin raise exception 'refused: %', new using detail = new::text; end $$`;
+	await eachTable(
+		(table) => `create trigger repeat_it before insert or update on ${table} for each row execute function repeat_it()`,
+	);
+	await everything();
+	await eachTable((table) => `drop trigger repeat_it on ${table}`);
+
+	await eachTable((table) => `alter table ${table} rename to away_${table}`);
+	await everything();
+	await eachTable((table) => `alter table away_${table} rename to ${table}`);
+
+	for (const end of ["pg_cancel_backend", "pg_terminate_backend"]) {
+		await sql.begin(async (tx) => {
+			for (const table of TABLES) await tx.unsafe(`lock table ${table} in access exclusive mode`);
+			let isDone = false;
+			const asked = everything().finally(() => {
+				isDone = true;
+			});
+			await waitFor(
+				async () => {
+					await tx.unsafe(
+						`select ${end}(pid) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+					);
+					return isDone;
+				},
+				`all statements to be ended by ${end}`,
+				40_000,
+			);
+			await asked;
+		});
+	}
+	const lines = errorLines();
+	// The run did provoke what it was meant to.
+	for (const state of ["P0001", "42P01", "57014"])
+		expect([state, lines.some((line) => line.includes(`database error ${state}`))]).toEqual([state, true]);
+	expect(lines.filter((line) => line.includes(CANARY)).slice(0, 3)).toEqual([]);
+	// And every line is one of the log's own: nothing was printed past it.
+	expect(lines.filter((line) => line !== "" && !line.startsWith("{")).slice(0, 3)).toEqual([]);
+}, 120_000);

@@ -35,7 +35,7 @@ function keepAsking(key: { id: string; secret: string }, to = member) {
 			const answer = await ask(key, at, to);
 			sent.push(answer);
 			// Leaves the machine something for the tests beside this one.
-			await Bun.sleep(5);
+			await Bun.sleep(20);
 		}
 	});
 	return {

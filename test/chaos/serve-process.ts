@@ -17,7 +17,8 @@ export interface ServeProcess {
 export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
 
 const LINES_MAX = 5_000;
-const WAIT_MS = 20_000;
+/** Processes that start one after the other on a machine that tests beside other work; only a failure waits so long. */
+const WAIT_MS = 60_000;
 
 /**
  * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if

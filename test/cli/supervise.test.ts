@@ -19,6 +19,7 @@ import { waitFor } from "../support/wait.ts";
 import { runCli } from "./run-cli.ts";
 
 const PEPPER = "p".repeat(40);
+const CLIENTS = 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
 
 const database = await withDatabase();
@@ -84,7 +85,7 @@ function keepAsking(url: string, clients: number) {
 			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
 			// Some take a new connection each time, some let theirs lie idle for a while.
 			if (at % 4 === 1) client.close();
-			await Bun.sleep(at % 4 === 0 ? 40 : 5);
+			await Bun.sleep(at % 4 === 0 ? 80 : 20);
 		}
 		client.close();
 	});
@@ -136,8 +137,7 @@ describe("three workers on one port", () => {
 		try {
 			expect(service.workerPids()).toHaveLength(3);
 			expect(await liveInstances("killed")).toBe(3);
-			const clients = 24;
-			const load = keepAsking(service.url, clients);
+			const load = keepAsking(service.url, CLIENTS);
 			await waitFor(() => load.ended.length > 200, "the load to run");
 			const [victim] = service.workerPids();
 			process.kill(victim as number, "SIGKILL");
@@ -157,7 +157,7 @@ describe("three workers on one port", () => {
 			console.log(`kill -9 of one of three workers: ${JSON.stringify(answers)}`);
 			const lost = load.ended.filter((one) => one.status !== 200).length;
 			// Each client lost what it had on the dead worker, and those in its accept queue.
-			expect(lost).toBeLessThan(clients);
+			expect(lost).toBeLessThan(CLIENTS);
 			expect(load.ended.slice(-100).every((one) => one.status === 200)).toBe(true);
 		} finally {
 			service.supervisor.kill("SIGTERM");
@@ -165,13 +165,13 @@ describe("three workers on one port", () => {
 		}
 		expect(service.journals()).toEqual([]);
 		expect(await liveInstances("killed")).toBe(0);
-	}, 60_000);
+	}, 120_000);
 
 	test("a rolling restart replaces all of them and refuses nothing", async () => {
 		const service = await startWorkers("rolled", 2);
 		try {
 			const old = service.workerPids();
-			const load = keepAsking(service.url, 24);
+			const load = keepAsking(service.url, CLIENTS);
 			await waitFor(() => load.ended.length > 200, "the load to run");
 			const people = keepVisiting(service.url);
 			const consoles = childrenWithRole(service.supervisor.pid, "console");
@@ -194,14 +194,15 @@ describe("three workers on one port", () => {
 			const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 			expect(served).toBeGreaterThan(500);
 			expect(others).toEqual({});
-			// Connections that waited at a listener in the moment when it closed, twice: the kernel resets those.
-			expect(inQueue).toBeLessThanOrEqual(12);
+			// Connections that waited at a listener in the moment when it closed: the kernel resets those. Two closed, and
+			// each client waits with one at most.
+			expect(inQueue).toBeLessThanOrEqual(2 * CLIENTS);
 		} finally {
 			service.supervisor.kill("SIGTERM");
 			expect(await service.supervisor.exited).toBe(0);
 		}
 		expect(service.journals()).toEqual([]);
-	}, 60_000);
+	}, 120_000);
 
 	test("SIGTERM lets streams run to their end, then all is handed back", async () => {
 		const service = await startWorkers("drained", 2);
@@ -223,7 +224,7 @@ describe("three workers on one port", () => {
 		expect(await service.supervisor.exited).toBe(0);
 		expect(service.journals()).toEqual([]);
 		expect(await liveInstances("drained")).toBe(0);
-	}, 60_000);
+	}, 120_000);
 
 	test("workers do not outlive their supervisor", async () => {
 		const service = await startWorkers("orphaned", 2);
@@ -233,7 +234,7 @@ describe("three workers on one port", () => {
 		await waitFor(() => !pids.some(isRunning), "the workers to end", 15_000);
 		expect(await liveInstances("orphaned")).toBe(0);
 		expect(service.journals()).toEqual([]);
-	}, 60_000);
+	}, 120_000);
 
 	test("what no worker can start with is exit code 1", async () => {
 		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });

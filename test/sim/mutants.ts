@@ -14,6 +14,8 @@ import type { ServerFlaws } from "./server.ts";
 /** A defect that the simulation must find, put in from outside. */
 export interface Mutant {
 	readonly name: string;
+	/** Whose world was the first to show it: the search begins there. Default 1. */
+	readonly seed?: number;
 	readonly flaws?: ServerFlaws;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
@@ -34,6 +36,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "a return that is repeated counts again",
+		seed: 10,
 		model: (model) => {
 			let copies = 0;
 			return {
@@ -49,6 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "a grant that is repeated is granted again",
+		seed: 4,
 		model: (model) => {
 			let copies = 0;
 			return {
@@ -65,7 +69,7 @@ export const mutants: readonly Mutant[] = [
 		},
 	},
 	{ name: "a return is taken from memory only when it was answered", store: returnsLate },
-	{ name: "leases are reclaimed when an instance's lease runs out", flaws: { reclaimsOnExpiry: true } },
+	{ name: "leases are reclaimed when an instance's lease runs out", seed: 5, flaws: { reclaimsOnExpiry: true } },
 	{
 		name: "a grant whose reply was lost is taken for granted",
 		store: (store) => ({
@@ -82,6 +86,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "leases are closed again when closing is repeated",
+		seed: 10,
 		model: (model) => ({
 			...model,
 			close(id, epoch, journalLost) {
@@ -97,10 +102,11 @@ export const mutants: readonly Mutant[] = [
 			},
 		}),
 	},
-	{ name: "a revocation reads who is gone instead of fencing them off", flaws: { pendingReadsOnly: true } },
-	{ name: "an instance goes live without holding the control clock", flaws: { goLiveWithoutLock: true } },
+	{ name: "a revocation reads who is gone instead of fencing them off", seed: 31, flaws: { pendingReadsOnly: true } },
+	{ name: "an instance goes live without holding the control clock", seed: 25, flaws: { goLiveWithoutLock: true } },
 	{
 		name: "the gate does not close by its deadline",
+		seed: 49,
 		gate(gate) {
 			let open = false;
 			let final = false;
@@ -132,6 +138,7 @@ export const mutants: readonly Mutant[] = [
 	{ name: "settlements are acknowledged before they are flushed", store: acknowledgesEarly },
 	{
 		name: "a sync of the journal does nothing",
+		seed: 17,
 		home: (home) => withFiles(home, (file) => ({ ...file, sync: () => Promise.resolve() })),
 	},
 ];

@@ -9,6 +9,7 @@ export type FaultCode =
 	| "api_key_expired"
 	| "sign_in_required"
 	| "session_required"
+	| "second_factor_required"
 	| "forbidden"
 	| "top_up_required"
 	| "insufficient_quota"

@@ -80,6 +80,13 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 	}));
 }
 
+/** Whose payment it is about; null if that is not known, or there is no such finding. */
+export async function accountOfFinding(statements: Statements, id: string): Promise<string | null> {
+	const [row] = await statements<{ account_id: string }>`
+		select t.account_id from stripe_finding f join top_up t on t.id = f.top_up_id where f.id = ${id}`;
+	return row?.account_id ?? null;
+}
+
 /**
  * An operator has dealt with one by hand: gave the money back at Stripe, or adjusted the account's credit. The audit log
  * says so in the same statement. Repeating it changes nothing. Fault not_found.

@@ -109,7 +109,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		cards,
 		mailer,
 		auth,
-		visits: createVisits(),
+		visits: createVisits({ secondFactor: config.production }),
 		live: createLiveFeed(deps),
 		origin,
 	};

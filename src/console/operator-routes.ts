@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
-import { closeFinding } from "../billing/stripe-findings.ts";
+import { accountOfFinding, closeFinding } from "../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../billing/top-up-checks.ts";
 import type { TopUpState } from "../billing/top-ups.ts";
 import { getTopUp } from "../billing/top-ups.ts";
@@ -12,6 +12,7 @@ import { balanceOf, topUpView } from "./credit.ts";
 import { fenceOf } from "./fence-view.ts";
 import { accountDetail, adjustCredit, searchAccounts } from "./operator-accounts.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
+import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "./page-query.ts";
@@ -66,7 +67,8 @@ function accountRoutes(parts: ConsoleParts) {
 			params: { id: string };
 			body: { reason: string };
 		}) => {
-			visits.operator(request);
+			const { userId } = visits.operator(request);
+			await refuseOwnAccount(statements, userId, params.id);
 			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
 			const { id, seq } = await change(statements, params.id);
 			const fence = await fenceOf(parts, visits.of(request).connection, seq);
@@ -98,6 +100,7 @@ function accountRoutes(parts: ConsoleParts) {
 			"/accounts/:id/adjust",
 			async ({ request, params, body }) => {
 				const { userId } = visits.operator(request);
+				await refuseOwnAccount(statements, userId, params.id);
 				const amount = amountOf(body.usd, "usd", true);
 				if (amount === 0 || Math.abs(amount) > ADJUSTMENT_NANO_USD_MAX)
 					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
@@ -135,6 +138,7 @@ function topUpRoutes(parts: ConsoleParts) {
 			"/top-ups/:id/confirm",
 			async ({ request, params, body }) => {
 				const { userId } = visits.operator(request);
+				await refuseOwnAccount(statements, userId, (await getTopUp(statements, params.id)).accountId);
 				const check = {
 					topUpId: params.id,
 					transactionReference: body.transactionReference.trim(),
@@ -155,6 +159,7 @@ function topUpRoutes(parts: ConsoleParts) {
 			"/top-ups/:id/reject",
 			async ({ request, params, body }) => {
 				const { userId } = visits.operator(request);
+				await refuseOwnAccount(statements, userId, (await getTopUp(statements, params.id)).accountId);
 				const ip = visits.of(request).connection.address;
 				const rejection = { topUpId: params.id, operatorId: userId, reason: body.reason, ip };
 				return { topUp: topUpView(await rejectTransfer(statements, rejection)) };
@@ -165,6 +170,7 @@ function topUpRoutes(parts: ConsoleParts) {
 			"/payment-findings/close",
 			async ({ request, body }) => {
 				const { userId } = visits.operator(request);
+				await refuseOwnAccount(statements, userId, await accountOfFinding(statements, body.id));
 				const ip = visits.of(request).connection.address;
 				await closeFinding(statements, { id: body.id, operatorId: userId, reason: body.reason, ip });
 				return { closed: true };

@@ -25,11 +25,12 @@ export interface Visits {
 	account(request: Request): { viewer: Viewer; accountId: string; role: Membership["role"] };
 	/** As `account`, for what only its owners may do. Fault forbidden. */
 	owner(request: Request): { viewer: Viewer; accountId: string };
-	/** Fault forbidden. */
+	/** Faults forbidden, second_factor_required. */
 	operator(request: Request): Viewer;
 }
 
-export function createVisits(): Visits {
+/** `secondFactor`: whether operators must have one set up. */
+export function createVisits(options: { secondFactor: boolean }): Visits {
 	const visits = new WeakMap<Request, Visit>();
 
 	function of(request: Request): Visit {
@@ -64,6 +65,11 @@ export function createVisits(): Visits {
 		operator(request) {
 			const who = viewer(request);
 			if (!who.operator) throw new Fault("forbidden", "This page is for operators of the service.");
+			if (options.secondFactor && !who.twoFactorEnabled)
+				throw new Fault(
+					"second_factor_required",
+					"Operators sign in with a second factor: set it up in your settings.",
+				);
 			return who;
 		},
 	};

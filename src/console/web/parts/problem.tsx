@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
+import { Link } from "../router.tsx";
 import { Icon } from "./icons.tsx";
 import { Id } from "./text.tsx";
 
@@ -11,6 +12,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 			<Icon name="warning" />
 			<div className="problem-text">
 				<div>{error.message}</div>
+				{error.code === "second_factor_required" && <Link to="/settings">Go to your settings</Link>}
 				{error.requestId && (
 					<div className="small">
 						Request <Id value={error.requestId} label="Copy the request's id" />

@@ -37,3 +37,21 @@ export function resetMail({ service, to }: Addressee, link: string): Mail {
 		link,
 	};
 }
+
+/** What was done, for who did not do it. */
+const CHANGES = {
+	password: "Your password was changed, and all other sessions were ended.",
+	"second factor on": "A second factor was set up for signing in, and all other sessions were ended.",
+	"second factor off": "The second factor for signing in was switched off.",
+	"backup codes": "New backup codes for signing in were made; the former ones are worth nothing any more.",
+	"codes guessed":
+		"Somebody gave your password and then several wrong codes of your second factor. Unless it was you, somebody knows your password.",
+} as const;
+
+export function changeMail({ service, to }: Addressee, change: keyof typeof CHANGES, origin: string): Mail {
+	return {
+		to,
+		subject: `About your sign-in to ${service}`,
+		text: `${CHANGES[change]}\n\nIf it was not you, set a new password at once: ${origin}/reset\n`,
+	};
+}

@@ -4,6 +4,7 @@ import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
+import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
 import type { Mailer } from "./mailer.ts";
@@ -71,7 +72,10 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 				const isSame = typeof browser === "string" && hashOf(browser) === row.browser_hash;
 				const userId = await prove(statements, tokenHash, isSame ? null : await chosenAnew(ctx));
 				if (userId === undefined) throw usedUp();
-				if (!isSame) return ctx.json({ status: true, signedIn: false });
+				if (!isSame) {
+					await rememberDevice(ctx, userId);
+					return ctx.json({ status: true, signedIn: false });
+				}
 				const user = await ctx.context.internalAdapter.findUserById(userId);
 				const session = user === null ? null : await ctx.context.internalAdapter.createSession(userId);
 				if (user === null || session === null) throw usedUp();

@@ -1,18 +1,18 @@
-import { betterAuth } from "better-auth";
+import { betterAuth, type GenericEndpointContext } from "better-auth";
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
-import { countWithin } from "./rate-counter.ts";
 import * as tables from "./user.sql.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
@@ -39,9 +39,6 @@ export const ADDRESS_HEADER = "x-tollgate-client-address";
 const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const RESET_S = 3600;
-/** Attempts to sign in to one account within a window, from whatever addresses. */
-const ATTEMPTS_MAX = 20;
-const ATTEMPT_WINDOW_MS = 10 * 60_000;
 
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
@@ -72,6 +69,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	const { mailer, log } = deps;
 	const { config, origin } = options;
 	const isHttps = origin.startsWith("https://");
+	const factor = twoFactor({ issuer: config.serviceName });
 	return betterAuth({
 		appName: config.serviceName,
 		baseURL: origin,
@@ -126,14 +124,6 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			},
 		},
 		onAPIError: { onError: (error) => passOn(error, log) },
-		hooks: {
-			before: createAuthMiddleware(async (context) => {
-				if (context.path !== "/sign-in/email") return;
-				const email = (context.body as { email?: unknown } | undefined)?.email;
-				if (typeof email !== "string" || (await mayAttempt(deps.statements, email))) return;
-				throw new APIError("TOO_MANY_REQUESTS", { message: "Too many attempts. Please try again later." });
-			}),
-		},
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
 			// The prefix is ours: the library's own would be `__Secure-`, which lets a sibling host set the cookie.
@@ -144,8 +134,9 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		disabledPaths: DISABLED_PATHS,
 		databaseHooks: { user: { create: { before: async (user) => onlyProved(user) } } },
 		plugins: [
-			twoFactor({ issuer: config.serviceName }),
+			factor,
 			signUps(deps, { serviceName: config.serviceName, origin }),
+			guard(deps, { serviceName: config.serviceName, origin, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});
@@ -155,6 +146,17 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 function onlyProved<U extends { emailVerified: boolean }>(data: U): { data: U } {
 	if (data.emailVerified) return { data };
 	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: "This address is not verified there." });
+}
+
+/** The library's endpoints as plain functions: no hooks, no session made, since there is one. */
+function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
+	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
+		const isTotp = /^[0-9]{6}$/.test(code);
+		const given = { context: ctx.context, headers: ctx.headers ?? new Headers() };
+		return isTotp
+			? endpoints.verifyTOTP({ ...given, body: { code } })
+			: endpoints.verifyBackupCode({ ...given, body: { code, disableSession: true } });
+	};
 }
 
 /** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */
@@ -189,10 +191,4 @@ function socialProviders(config: Config) {
 			? { google: { clientId: googleClientId, clientSecret: googleClientSecret } }
 			: {}),
 	};
-}
-
-/** Counts attempts by account, beside the library's count by address: guesses may come from many addresses. */
-async function mayAttempt(statements: Statements, email: string): Promise<boolean> {
-	const { count } = await countWithin(statements, "account", email.trim().toLowerCase(), ATTEMPT_WINDOW_MS);
-	return count <= ATTEMPTS_MAX;
 }

@@ -37,3 +37,7 @@ export async function forgetOldCounts(statements: Statements): Promise<void> {
 
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
+/** Takes one count back: what was counted before it was tried, and then was right. */
+export async function uncount(statements: Statements, what: string, subject: string): Promise<void> {
+	await statements`update rate_count set count = greatest(0, count - 1) where key = ${keyOf(what, subject)}`;
+}

@@ -24,5 +24,5 @@ export const authApi = {
 	verifyBackupCode: (code: string) => post<object>("/two-factor/verify-backup-code", { code }),
 	enableTwoFactor: (password: string) =>
 		post<{ totpURI: string; backupCodes: readonly string[] }>("/two-factor/enable", { password }),
-	disableTwoFactor: (password: string) => post<object>("/two-factor/disable", { password }),
+	disableTwoFactor: (password: string, code: string) => post<object>("/two-factor/disable", { password, code }),
 };

@@ -15,14 +15,16 @@ export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
 	const [setup, setSetup] = useState<{ totpURI: string; backupCodes: readonly string[] }>();
 	const [password, setPassword] = useState("");
+	const [code, setCode] = useState("");
 	const on = me?.user.twoFactorEnabled ?? false;
 	const enable = useAction(async () => {
 		setSetup(await authApi.enableTwoFactor(password));
 		setPassword("");
 	});
 	const disable = useAction(async () => {
-		await authApi.disableTwoFactor(password);
+		await authApi.disableTwoFactor(password, code.trim());
 		setPassword("");
+		setCode("");
 		await refresh();
 	});
 	if (!config.twoFactor) return null;
@@ -52,9 +54,19 @@ export function TwoFactorPanel() {
 				<p>
 					{on
 						? "A code of your authenticator app is asked for when you sign in."
-						: "With a second factor a stolen password alone opens nothing."}
+						: "With a second factor a stolen password alone opens nothing. Setting it up ends all other sessions."}
 				</p>
 				<PasswordField label="Your password" autoComplete="current-password" value={password} onChange={setPassword} />
+				{on && (
+					<TextInput
+						label="A code of the app, or a backup code"
+						autoComplete="one-time-code"
+						required
+						withAsterisk={false}
+						value={code}
+						onChange={(event) => setCode(event.currentTarget.value)}
+					/>
+				)}
 				{failure && <Problem error={failure} />}
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={enable.busy || disable.busy}>

@@ -1,0 +1,178 @@
+import { expect, test } from "bun:test";
+import { mailsTo } from "../console/mailbox.ts";
+import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { totpCode } from "../console/totp.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { withProduct } from "./product.ts";
+
+/** Many guesses from many addresses, at passwords and at codes; and what they cost whom they are about. */
+
+const upstream = untilEnd(startUpstream());
+const models = chatModel({ url: upstream.url });
+const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+
+const STEP_MS = 30_000;
+const signIn = (browser: Person, password: string, email = browser.email) =>
+	browser.send("POST", "/api/auth/sign-in/email", { email, password });
+const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/two-factor/${act}`, body);
+const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
+/** Another browser at an address of its own. */
+const elsewhere = ({ email }: Person) => newPerson(product, email);
+const timePasses = () => product.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
+const limitsByAddressPass = () => product.db.sql`delete from rate_limit`;
+
+async function withFactor() {
+	const person = await signedUp(product);
+	const { body } = await post(person, "enable", { password: PASSWORD });
+	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
+	const used = totpCode(secret);
+	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
+	const codes: string[] = body.backupCodes;
+	/** A code that was not used yet: of the step after the present one, which is good already. */
+	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
+}
+const wrongFor = (secret: string, nth: number) => {
+	const right = [-1, 0, 1, 2].map((step) => totpCode(secret, Date.now() + step * STEP_MS));
+	let code = nth;
+	while (right.includes(String(code).padStart(6, "0"))) code += 1_000;
+	return String(code).padStart(6, "0");
+};
+
+test("one challenge takes five codes, however many addresses they come from and however many at once", async () => {
+	const { person, secret, next } = await withFactor();
+	const thief = elsewhere(person);
+	await signIn(thief, PASSWORD);
+	const guesses = await Promise.all(
+		Array.from({ length: 40 }, (_, nth) => {
+			const helper = elsewhere(person);
+			for (const [name, value] of thief.cookies) helper.cookies.set(name, value);
+			return post(helper, "verify-totp", { code: wrongFor(secret, nth) });
+		}),
+	);
+	expect(guesses.filter(({ body }) => body.code === "INVALID_CODE").length).toBeLessThanOrEqual(5);
+	expect(new Set(guesses.map(({ status }) => status))).toEqual(new Set([401, 429]));
+	expect((await post(thief, "verify-totp", { code: next() })).status).not.toBe(200);
+	expect(await me(thief)).toBe(401);
+	const { sql } = product.db;
+	const [left] = await sql`select count(*)::int as n from verification where identifier like '2fa-%'`;
+	expect(left?.n).toBe(0);
+});
+
+test("new challenges, and backup codes, give no more guesses: ten an hour at a person, who hears of it and gets in", async () => {
+	const { person, secret, codes, next } = await withFactor();
+	const statuses: number[] = [];
+	for (let nth = 0; nth < 15; nth++) {
+		const thief = elsewhere(person);
+		await signIn(thief, PASSWORD);
+		const body = nth % 2 === 0 ? { code: wrongFor(secret, nth) } : { code: `wrong-${nth}` };
+		statuses.push((await post(thief, nth % 2 === 0 ? "verify-totp" : "verify-backup-code", body)).status);
+	}
+	expect(statuses).toEqual([...Array(10).fill(401), ...Array(5).fill(429)]);
+	await waitFor(
+		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong codes")).length === 1,
+		"the one mail that warns",
+	);
+	// The right code from a browser that nobody knows is late; the person's own browser has guesses of its own.
+	const stranger = elsewhere(person);
+	await signIn(stranger, PASSWORD);
+	expect((await post(stranger, "verify-backup-code", { code: codes[0] })).status).toBe(429);
+	await person.send("POST", "/api/auth/sign-out");
+	await signIn(person, PASSWORD);
+	expect((await post(person, "verify-totp", { code: next() })).status).toBe(200);
+	expect(await me(person)).toBe(200);
+});
+
+test("a code is good once: in another browser, at the same moment, for another act", async () => {
+	const { person, used, codes, next } = await withFactor();
+	// The one that it was set up with counts as used.
+	const late = elsewhere(person);
+	await signIn(late, PASSWORD);
+	expect((await post(late, "verify-totp", { code: used })).status).toBe(401);
+	const browsers = [elsewhere(person), elsewhere(person), elsewhere(person), elsewhere(person)];
+	await Promise.all(browsers.map((browser) => signIn(browser, PASSWORD)));
+	const code = next();
+	const all = await Promise.all(browsers.map((browser) => post(browser, "verify-totp", { code })));
+	expect(all.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
+	expect((await post(person, "disable", { password: PASSWORD, code })).status).toBe(401);
+	await timePasses();
+	await limitsByAddressPass();
+	const backups = await Promise.all(
+		[0, 1, 2].map(async () => {
+			const browser = elsewhere(person);
+			await signIn(browser, PASSWORD);
+			return (await post(browser, "verify-backup-code", { code: codes[1] })).status;
+		}),
+	);
+	expect(backups.filter((status) => status === 200)).toHaveLength(1);
+	for (const odd of [` ${next()}`, `${next()} `, "１２３４５６", "", "0", [next()], { code: next() }])
+		expect((await post(late, "verify-totp", { code: odd })).status).toBeGreaterThanOrEqual(400);
+});
+
+test("a hundred wrong passwords from everywhere stop strangers, not the browser that was signed in before, nor a mailed link", async () => {
+	const person = await signedUp(product);
+	const { sql } = product.db;
+	await person.send("POST", "/api/auth/sign-out");
+	// Ten from one address: the eleventh is refused there, whatever it says, and counts against nobody else.
+	const one = elsewhere(person);
+	const statuses: number[] = [];
+	for (let nth = 0; nth < 12; nth++) {
+		await limitsByAddressPass();
+		statuses.push((await signIn(one, nth === 11 ? PASSWORD : `wrong password ${nth}`)).status);
+	}
+	expect(statuses).toEqual([...Array(10).fill(401), 429, 429]);
+	expect((await signIn(elsewhere(person), PASSWORD)).status).toBe(200);
+	// As after guesses from a hundred addresses.
+	await sql`update rate_count set count = 100 where key like 'passwords of person:%'`;
+	const stranger = elsewhere(person);
+	for (const email of [person.email, person.email.toUpperCase()])
+		expect((await signIn(stranger, PASSWORD, email)).status).toBe(429);
+	expect((await signIn(person, PASSWORD)).status).toBe(200);
+
+	// Somebody new to this browser has the mail.
+	const newBrowser = elsewhere(person);
+	await newBrowser.send("POST", "/api/auth/request-password-reset", { email: person.email });
+	const token = new URL(await mailedLink(person)).searchParams.get("token");
+	const newPassword = "a new password of the owner";
+	expect((await newBrowser.send("POST", "/api/auth/reset-password", { newPassword, token })).status).toBe(200);
+	expect((await signIn(newBrowser, newPassword)).status).toBe(200);
+	expect(await me(newBrowser)).toBe(200);
+});
+
+test("a browser that one person signed in with is nothing to another's account, and its own guesses are counted", async () => {
+	const [person, other] = [await signedUp(product), await signedUp(product)];
+	await product.db.sql`
+		insert into rate_count (key, count, started_at)
+		values (${`passwords of person:${new Bun.CryptoHasher("sha256").update(person.email).digest("hex")}`}, 100, now())`;
+	expect((await signIn(other, PASSWORD, person.email)).status).toBe(429);
+	// A made-up cookie, and one with another's signature, are none.
+	const device = [...other.cookies].find(([name]) => name.endsWith(".device"));
+	expect(device).toBeDefined();
+	const [name = "", value = ""] = device ?? [];
+	const [row] = await product.db.sql`select id from console_user where email = ${person.email}`;
+	const forged = elsewhere(person);
+	forged.cookies.set(name, value.replace(/~[^.]*\./, `~${row?.id}.`));
+	expect((await signIn(forged, PASSWORD)).status).toBe(429);
+	const own: number[] = [];
+	for (let nth = 0; nth < 11; nth++) {
+		await limitsByAddressPass();
+		own.push((await signIn(person, `wrong password ${nth}`)).status);
+	}
+	expect(own).toEqual([...Array(10).fill(401), 429]);
+});
+
+test("guesses that come all at once are counted before they are tried", async () => {
+	const person = await signedUp(product);
+	const browser = elsewhere(person);
+	const rounds = await Promise.all(
+		Array.from({ length: 8 }, async (_, nth) => {
+			await limitsByAddressPass();
+			return Promise.all([0, 1, 2].map((at) => signIn(browser, `wrong ${nth} ${at}`)));
+		}),
+	);
+	const statuses = rounds.flat().map(({ status }) => status);
+	expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(10);
+	expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(14);
+});

@@ -1,5 +1,7 @@
 import type { Subprocess } from "bun";
+import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { watchLiveness } from "./liveness.ts";
 
 /** A place that one process fills: it is started, and started again whenever it ends. */
 export interface Post {
@@ -28,6 +30,8 @@ export interface PostOptions {
 	readonly retire: string;
 	/** After it a process that was asked to leave is killed. */
 	readonly stopMsMax: number;
+	/** Asks the process at this post whether it lives. One that does not say so for about 20 s is killed. */
+	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 /** One process at a post, or on its way in or out. */
@@ -69,7 +73,26 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			},
 		});
 		const holder: Holder = { process, ready: ready.promise, startedAtMs: performance.now() };
+		watch(holder);
 		return holder;
+	}
+
+	/** From when it is ready until it leaves: then its successor is asked. */
+	function watch(holder: Holder): void {
+		const { ask } = options;
+		if (ask === undefined) return;
+		const onHung = () => {
+			if (present !== holder) return;
+			log.error("a process does not answer; ending it", { child: name });
+			holder.process.kill("SIGKILL");
+		};
+		holder.ready.then(
+			() => {
+				const end = watchLiveness({ clock: systemClock }, { ask, onHung });
+				void holder.process.exited.then(end);
+			},
+			() => {},
+		);
 	}
 
 	function ended(holder: Holder, exitCode: number | null, signal: string | number | null): void {

@@ -5,13 +5,13 @@ import { migrate } from "../db/migrate.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
 import { addressOf } from "../planes/listening-address.ts";
-import { makeRunDir, removeRunDir } from "../planes/run-dir.ts";
+import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import type { ChildFacts } from "./child-environment.ts";
 import { consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
-import type { Post } from "./post.ts";
+import type { Post, PostOptions } from "./post.ts";
 import { startPost } from "./post.ts";
 import type { ServeDeps } from "./serve.ts";
 import { RETIRE } from "./serve.ts";
@@ -30,8 +30,9 @@ const STOP_MARGIN_MS = 10_000;
 /**
  * Runs the whole service until SIGTERM or SIGINT; gives the exit code. `config.workers` gateways share the port, each an
  * instance of its own with a journal of its own; the console is a process beside them, to which they pass people on.
- * Whoever dies is started again, and the others do not notice; if a gateway dies before any was ready, the exit code is
- * 1. SIGHUP goes to the gateways; SIGUSR2 replaces all one by one, each new one ready before its forerunner leaves.
+ * Whoever dies is started again, and the others do not notice; a console that does not answer any more is made to. If a
+ * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all one by one,
+ * each new one ready before its forerunner leaves.
  *
  * This process holds the secrets, the embedded database and the sockets' folder, and does nothing else.
  */
@@ -50,9 +51,10 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	let everReady = false;
 	let stopping = false;
 
-	function post(name: string, env: Record<string, string>, givesUp: () => boolean): Post {
+	function post(name: string, env: Record<string, string>, more: { givesUp: () => boolean; ask?: Ask }): Post {
+		const { givesUp, ...rest } = more;
 		const options = { name, argv: command.argv, env, retire: RETIRE, stopMsMax: config.drainMs + STOP_MARGIN_MS };
-		return startPost({ log, givesUp }, options);
+		return startPost({ log, givesUp }, { ...options, ...rest });
 	}
 
 	/** What no gateway can start with is wrong for all of them. */
@@ -62,9 +64,12 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return true;
 	}
 
-	const people = post("console", consoleEnvironment(command.env, facts), () => false);
+	const people = post("console", consoleEnvironment(command.env, facts), {
+		givesUp: () => false,
+		ask: (signal) => askLife(consoleSocket(facts.runDir), signal),
+	});
 	const gateways = Array.from({ length: config.demo ? 1 : config.workers }, (_, at) =>
-		post(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), failsAtStart),
+		post(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), { givesUp: failsAtStart }),
 	);
 	const posts = [...gateways, people];
 
@@ -117,6 +122,14 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	const exitCode = await end.promise;
 	await found.release();
 	return exitCode;
+}
+
+type Ask = NonNullable<PostOptions["ask"]>;
+
+/** Any answer is one: whether its database is there is not what is asked. */
+async function askLife(socket: string, signal: AbortSignal): Promise<void> {
+	const options = { unix: socket, keepalive: false, proxy: false, signal } as BunFetchRequestInit;
+	await (await fetch("http://console/livez", options)).text();
 }
 
 interface Prepared {

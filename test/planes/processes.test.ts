@@ -123,6 +123,26 @@ test("a console that hangs is not felt by inference", async () => {
 	}
 });
 
+test("a console that hangs for ever is replaced by its parent, and inference goes on all the while", async () => {
+	const hung = consolePid();
+	process.kill(hung, "SIGSTOP");
+	await waitFor(
+		async () => {
+			expect((await chat()).status).toBe(200);
+			await Bun.sleep(50);
+			return !isRunning(hung);
+		},
+		"the end of the console that hangs",
+		60_000,
+	);
+	expect(served.lines.find((line) => line.message === "a process does not answer; ending it")).toMatchObject({
+		child: "console",
+		process: "parent",
+	});
+	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console", 30_000);
+	expect(consolePid()).not.toBe(hung);
+}, 120_000);
+
 test("kill -9 of the console: inference goes on, people hear that it is restarting, and then it is there again", async () => {
 	const old = consolePid();
 	upstream.next(

@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { watchLiveness } from "../../src/cli/liveness.ts";
+import { manualClock } from "../keys/manual-clock.ts";
+
+const ASK_MS = 3_000;
+
+/** Somebody who answers as he is told to, and how often he was found to hang. */
+function watched() {
+	const clock = manualClock();
+	const seen = { asked: 0, left: 0, hung: 0 };
+	const answers: ("yes" | "no" | "never")[] = [];
+	const end = watchLiveness(
+		{ clock },
+		{
+			ask(signal) {
+				seen.asked += 1;
+				const answer = answers.shift() ?? "yes";
+				if (answer === "yes") return Promise.resolve();
+				if (answer === "no") return Promise.reject(new Error("nobody is there"));
+				signal.addEventListener("abort", () => {
+					seen.left += 1;
+				});
+				return new Promise(() => {});
+			},
+			onHung: () => {
+				seen.hung += 1;
+			},
+		},
+	);
+	return {
+		seen,
+		answers,
+		end,
+		async pass(steps: number) {
+			for (let step = 0; step < steps; step++) {
+				clock.advance(ASK_MS);
+				// What was answered is taken note of.
+				for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+			}
+		},
+	};
+}
+
+test("three questions in a row without an answer are the end, be nobody there or silent, and no more is asked", async () => {
+	const one = watched();
+	one.answers.push("yes", "never", "no", "never");
+	await one.pass(5);
+	expect(one.seen).toEqual({ asked: 4, left: 1, hung: 0 });
+	await one.pass(1);
+	expect(one.seen).toEqual({ asked: 4, left: 2, hung: 1 });
+	await one.pass(10);
+	expect(one.seen.asked).toBe(4);
+});
+
+test("an answer in between begins anew", async () => {
+	const one = watched();
+	one.answers.push("no", "no", "yes", "no", "no", "yes");
+	await one.pass(10);
+	expect(one.seen).toEqual({ asked: 10, left: 0, hung: 0 });
+});
+
+test("who ended it hears nothing more", async () => {
+	const one = watched();
+	one.answers.push("no", "no", "never");
+	await one.pass(3);
+	one.end();
+	await one.pass(5);
+	expect(one.seen).toEqual({ asked: 3, left: 1, hung: 0 });
+});

@@ -27,6 +27,8 @@ export interface AdmissionRequest {
 	readonly choices: number;
 	/** Whether it was admitted for another model before: then it is counted against the key's limits, and not refused. */
 	readonly isAgain: boolean;
+	/** The managed batch that it is a line of: the key's limits of requests are not for those. */
+	readonly batchId?: string;
 }
 
 /** An admitted request. `settle` ends it, exactly once. */
@@ -37,7 +39,7 @@ export interface Admitted {
 
 export interface Admission {
 	/** What `admit` would refuse whatever the request is: for before a body is read. Counts and reserves nothing. */
-	check(key: KeyEntry): void;
+	check(key: KeyEntry, isLine?: boolean): void;
 	/**
 	 * One decision: key, account, allowlist, limits, credit and cap, all of it in one synchronous block. A promise only
 	 * where a slice has to be drawn first; the whole block then runs again.
@@ -82,8 +84,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		if (key.models !== null && !key.models.has(model.id)) {
 			throw new Fault("model_not_allowed", `This API key may not use the model \`${model.id}\`.`, { param: "model" });
 		}
-		if (request.isAgain) keyLimits.enter(key.id, null, null);
-		else keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
+		const limited = request.batchId === undefined;
+		if (limited && request.isAgain) keyLimits.enter(key.id, null, null);
+		else if (limited) keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
 		let hold: Hold | undefined;
 		try {
 			hold = ledger.reserve(
@@ -96,11 +99,12 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					endpoint: request.endpoint,
 					streamed: request.streamed,
 					at: nowMs,
+					...(request.batchId === undefined ? {} : { batch: request.batchId }),
 				},
 				amount,
 			);
 		} finally {
-			if (!hold) keyLimits.withdraw(key.id);
+			if (!hold && limited) keyLimits.withdraw(key.id);
 		}
 		return hold ? { hold, request } : ledger;
 	}
@@ -118,10 +122,10 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	return {
-		check(key) {
+		check(key, isLine = false) {
 			openLedger();
 			checkAccess(key, clock.wallMs());
-			keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
+			if (!isLine) keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
 		},
 		admit(request) {
 			const amount = boundOf(request.model.rateCard, request.upperBound);
@@ -140,7 +144,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		rateStanding: ({ id, requestsPerMinute }) =>
 			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),
 		settle({ hold, request }, outcome) {
-			keyLimits.leave(request.key.id);
+			if (request.batchId === undefined) keyLimits.leave(request.key.id);
 			deps.onSettled(hold.ledger.settle(hold, outcome));
 		},
 	};

@@ -13,9 +13,8 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
-/** A fresh request id in the forms that leave the service. */
-export function newRequestId(): { uuid: string; requestId: string; hex: string } {
-	const uuid = newUuid();
+/** A request id in the forms that leave the service: of `uuid`, or a fresh one. */
+export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
 	const hex = uuid.replaceAll("-", "");
 	return { uuid, requestId: `req_${hex}`, hex };
 }

@@ -1,5 +1,6 @@
 import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
+import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
@@ -15,6 +16,7 @@ const FILES: readonly string[] = [
 	usageFunctions,
 	billingFunctions,
 	fileFunctions,
+	batchFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

@@ -8,6 +8,15 @@ export interface Connection {
 	 * so whoever raises it sets it back.
 	 */
 	setIdleTimeout(seconds: number): void;
+	/** Of a line of a managed batch, which nobody sent over a connection. */
+	readonly line?: BatchLineOrigin;
+}
+
+/** Which line it is, and the request that carries it. */
+export interface BatchLineOrigin {
+	readonly batchId: string;
+	/** UUID: written down before the line is sent. */
+	readonly requestUuid: string;
 }
 
 /** What the server sets by itself between requests. */

@@ -1,10 +1,11 @@
 import { Elysia } from "elysia";
-import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
+import type { Batches } from "../batch/batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
+import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
 import type { FileAnswer } from "./files/file-answers.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
@@ -21,6 +22,7 @@ export interface EndpointDeps extends ServeDeps {
 	readonly statements: Statements;
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
+	readonly batches: Batches;
 	connectionOf(request: Request): Connection;
 }
 
@@ -73,10 +75,18 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 		.all(oneFile, () => wrongMethod("GET, DELETE"), bare)
 		.all(content, () => wrongMethod("GET"), bare);
 
-	const unavailable = free(() => {
-		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
-	});
-	for (const path of ["/v1/batches", "/v1/batches/*"]) app.all(path, ({ request }) => unavailable(request), bare);
+	const batchAnswers = createBatchAnswers(deps);
+	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
+	const [create, list] = [free(batchAnswers.create), free(batchAnswers.list)];
+	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];
+	app
+		.post(anyBatch, ({ request }) => create(request), bare)
+		.get(anyBatch, ({ request }) => list(request))
+		.get(oneBatch, ({ request }) => retrieve(request))
+		.post(cancel, ({ request }) => cancelled(request), bare)
+		.all(anyBatch, () => wrongMethod("GET, POST"), bare)
+		.all(oneBatch, () => wrongMethod("GET"), bare)
+		.all(cancel, () => wrongMethod("POST"), bare);
 
 	const document = JSON.stringify(openapiDocument());
 	return app

@@ -23,6 +23,8 @@ export interface AdmittedEvent {
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
 	readonly reserved: NanoUsd;
+	/** The managed batch that it is a line of. */
+	readonly batch?: string;
 	/** Wall time of the admission, milliseconds. */
 	readonly at: number;
 }

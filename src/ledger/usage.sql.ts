@@ -34,6 +34,8 @@ export const usageEvent = pgTable(
 		units: integer().notNull().default(0),
 		/** Alias of the replica that served it, never its address. */
 		replica: text(),
+		/** The managed batch that it is a line of; null for every other request. */
+		batchId: text("batch_id"),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
 		firstTokenMs: real("first_token_ms"),
 		durationMs: real("duration_ms").notNull().default(0),

@@ -9,6 +9,7 @@ import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
+import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
@@ -37,6 +38,7 @@ import type { ConsoleDoor } from "./console-door.ts";
 import { createGatewayHealth, ledgerTotals } from "./gateway-health.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { addressOf } from "./listening-address.ts";
+import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
 import { gatewaySocket } from "./run-dir.ts";
@@ -139,6 +141,7 @@ async function build(
 
 	const stats = createRequestStats();
 	const speeds = createModelSpeeds({ clock });
+	let carrier: LineCarrier | undefined;
 	const admission = createAdmission({
 		ledger: () => instanceLease.ledger(),
 		closedReason: () => instanceLease.gate.reason(),
@@ -147,6 +150,7 @@ async function build(
 		onSettled(event) {
 			stats.record(event);
 			if (catalog.current().routes.size > 0) speeds.record(event);
+			carrier?.settled(event);
 		},
 	});
 	const failedAttempts = createFailedAttempts(
@@ -199,6 +203,8 @@ async function build(
 	const status = createStatus({ statements, clock, log, catalog, upstreams, admitting });
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
+	carrier = createLineCarrier({ ...gateway, keyring });
+	const batches = openBatches(config, { db, clock, log, cleanup, catalog, files, carrier });
 	// The console sees what is served from the first request on.
 	await reports.write();
 
@@ -209,6 +215,7 @@ async function build(
 		status,
 		health: createGatewayHealth({ instanceLease, catalog, books, payments, console: deps.console, clock }),
 		files,
+		batches,
 		metrics,
 		console: deps.console,
 		internal,
@@ -226,6 +233,7 @@ async function build(
 
 	async function stopNow(): Promise<void> {
 		const drainEndMs = clock.monotonicMs() + config.drainMs;
+		void batches.stop();
 		// Credit is given back after the last request and not before: one whose body was still on its way when the
 		// door closed is served like the others.
 		const closed = Promise.all([server.stop(), internalServer?.stop()]);

@@ -25,6 +25,8 @@ export interface Upstreams {
 	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
 	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */
 	connected(modelId: string, accountId?: string): boolean;
+	/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
+	room(modelId: string, signal: AbortSignal): Promise<number>;
 	/** Requests that wait for a place, of all models. */
 	waiting(): number;
 	/** Whether requests for the model wait because all its places are taken. */
@@ -89,8 +91,16 @@ export function createUpstreams(
 		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
 			const startedMs = clock.monotonicMs();
-			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection) => {
-				const reply = await callUnary(callDeps, ticket, { limits: limits(), call, startedMs, freshConnection });
+			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection, asked) => {
+				// A line of a batch may have waited for hours: its time begins when it is sent.
+				const sinceMs = call.patient === true ? clock.monotonicMs() : startedMs;
+				const reply = await callUnary(callDeps, ticket, {
+					limits: limits(),
+					call,
+					startedMs: sinceMs,
+					freshConnection,
+					...(asked === undefined ? {} : { asked }),
+				});
 				return { reply, replica: ticket.replica.alias };
 			});
 		},
@@ -99,6 +109,11 @@ export function createUpstreams(
 			return replicas.some((replica) =>
 				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
 			);
+		},
+		async room(modelId, signal) {
+			const pool = pools.get(modelId);
+			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
+			return pool.room(signal);
 		},
 		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
 		contended: (modelId) => pools.get(modelId)?.contended() ?? false,

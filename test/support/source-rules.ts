@@ -19,7 +19,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["console"],
 	["gateway", "secrets"],
 	["admission", "billing", "config", "deployments", "status"],
-	["keys", "ledger", "upstream"],
+	["batch", "keys", "ledger", "upstream"],
 	["catalog", "cluster", "files", "ops"],
 	["db", "limits", "money"],
 	["base", "config-table"],

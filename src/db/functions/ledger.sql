@@ -101,13 +101,13 @@ begin
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, admitted_at, first_token_ms, duration_ms)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, to_timestamp(x.at / 1000.0), x.first, x.ms
+      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms
     from json_to_recordset(p_settled) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
       reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
-      completion integer, reasoning integer, units integer, replica text, at double precision, first real, ms real)
+      completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real)
     on conflict (request_id) do nothing
     returning account_id, key_id, charged_nano_usd
   ), sums as (
@@ -143,7 +143,7 @@ declare
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
     reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
-    completion integer, reasoning integer, units integer, replica text, at double precision, first real, ms real);
+    completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real);
   perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch for share;
   perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
@@ -155,10 +155,10 @@ begin
     into v_fit from budget g where g.id in (x.account, x.key);
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, admitted_at, first_token_ms, duration_ms)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms)
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, to_timestamp(x.at / 1000.0), x.first, x.ms);
+      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms);
   -- The closed lease takes the amount in and spends it at once, so that settled stays the sum of its requests.
   insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
     select g.id, p_instance, p_epoch, v_fit, v_fit, 'closed' from budget g where g.id in (x.account, x.key)

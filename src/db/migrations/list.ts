@@ -7,6 +7,7 @@ import gatewayReport from "./0005_gateway_report.sql" with { type: "text" };
 import people from "./0006_people.sql" with { type: "text" };
 import storedFile from "./0007_stored_file.sql" with { type: "text" };
 import paymentFindings from "./0008_payment_findings.sql" with { type: "text" };
+import batch from "./0009_batch.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0006_people", sql: people },
 	{ name: "0007_stored_file", sql: storedFile },
 	{ name: "0008_payment_findings", sql: paymentFindings },
+	{ name: "0009_batch", sql: batch },
 ];

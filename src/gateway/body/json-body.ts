@@ -1,9 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { checkStructure } from "../../base/json-structure.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 import type { TakeBytes } from "./bytes-body.ts";
 import { declaredBytes, inTime, readChunked, takeFreely } from "./bytes-body.ts";
-import { checkStructure } from "./json-structure.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;

@@ -34,6 +34,8 @@ export interface UsageAnswer {
 	readonly cost_usd: string | null;
 	readonly reserved_usd: string;
 	readonly rate_card: string | null;
+	/** The managed batch that it is a line of; null for every other request, and while it runs. */
+	readonly batch_id: string | null;
 }
 
 interface SettledRow {
@@ -53,6 +55,7 @@ interface SettledRow {
 	credited: string;
 	reserved: string;
 	card: string;
+	batch: string | null;
 }
 
 interface RunningRow {
@@ -104,7 +107,7 @@ async function readSettled(
 		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.endpoint, e.streamed, e.basis, e.ending,
 			e.status, e.prompt_tokens as prompt, e.cached_tokens as cached, e.completion_tokens as completion,
 			e.reasoning_tokens as reasoning, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
-			e.rate_card_id as card, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
+			e.rate_card_id as card, e.batch_id as batch, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
 				where l.source_ref = 'recovered:' || e.request_id and l.account_id = e.account_id), 0)::bigint as credited
 		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
 	return row;
@@ -144,6 +147,7 @@ function settledAnswer(id: string, row: SettledRow): UsageAnswer {
 		cost_usd: formatUsd(subUsd(nanoUsdOfColumn(row.charged), nanoUsdOfColumn(row.credited))),
 		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
 		rate_card: row.card === "" ? null : row.card,
+		batch_id: row.batch,
 	};
 }
 
@@ -163,6 +167,7 @@ function runningAnswer(id: string, row: RunningRow): UsageAnswer {
 		cost_usd: null,
 		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
 		rate_card: null,
+		batch_id: null,
 	};
 }
 

@@ -1,6 +1,7 @@
 /** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
+import { Batch, BatchList } from "./openapi-batch-answers.ts";
 import { File, FileDeleted, FileList } from "./openapi-file-answers.ts";
 import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
 import { Basis, Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
@@ -184,6 +185,7 @@ const RequestUsage = exact({
 	cost_usd: orNull(Usd),
 	reserved_usd: Usd,
 	rate_card: orNull(Type.String()),
+	batch_id: orNull(Type.String()),
 });
 
 const Connected = oneOf("connected", "unavailable");
@@ -256,6 +258,8 @@ export const ANSWERS = {
 	Key,
 	Credits,
 	RequestUsage,
+	Batch,
+	BatchList,
 	File,
 	FileList,
 	FileDeleted,

@@ -1,4 +1,5 @@
 /** The description of the interface, made of the schemas by which requests are checked. */
+import { BatchRequestBody } from "../batches/batch-request.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
 import { CompletionRequestBody } from "../completions/completions-request.ts";
 import { EmbeddingRequestBody } from "../embeddings/embeddings-request.ts";
@@ -29,6 +30,7 @@ const REQUESTS = {
 	ImageRequest: ImageRequestBody,
 	RerankRequest: RerankRequestBody,
 	FileUpload,
+	BatchRequest: BatchRequestBody,
 };
 
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
@@ -56,7 +58,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	404: "`model_not_found`, `unsupported_mode`, `not_found`.",
 	405: "`method_not_allowed`.",
 	408: "`request_timeout`.",
-	409: "`conflict`: the first request with this `Idempotency-Key` is still running.",
+	409: "`conflict`: the first request with this `Idempotency-Key` is still running; or the state of what is asked for forbids it.",
 	413: "`payload_too_large`.",
 	416: "`range_not_satisfiable`: none of the bytes that were asked for is there.",
 	415: "`unsupported_media_type`.",
@@ -141,17 +143,21 @@ const parameter = (place: "path" | "query" | "header", name: string, schema: Jso
 	required: place === "path",
 	schema,
 });
-const FILE_ID = parameter("path", "id", { type: "string" });
+const ID = parameter("path", "id", { type: "string" });
 const FILE_QUERY = [
 	parameter("query", "purpose", { type: "string" }),
 	parameter("query", "limit", { type: "integer", minimum: 1, description: "At most 1000 are given at once." }),
 	parameter("query", "order", { type: "string", enum: ["asc", "desc"] }),
 	parameter("query", "after", { type: "string", description: "The `last_id` of the page before." }),
 ];
+const PAGE = [
+	parameter("query", "limit", { type: "integer", minimum: 1, maximum: 100 }),
+	parameter("query", "after", { type: "string", description: "The `last_id` of the page before." }),
+];
 const FORM_FAILURES = [400, 402, 408, 409, 413, 415] as const;
 
-/** Of `/v1/files`, where 503 also says that no deployment takes batches. */
-function aboutFiles(summary: string, content: Json, parameters: readonly Json[], own: readonly number[]): Json {
+/** Of `/v1/files` and `/v1/batches`, where 503 also says that no deployment takes batches. */
+function aboutBatches(summary: string, content: Json, parameters: readonly Json[], own: readonly number[]): Json {
 	const answer = { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content };
 	return { summary, parameters, responses: { "200": answer, ...failures(401, 403, ...own, 429, 503) } };
 }
@@ -160,7 +166,7 @@ const BYTES = {
 	"application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } },
 };
 const RANGE = parameter("header", "Range", { type: "string", description: "One range of bytes: `bytes=0-99`." });
-const FILE_BYTES = aboutFiles("The bytes of a file, or a range of them.", BYTES, [FILE_ID, RANGE], [404, 416]);
+const FILE_BYTES = aboutBatches("The bytes of a file, or a range of them.", BYTES, [ID, RANGE], [404, 416]);
 const FILE_CONTENT: Json = {
 	...FILE_BYTES,
 	responses: {
@@ -168,8 +174,6 @@ const FILE_CONTENT: Json = {
 		"206": { description: "The range.", headers: { "x-request-id": REQUEST_ID }, content: BYTES },
 	},
 };
-
-const UNAVAILABLE = { summary: "Managed batches are not available.", responses: failures(401, 503) };
 
 const PATHS: Readonly<Record<string, Json>> = {
 	"/v1/chat/completions": inference({
@@ -213,9 +217,9 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/v1/credits": lookUp("The account's credit: available, held and spent.", "Credits"),
 	"/v1/usage/{id}": lookUp("What one request cost, by its `x-request-id` or its answer's ID.", "RequestUsage", "id"),
 	"/v1/files": {
-		get: aboutFiles("The account's files, newest first.", json("FileList"), FILE_QUERY, [400]),
+		get: aboutBatches("The account's files, newest first.", json("FileList"), FILE_QUERY, [400]),
 		post: {
-			...aboutFiles(
+			...aboutBatches(
 				"Upload a file for a batch. It is kept encrypted, and ends by itself.",
 				json("File"),
 				[],
@@ -225,11 +229,31 @@ const PATHS: Readonly<Record<string, Json>> = {
 		},
 	},
 	"/v1/files/{id}": {
-		get: aboutFiles("One file of the account.", json("File"), [FILE_ID], [404]),
-		delete: aboutFiles("Delete a file and its bytes.", json("FileDeleted"), [FILE_ID], [404]),
+		get: aboutBatches("One file of the account.", json("File"), [ID], [404]),
+		delete: aboutBatches("Delete a file and its bytes.", json("FileDeleted"), [ID], [404]),
 	},
 	"/v1/files/{id}/content": { get: FILE_CONTENT },
-	"/v1/batches": { get: UNAVAILABLE, post: UNAVAILABLE },
+	"/v1/batches": {
+		get: aboutBatches("The account's batches, newest first.", json("BatchList"), PAGE, [400]),
+		post: {
+			...aboutBatches(
+				"Run a file of requests within a day, behind interactive traffic and at batch rates.",
+				json("Batch"),
+				[IDEMPOTENCY_KEY],
+				[400, 404, 408, 413, 415],
+			),
+			requestBody: { required: true, content: { "application/json": { schema: refOf("BatchRequest") } } },
+		},
+	},
+	"/v1/batches/{id}": { get: aboutBatches("One batch of the account.", json("Batch"), [ID], [404]) },
+	"/v1/batches/{id}/cancel": {
+		post: aboutBatches(
+			"End a batch: what is under way settles, the rest is not sent.",
+			json("Batch"),
+			[ID],
+			[404, 409],
+		),
+	},
 	"/status": {
 		get: {
 			summary: "Whether each model and each service is connected, and how they did in the last 90 days. Needs no key.",

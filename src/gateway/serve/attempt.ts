@@ -2,6 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { settleFailed, wholeAnswer } from "./whole-answer.ts";
 
@@ -13,9 +14,11 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
-	{ body, model }: { body: Body; model: Model },
+	{ body, model: named }: { body: Body; model: Model },
 ): Promise<Response> {
 	const { key } = context;
+	const { line } = context.connection;
+	const model = line === undefined ? named : pricedForBatches(named);
 	assert(key !== undefined, "a request is authenticated before it is sent");
 	const read = endpoint.read(body, model);
 	const input = read instanceof Promise ? await read : read;
@@ -29,6 +32,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		upperBound: endpoint.upperBound(input, model),
 		choices: input.choices ?? 1,
 		isAgain: context.isAgain,
+		...(line === undefined ? {} : { batchId: line.batchId }),
 	});
 	const admitted = decision instanceof Promise ? await decision : decision;
 	context.isAdmitted = true;

@@ -69,11 +69,18 @@ export interface Exchange<Input = unknown> {
 
 /** What the upstream's part of a request knows of it. */
 export function callContext({ context, admitted }: Exchange, signal: AbortSignal, affinity?: string): CallContext {
-	return { signal, affinity, requestId: context.requestId, accountId: admitted.request.key.accountId };
+	return {
+		signal,
+		affinity,
+		requestId: context.requestId,
+		accountId: admitted.request.key.accountId,
+		patient: context.connection.line !== undefined,
+	};
 }
 
 export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {
-	return { ...newAttempt(clock), endpoint, connection, isAgain: false, key: undefined, modelName: undefined };
+	const fresh = newAttempt(clock, connection.line?.requestUuid);
+	return { ...fresh, endpoint, connection, isAgain: false, key: undefined, modelName: undefined };
 }
 
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
@@ -81,7 +88,7 @@ export function contextAgain(context: RequestContext, clock: Clock): RequestCont
 	return { ...context, ...newAttempt(clock), isAgain: true };
 }
 
-function newAttempt(clock: Clock) {
-	const { uuid, requestId, hex } = newRequestId();
+function newAttempt(clock: Clock, known?: string) {
+	const { uuid, requestId, hex } = newRequestId(known);
 	return { uuid, requestId, hex, startedMs: clock.monotonicMs(), isAdmitted: false };
 }

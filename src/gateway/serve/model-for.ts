@@ -34,6 +34,13 @@ export function assertTakes(endpoint: Takes, model: Model): void {
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
+/** The deployment as a line of a batch is charged by it. Fault service_unavailable if it takes none. */
+export function pricedForBatches(model: Model): Model {
+	if (model.batch === undefined)
+		throw new Fault("service_unavailable", `The model \`${model.id}\` takes no lines of batches.`, { retryAfterS: 60 });
+	return model.batch.rateCard === null ? model : { ...model, rateCard: model.batch.rateCard };
+}
+
 function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {
 	if (mode === undefined) return `The model \`${id}\` does not serve this endpoint.`;
 	const endpoint = mode === "chat" ? "chat completions" : "completions";

@@ -28,6 +28,8 @@ export function refuse(
 	if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
 	else if (fault.private !== undefined)
 		deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
+	// What becomes of a line stands in the files of its batch.
+	if (context.connection.line !== undefined) return errorResponse(fault, requestId);
 	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
 	if (!admitted && key !== undefined) deps.refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return errorResponse(fault, requestId);

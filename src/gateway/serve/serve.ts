@@ -34,11 +34,13 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 
 		assertServed(catalog.current(), endpoint);
 		// What needs no body is found out before one is read.
-		deps.admission.check(key);
+		const { line } = connection;
+		deps.admission.check(key, line !== undefined);
 		held = deps.bodyMemory.hold(key.accountId);
 		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, clock, held.take);
 		context.modelName = modelNameOf(body.value);
-		const route = catalog.current().routes.get(context.modelName);
+		// A line of a batch names one model, which was found when its batch was checked.
+		const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
 		response = await (route === undefined
 			? attempt(deps, endpoint, context, { body, model: modelFor(catalog.current(), context.modelName, endpoint) })
 			: serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, { body, model })));

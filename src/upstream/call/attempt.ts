@@ -1,7 +1,7 @@
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
-import type { UpstreamFailure } from "./failure.ts";
+import { UpstreamFailure } from "./failure.ts";
 import { type CallGuard, createCallGuard } from "./guard.ts";
 import { assertAnswered, type CallDeps, discard, postUpstream, reachable, type UpstreamPost } from "./post.ts";
 
@@ -14,6 +14,8 @@ export interface CallContext {
 	readonly requestId: string;
 	/** Whose request it is: what one account alone meets says little of a replica. */
 	readonly accountId: string;
+	/** A line of a managed batch: it takes what others leave, waits as long as it must, and gives its place up to others. */
+	readonly patient?: boolean;
 }
 
 export interface AttemptOptions {
@@ -22,6 +24,8 @@ export interface AttemptOptions {
 	/** Monotonic time at which the request began, attempts before this one included. */
 	readonly startedMs: number;
 	readonly freshConnection: boolean;
+	/** Aborts when the place is asked for. */
+	readonly asked?: AbortSignal;
 }
 
 /** One call to one replica. Owns the replica's place and the connection until the first of its three ends. */
@@ -42,7 +46,7 @@ export interface Attempt {
 
 export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOptions): Attempt {
 	const { replica } = ticket;
-	const { limits, call, startedMs, freshConnection } = options;
+	const { limits, call, startedMs, freshConnection, asked } = options;
 	const { signal, requestId } = call;
 	const guard = createCallGuard(deps.clock, {
 		limits,
@@ -51,6 +55,7 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 		reachable: () => reachable(deps, replica, limits),
 	});
 	let response: Response | undefined;
+	asked?.addEventListener("abort", guard.abort, { once: true });
 
 	function hangUp(): void {
 		guard.abort();
@@ -73,7 +78,9 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 			ticket.release("ok");
 		},
 		fail(error) {
-			const failure = guard.failureOf(error);
+			const told = guard.failureOf(error);
+			const gaveUp = told.kind === "aborted" && asked?.aborted === true && !signal.aborted;
+			const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 			hangUp();
 			ticket.release(guard.outcomeOf(failure));
 			return failure;

@@ -19,6 +19,8 @@ export type UpstreamFailureKind =
 	| "unanswerable"
 	/** It refuses our own credentials or does not know the model: the operator's to mend. */
 	| "misconfigured"
+	/** A line of a batch gave its place up to somebody who waited: it is sent again when there is one. */
+	| "yielded"
 	/** The client left or the gateway is stopping; nobody is to blame. */
 	| "aborted";
 

@@ -131,6 +131,7 @@ export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard 
 		outcomeOf(failure) {
 			switch (failure.kind) {
 				case "aborted":
+				case "yielded":
 				case "rejected":
 				case "context_length":
 					return "neutral";

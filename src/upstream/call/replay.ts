@@ -10,6 +10,9 @@ import { connectionCode } from "./upstream-error.ts";
 /** Calls to replicas that one request may cost, the first one included. */
 const ATTEMPTS_MAX = 3;
 
+/** How often a line of a batch gives its place up; then it stays to its end, or it might never come to one. */
+const YIELDS_MAX = 3;
+
 const NONE: ReadonlySet<Replica> = new Set();
 
 /**
@@ -21,18 +24,27 @@ const NONE: ReadonlySet<Replica> = new Set();
 export async function withReplays<T>(
 	deps: { pool: Pool; log: Log },
 	context: CallContext,
-	attempt: (ticket: Ticket, freshConnection: boolean) => Promise<T>,
+	attempt: (ticket: Ticket, freshConnection: boolean, asked?: AbortSignal) => Promise<T>,
 ): Promise<T> {
 	const { pool, log } = deps;
-	const { affinity, signal, requestId, accountId } = context;
+	const { affinity, signal, requestId, accountId, patient = false } = context;
 	const failed: Failed[] = [];
 	let exclude = NONE;
 	let freshConnection = false;
+	let yields = 0;
 	for (let attempts = 1; ; attempts += 1) {
-		const place = pool.acquire({ affinity, exclude, signal, accountId });
+		const asking = patient && yields < YIELDS_MAX ? new AbortController() : undefined;
+		const place = pool.acquire({
+			affinity,
+			exclude,
+			signal,
+			accountId,
+			patient,
+			onAsked: asking && (() => asking.abort()),
+		});
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
-			const result = await attempt(ticket, freshConnection);
+			const result = await attempt(ticket, freshConnection, asking?.signal);
 			// The same request was answered here, so what failed before was not the request.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
@@ -40,6 +52,11 @@ export async function withReplays<T>(
 			if (!(error instanceof UpstreamFailure)) {
 				ticket.release("neutral");
 				throw error;
+			}
+			if (error.kind === "yielded") {
+				yields += 1;
+				attempts -= 1;
+				continue;
 			}
 			const { replica } = ticket;
 			note(log, requestId, replica, error);

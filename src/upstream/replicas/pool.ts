@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { createPatientCalls } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import type { AcquireOptions, Ticket } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
@@ -30,6 +31,8 @@ export interface Pool {
 	waiting(): number;
 	/** Whether somebody waits because all places are taken. */
 	contended(): boolean;
+	/** Resolves with how many lines of batches others leave places for, once it is one at least; rejects when `signal` aborts. */
+	room(signal: AbortSignal): Promise<number>;
 	/** Sends everybody away who waits. */
 	close(): void;
 }
@@ -45,21 +48,28 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Places of each account that has any. */
 	const held = new Map<string, number>();
 	const lines = createWaitingLines((accountId) => held.get(accountId) ?? 0);
+	const patient = createPatientCalls();
 	/** Where the search for the least busy begins, so that equals take turns. */
 	let turn = 0;
 
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		// What is left then is a place that nobody who waits can use.
 		wake();
-		const replica = choose(wanted);
+		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
 		if (!hasUsable(wanted.exclude, wanted.accountId)) throw unavailable(wanted.accountId);
+		if (wanted.patient === true) return wait(wanted);
 		if (lines.size() >= limits().queueLengthMax) {
 			const last = lines.displaced(wanted.accountId);
 			if (last === undefined) throw overloaded();
 			last.refuse(overloaded());
 		}
 		return wait(wanted);
+	}
+
+	/** Behind everybody who waits. */
+	function choosePatient({ exclude, accountId }: AcquireOptions): Replica | undefined {
+		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
 	/** Whether the account holds all the places that it may, of those that there are now. */
@@ -97,10 +107,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;
 	}
 
-	function ticketOf(replica: Replica, { accountId }: AcquireOptions): Ticket {
-		const call = replica.begin(accountId);
-		held.set(accountId, (held.get(accountId) ?? 0) + 1);
+	/** Places of lines of batches are not its account's: they are nobody's whom another waits for. */
+	function count(accountId: string, change: 1 | -1): void {
+		const places = (held.get(accountId) ?? 0) + change;
+		if (places > 0) held.set(accountId, places);
+		else held.delete(accountId);
 		lines.goBehind(accountId);
+	}
+
+	function ticketOf(replica: Replica, { accountId, patient: isLine = false, onAsked }: AcquireOptions): Ticket {
+		const call = replica.begin(accountId);
+		const line = isLine ? patient.begin(replica, onAsked) : undefined;
+		if (line === undefined) count(accountId, 1);
 		let isHeld = true;
 		return {
 			replica,
@@ -110,10 +128,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			release(outcome) {
 				if (!isHeld) return;
 				isHeld = false;
-				const left = (held.get(accountId) ?? 0) - 1;
-				if (left > 0) held.set(accountId, left);
-				else held.delete(accountId);
-				lines.goBehind(accountId);
+				if (line === undefined) count(accountId, -1);
+				else line.end();
 				replica.end(call, outcome);
 				wake();
 			},
@@ -135,22 +151,48 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					reject(error);
 				},
 			};
-			const cancel = clock.after(limits().queueWaitMs, () => waiter.refuse(overloaded()));
+			const isLine = wanted.patient === true;
+			const cancel = isLine ? () => {} : clock.after(limits().queueWaitMs, () => waiter.refuse(overloaded()));
 			const onAbort = () => waiter.refuse(wanted.signal.reason);
 			const leave = () => {
-				lines.remove(waiter);
+				if (isLine) patient.waiting.delete(waiter);
+				else lines.remove(waiter);
 				cancel();
 				wanted.signal.removeEventListener("abort", onAbort);
 			};
 			if (wanted.signal.aborted) return onAbort();
 			wanted.signal.addEventListener("abort", onAbort, { once: true });
+			if (isLine) return void patient.waiting.add(waiter);
 			lines.add(waiter);
+			if (!hasItsShare(wanted.accountId)) askForPlace(wanted);
 		});
+	}
+
+	/** A line of a batch that has a place which this request could have gives it up. */
+	function askForPlace({ exclude, accountId }: AcquireOptions): void {
+		patient.askOne(replicas.filter((replica) => !exclude.has(replica) && replica.usable(accountId)));
 	}
 
 	/** Gives out the places that there are, one at a time, since each changes whose turn it is. */
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
+		if (patient.waiting.size > 0) servePatient();
+		if (patient.watching.size > 0 && roomNow() > 0) for (const watcher of patient.watching) watcher();
+	}
+
+	/** What is left goes to lines of batches. */
+	function servePatient(): void {
+		for (const waiter of patient.waiting) {
+			const { options } = waiter;
+			const replica = choosePatient(options);
+			if (replica !== undefined) waiter.serve(ticketOf(replica, options));
+			else if (!hasUsable(options.exclude, options.accountId)) waiter.refuse(unavailable(options.accountId));
+			else if (options.exclude.size === 0) return;
+		}
+	}
+
+	function roomNow(): number {
+		return lines.size() > 0 || patient.waiting.size > 0 ? 0 : patient.room(replicas);
 	}
 
 	/**
@@ -217,11 +259,29 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		},
 		wake,
 		waiting: lines.size,
+		room: (signal) =>
+			new Promise((resolve, reject) => {
+				const look = () => {
+					const room = roomNow();
+					if (room > 0) leave(() => resolve(room));
+				};
+				const leave = (then: () => void) => {
+					patient.watching.delete(look);
+					signal.removeEventListener("abort", onAbort);
+					then();
+				};
+				const onAbort = () => leave(() => reject(signal.reason));
+				if (signal.aborted) return reject(signal.reason);
+				signal.addEventListener("abort", onAbort, { once: true });
+				patient.watching.add(look);
+				look();
+			}),
 		contended: () => lines.size() > 0 && allTaken(),
 		close() {
 			replicas = [];
 			for (const line of lines.inTurn())
 				for (const waiter of line) waiter.refuse(unavailable(waiter.options.accountId));
+			for (const waiter of patient.waiting) waiter.refuse(unavailable(waiter.options.accountId));
 		},
 	};
 }

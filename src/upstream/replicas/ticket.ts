@@ -22,4 +22,8 @@ export interface AcquireOptions {
 	readonly signal: AbortSignal;
 	/** Whose request it is. */
 	readonly accountId: string;
+	/** A line of a batch: it takes a place that others leave, behind everybody who waits, and waits without end. */
+	readonly patient?: boolean;
+	/** Gives the place up to somebody who waits; only asked of `patient`. Not asked again. */
+	readonly onAsked?: (() => void) | undefined;
 }

@@ -135,6 +135,7 @@ describe("GET /v1/usage/{id}", () => {
 				cost_usd: COST,
 				reserved_usd: expect.stringMatching(/^\d+\.\d+$/),
 				rate_card: "text@1",
+				batch_id: null,
 			});
 		}
 		expect(accountId).toBeString();

@@ -1,5 +1,5 @@
-import { Fault } from "../../base/fault.ts";
-import { nextTurn } from "../../base/next-turn.ts";
+import { Fault } from "./fault.ts";
+import { nextTurn } from "./next-turn.ts";
 
 /**
  * What a parser may be given. Long text is cheap to read and structure is not: a megabyte of empty objects takes as long

@@ -1,0 +1,198 @@
+import type { Statements } from "../db/statements.ts";
+import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
+
+/** What is to be made. */
+export interface NewBatch {
+	readonly id: string;
+	readonly accountId: string;
+	readonly keyId: string;
+	readonly endpoint: string;
+	readonly inputFileId: string;
+	readonly completionWindow: string;
+	readonly metadata: Readonly<Record<string, string>> | null;
+	readonly outputExpiresS: number | null;
+	readonly idempotencyKey: string | null;
+	readonly createdAtMs: number;
+	readonly expiresAtMs: number;
+}
+
+/** A line and the request that carries it. */
+export interface ClaimedLine {
+	readonly line: number;
+	/** UUID. */
+	readonly id: string;
+	/** UUID of the request that this run gave it before; null if none. */
+	readonly was?: string | null;
+}
+
+/** What became of a line. `part` is that of the file which will have it; null for a line that is given back. */
+export interface LineOutcome extends ClaimedLine {
+	readonly state: "output" | "error" | "free";
+	readonly part: number | null;
+	readonly prompt: number;
+	readonly cached: number;
+	readonly completion: number;
+	readonly reasoning: number;
+	readonly charged: number;
+}
+
+/** A line as an earlier run left it. */
+export interface LineRow extends Omit<LineOutcome, "state"> {
+	readonly state: "claimed" | "free" | "output" | "error";
+}
+
+/** What only its runner knows of a batch. */
+export interface BatchProgress extends BatchCounts, BatchUsage {
+	readonly paused: BatchPause | null;
+}
+
+/** What Postgres knows of batches. Each call is one statement that may be repeated. */
+export type BatchBooks = ReturnType<typeof createBatchBooks>;
+
+const LINES_PAGE = 2_000;
+
+export function createBatchBooks(deps: { statements: Statements }) {
+	const { statements } = deps;
+	const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;
+
+	return {
+		/** Undefined if the account has `openMax` that are not over. A repeat gets the one that was made. */
+		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
+			const [row] = await statements<{ batch: BatchRecord | null }>`
+				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
+					${batch.completionWindow}, ${JSON.stringify(batch.metadata)}::text::jsonb, ${batch.outputExpiresS}::integer,
+					${batch.idempotencyKey}::text, ${batch.createdAtMs}, ${batch.expiresAtMs}, ${openMax}) as batch`;
+			return row?.batch ?? undefined;
+		},
+
+		async find(accountId: string, id: string): Promise<BatchRecord | undefined> {
+			return one(
+				await statements`select batch_fields(b) as batch from batch b where b.id = ${id} and b.account_id = ${accountId}`,
+			);
+		},
+
+		/** Newest first, those after the one with the id `after`. */
+		async list(accountId: string, after: string | null, limit: number): Promise<BatchRecord[]> {
+			const rows = await statements<{ batch: BatchRecord }>`
+				select batch_fields(b) as batch from batch b
+				where b.account_id = ${accountId} and (${after}::text is null or b.id < ${after}) order by b.id desc limit ${limit}`;
+			return rows.map(({ batch }) => batch);
+		},
+
+		/** Asks for an end; undefined if there is no such batch. One that is over or ends already stays as it is. */
+		async cancel(accountId: string, id: string): Promise<BatchRecord | undefined> {
+			return one(
+				await statements`
+					with c as (
+						update batch b set state = 'cancelling', cancelling_at = clock_timestamp(), ending = 'cancelled'
+						where b.id = ${id} and b.account_id = ${accountId} and b.state in ('validating', 'in_progress')
+						returning b.id, batch_fields(b) as batch)
+					select batch from c union all
+					select batch_fields(b) from batch b where b.id = ${id} and b.account_id = ${accountId} and not exists (select 1 from c)`,
+			);
+		},
+
+		/** Those that nobody may be running: all that are not over. */
+		open(limit: number): Promise<{ id: string; accountId: string }[]> {
+			return statements<{ id: string; accountId: string }>`
+				select id, account_id as "accountId" from batch
+				where state in ('validating', 'in_progress', 'finalizing', 'cancelling') order by id limit ${limit}`;
+		},
+
+		/** Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key. */
+		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: string | null } | undefined> {
+			const [row] = await statements<{ batch: BatchRecord; keyDigest: string | null }>`
+				with t as (
+					update batch b set run = run + 1
+					where b.id = ${id} and b.state in ('validating', 'in_progress', 'finalizing', 'cancelling')
+					returning b.key_id, batch_fields(b) as batch)
+				select t.batch, k.digest as "keyDigest" from t left join api_key k on k.id = t.key_id`;
+			return row;
+		},
+
+		/** The input is as it should be, and its files are begun. Undefined if the run is not the batch's any more. */
+		async begin(id: string, run: number, facts: { model: string; total: number }): Promise<BatchRecord | undefined> {
+			return one(
+				await statements`
+					update batch b set model = ${facts.model}, total = ${facts.total}, in_progress_at = coalesce(in_progress_at, clock_timestamp()),
+						state = case when state = 'validating' then 'in_progress' else state end
+					where b.id = ${id} and b.run = ${run} returning batch_fields(b) as batch`,
+			);
+		},
+
+		/** Keeps the ids of the files that it writes. */
+		async writes(id: string, run: number, files: { output: string; error: string }): Promise<boolean> {
+			const rows = await statements`
+				update batch set output_file_id = ${files.output}, error_file_id = ${files.error} where id = ${id} and run = ${run} returning id`;
+			return rows.length === 1;
+		},
+
+		/** Tells how far it is and hears what is wanted; undefined if the run is not the batch's any more. */
+		async tick(id: string, run: number, now: BatchProgress): Promise<BatchRecord | undefined> {
+			return one(
+				await statements`
+					update batch b set completed = ${now.completed}, failed = ${now.failed}, prompt_tokens = ${now.promptTokens},
+						cached_tokens = ${now.cachedTokens}, completion_tokens = ${now.completionTokens},
+						reasoning_tokens = ${now.reasoningTokens}, charged_nano_usd = ${now.chargedNanoUsd},
+						paused = ${now.paused === null ? null : JSON.stringify(now.paused)}::text::jsonb
+					where b.id = ${id} and b.run = ${run} returning batch_fields(b) as batch`,
+			);
+		},
+
+		/** It will end so: from now on nothing of it is sent. */
+		async finalize(id: string, run: number, ending: BatchEnding): Promise<boolean> {
+			const rows = await statements`
+				update batch b set ending = ${ending}, paused = null, finalizing_at = coalesce(finalizing_at, clock_timestamp()),
+					state = case when ${ending} in ('completed', 'expired') then 'finalizing' else state end
+				where b.id = ${id} and b.run = ${run} returning b.id`;
+			return rows.length === 1;
+		},
+
+		/** Its end, with the files that are whole; null for one that has nothing in it. */
+		async end(
+			id: string,
+			run: number,
+			end: {
+				ending: BatchEnding;
+				output: string | null;
+				error: string | null;
+				problems: readonly BatchProblem[] | null;
+			},
+		): Promise<boolean> {
+			const { ending, output, error, problems } = end;
+			const rows = await statements`
+				update batch b set state = ${ending}, ending = ${ending}, paused = null, output_file_id = ${output}, error_file_id = ${error},
+					errors = coalesce(${problems === null ? null : JSON.stringify(problems)}::text::jsonb, errors),
+					completed_at = case when ${ending} = 'completed' then clock_timestamp() end,
+					failed_at = case when ${ending} = 'failed' then clock_timestamp() end,
+					expired_at = case when ${ending} = 'expired' then clock_timestamp() end,
+					cancelled_at = case when ${ending} = 'cancelled' then clock_timestamp() end,
+					cancelling_at = case when ${ending} = 'cancelled' then coalesce(cancelling_at, clock_timestamp()) end
+				where b.id = ${id} and b.run = ${run} returning b.id`;
+			if (rows.length === 1) await statements`delete from batch_line where batch_id = ${id}`;
+			return rows.length === 1;
+		},
+
+		/** Lines that this run may send now; see `batch_claim`. */
+		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
+			const rows = await statements<{ line: number }>`
+				select line from batch_claim(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as line`;
+			return new Set(rows.map(({ line }) => line));
+		},
+
+		/** False if the run is not the batch's any more; see `batch_outcomes`. */
+		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
+			const [row] = await statements<{ ok: boolean }>`
+				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
+			return row?.ok ?? false;
+		},
+
+		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */
+		lines(id: string, after: number): Promise<LineRow[]> {
+			return statements<LineRow>`
+				select line, request_id as id, state, part, prompt_tokens as prompt, cached_tokens as cached,
+					completion_tokens as completion, reasoning_tokens as reasoning, charged_nano_usd::float8 as charged
+				from batch_line where batch_id = ${id} and line > ${after} order by line limit ${LINES_PAGE}`;
+		},
+	};
+}

@@ -1,0 +1,75 @@
+import { Fault } from "../base/fault.ts";
+import { checkStructure } from "../base/json-structure.ts";
+import { nextTurn } from "../base/next-turn.ts";
+import type { BatchProblem } from "./batch-record.ts";
+
+/** What a line asks for. */
+export interface BatchLine {
+	readonly customId: string;
+	readonly body: Readonly<Record<string, unknown>>;
+	/** As the body names it. */
+	readonly model: string;
+}
+
+/** What is wrong with a line, without its number. */
+export type LineProblem = Omit<BatchProblem, "line">;
+
+const CUSTOM_ID_CHARS_MAX = 512;
+/** A text from here on is parsed in a turn of the event loop that does nothing else. */
+const LONG_CHARS = 256 * 1024;
+
+/** A line as it should be for this endpoint, or what is wrong with it. The first problem counts. */
+export async function readLine(text: string, endpoint: string): Promise<BatchLine | LineProblem> {
+	const parsed = await parse(text);
+	if ("code" in parsed) return parsed;
+	const { value } = parsed;
+	const { custom_id: customId, method, url, body } = value;
+	if (typeof customId !== "string" || customId === "")
+		return missing("custom_id", "`custom_id` must be a text that names the line.");
+	if (customId.length > CUSTOM_ID_CHARS_MAX)
+		return invalid("custom_id", `\`custom_id\` has more than ${CUSTOM_ID_CHARS_MAX} characters.`);
+	if (method === undefined || method === null) return missing("method", "`method` is missing: it must be `POST`.");
+	if (method !== "POST") return { code: "invalid_method", message: "`method` must be `POST`.", param: "method" };
+	if (typeof url !== "string") return missing("url", "`url` is missing: it must be the endpoint of the batch.");
+	if (url !== endpoint)
+		return { code: "url_mismatch", message: `\`url\` must be the endpoint of the batch, ${endpoint}.`, param: "url" };
+	if (typeof body !== "object" || body === null || Array.isArray(body))
+		return missing("body", "`body` must be the request, a JSON object.");
+	const fields = body as Record<string, unknown>;
+	if (typeof fields.model !== "string" || fields.model === "")
+		return missing("body.model", "`body.model` must be the ID of a model: see GET /v1/models.");
+	if (fields.stream === true)
+		return invalid("body.stream", "`stream` has no place in a batch: answers are written whole.");
+	return { customId, body: fields, model: fields.model };
+}
+
+async function parse(text: string): Promise<{ value: Record<string, unknown> } | LineProblem> {
+	try {
+		const checked = checkStructure(text);
+		if (checked !== undefined) await checked;
+		if (text.length >= LONG_CHARS) await nextTurn();
+		const value: unknown = JSON.parse(text);
+		if (typeof value === "object" && value !== null && !Array.isArray(value))
+			return { value: value as Record<string, unknown> };
+		return notJson("The line is not a JSON object.");
+	} catch (error) {
+		return notJson(error instanceof Fault ? error.message : "The line is not valid JSON.");
+	}
+}
+
+/** The name of a line that was found as it should be. */
+export function customIdOf(text: string): string {
+	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
+}
+
+function notJson(message: string): LineProblem {
+	return { code: "invalid_json_line", message, param: null };
+}
+
+function missing(param: string, message: string): LineProblem {
+	return { code: "missing_required_parameter", message, param };
+}
+
+function invalid(param: string, message: string): LineProblem {
+	return { code: "invalid_request", message, param };
+}

@@ -1,0 +1,109 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { CatalogSnapshot } from "../catalog/model.ts";
+import type { Files } from "../files/files.ts";
+import type { BatchBooks } from "./batch-books.ts";
+import type { BatchEndpoint, BatchRecord } from "./batch-record.ts";
+import { isOver } from "./batch-record.ts";
+
+/** What a client asks for. */
+export interface BatchRequest {
+	readonly inputFileId: string;
+	readonly endpoint: BatchEndpoint;
+	readonly metadata: Readonly<Record<string, string>> | null;
+	/** Seconds that its output files are kept, from their making on; null for the usual time. */
+	readonly outputExpiresS: number | null;
+	/** A repetition with the same one of the same key gets the batch that was made. */
+	readonly idempotencyKey: string | null;
+}
+
+/** Batches of accounts, as far as whoever asks for one is concerned. */
+export interface Batches {
+	/** Whether any deployment takes lines of batches. */
+	areOffered(): boolean;
+	/** Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded (too many open). */
+	create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord>;
+	/** Fault not_found. */
+	find(accountId: string, id: string): Promise<BatchRecord>;
+	list(accountId: string, query: { after: string | null; limit: number }): Promise<BatchRecord[]>;
+	/** Faults: not_found; conflict if it is over. */
+	cancel(accountId: string, id: string): Promise<BatchRecord>;
+}
+
+const WINDOW_MS = 24 * 3600_000;
+/** Of one account that are not over. */
+const OPEN_MAX = 50;
+/** Of an input; files for other ends may be larger. */
+const INPUT_BYTES_MAX = 200 * 1024 * 1024;
+
+export function createBatches(deps: {
+	books: BatchBooks;
+	files: Pick<Files, "find">;
+	clock: Clock;
+	snapshot(): CatalogSnapshot;
+	/** There is work: a batch was made, or one is to end. */
+	wake(batch: BatchRecord): void;
+}): Batches {
+	const { books, clock } = deps;
+
+	const batches: Batches = {
+		areOffered() {
+			for (const model of deps.snapshot().models.values()) if (model.batch !== undefined) return true;
+			return false;
+		},
+		async create(owner, request) {
+			if (!batches.areOffered()) throw notOffered();
+			const input = await deps.files.find(owner.accountId, request.inputFileId);
+			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
+			if (input.purpose !== "batch") throw badInput("The file's purpose must be `batch`.");
+			if (input.bytes > INPUT_BYTES_MAX) throw badInput("The input of a batch has at most 200 MB.");
+			const createdAtMs = clock.wallMs();
+			const batch = await books.create(
+				{
+					id: newId("batch"),
+					...owner,
+					...request,
+					completionWindow: "24h",
+					createdAtMs,
+					expiresAtMs: createdAtMs + WINDOW_MS,
+				},
+				OPEN_MAX,
+			);
+			if (batch === undefined) {
+				throw new Fault("rate_limit_exceeded", `An account has at most ${OPEN_MAX} batches that are not over.`, {
+					retryAfterS: 60,
+				});
+			}
+			deps.wake(batch);
+			return batch;
+		},
+		async find(accountId, id) {
+			const batch = await books.find(accountId, id);
+			if (batch === undefined) throw unknown();
+			return batch;
+		},
+		list: (accountId, { after, limit }) => books.list(accountId, after, limit),
+		async cancel(accountId, id) {
+			const batch = await books.cancel(accountId, id);
+			if (batch === undefined) throw unknown();
+			if (isOver(batch.state))
+				throw new Fault("conflict", `The batch is over: it is ${batch.state}, and cannot be cancelled.`);
+			deps.wake(batch);
+			return batch;
+		},
+	};
+	return batches;
+}
+
+export function notOffered(): Fault {
+	return new Fault("service_unavailable", "Managed batches are not available: no deployment takes them.");
+}
+
+function unknown(): Fault {
+	return new Fault("not_found", "There is no such batch.");
+}
+
+function badInput(message: string): Fault {
+	return new Fault("invalid_request", message, { param: "input_file_id" });
+}

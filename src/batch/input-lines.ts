@@ -1,0 +1,70 @@
+import { nextTurn } from "../base/next-turn.ts";
+
+/** A longer line is not read: it counts, and its text is not there. */
+export const LINE_BYTES_MAX = 8 * 1024 * 1024;
+
+/** One line of an input file. Empty ones are left out, and count all the same. */
+export interface InputLine {
+	/** 1 the first. */
+	readonly line: number;
+	/** Without its end; undefined if it is longer than may be read. */
+	readonly text: string | undefined;
+	/** In the file. */
+	readonly bytes: number;
+}
+
+const LINE_END = 0x0a;
+const RETURN = 0x0d;
+/** Others have their turn of the event loop after so many bytes, or so many lines. */
+const SLICE_BYTES = 256 * 1024;
+const SLICE_LINES = 200;
+const BYTE_ORDER_MARK = "\uFEFF";
+
+/**
+ * The lines of a file as its bytes come, never more of it in memory than one chunk and one line. A line without an end is
+ * given up as it passes the limit, and what follows of it is not kept.
+ */
+export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
+	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+	let line = 0;
+	/** Of the line that is being read: the pieces of it before this chunk, and how long it is by now. */
+	let pieces: Uint8Array[] = [];
+	let lineBytes = 0;
+	let sliceBytes = 0;
+	let sliceLines = 0;
+
+	function take(end: Uint8Array): InputLine | undefined {
+		line += 1;
+		const total = lineBytes + end.length;
+		const whole = total > LINE_BYTES_MAX ? undefined : pieces.length === 0 ? end : Buffer.concat([...pieces, end]);
+		pieces = [];
+		lineBytes = 0;
+		if (whole === undefined) return { line, text: undefined, bytes: total };
+		const text = decoder.decode(whole.at(-1) === RETURN ? whole.subarray(0, -1) : whole);
+		const plain = line === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+		return plain.trim() === "" ? undefined : { line, text: plain, bytes: total };
+	}
+
+	for await (const chunk of bytes) {
+		let from = 0;
+		for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, from)) {
+			const taken = take(chunk.subarray(from, end));
+			sliceBytes += end - from;
+			sliceLines += 1;
+			from = end + 1;
+			if (taken !== undefined) yield taken;
+			if (sliceBytes < SLICE_BYTES && sliceLines < SLICE_LINES) continue;
+			sliceBytes = 0;
+			sliceLines = 0;
+			await nextTurn();
+		}
+		const rest = chunk.subarray(from);
+		lineBytes += rest.length;
+		// A copy, so that a short rest does not keep its chunk; nothing of a line that is too long already.
+		if (lineBytes <= LINE_BYTES_MAX) pieces.push(rest.slice());
+		else pieces = [];
+	}
+	if (lineBytes === 0) return;
+	const last = take(new Uint8Array());
+	if (last !== undefined) yield last;
+}

@@ -1,0 +1,49 @@
+import { newUuid } from "../base/id.ts";
+
+/** What is not sent again because nobody knows whether it was carried out. */
+const INTERRUPTED = "batch_line_interrupted";
+
+/** Why a line was not carried out, or may have been: in the form that OpenAI's users know. */
+export interface LineError {
+	readonly code: string;
+	readonly message: string;
+	/** `req_…` of the request that may have carried it. */
+	readonly request_id?: string;
+}
+
+export const EXPIRED: LineError = {
+	code: "batch_expired",
+	message: "This request could not be executed before the completion window expired.",
+};
+export const CANCELLED: LineError = {
+	code: "batch_cancelled",
+	message: "This request was not executed: the batch was cancelled before.",
+};
+
+function requestIdOf(uuid: string): string {
+	return `req_${uuid.replaceAll("-", "")}`;
+}
+
+export function interrupted(uuid: string): LineError {
+	return {
+		code: INTERRUPTED,
+		message:
+			"The service was interrupted while this request ran. It may have been carried out, so it is not sent again; what was charged for it is at GET /v1/usage/{request_id}.",
+		request_id: requestIdOf(uuid),
+	};
+}
+
+/** A line of an output file, or of an error file if the status is none of success. `body` is JSON, as it was answered. */
+export function answeredLine(customId: string, uuid: string, status: number, body: string): string {
+	const response = `{"status_code":${status},"request_id":"${requestIdOf(uuid)}","body":${body}}`;
+	return `{"id":"${lineIdOf(uuid)}","custom_id":${JSON.stringify(customId)},"response":${response},"error":null}\n`;
+}
+
+/** A line of an error file without an answer. */
+export function unansweredLine(customId: string, error: LineError, uuid = newUuid()): string {
+	return `${JSON.stringify({ id: lineIdOf(uuid), custom_id: customId, response: null, error })}\n`;
+}
+
+function lineIdOf(uuid: string): string {
+	return `batch_req_${uuid.replaceAll("-", "")}`;
+}

@@ -1,0 +1,45 @@
+/** What an answer means for its line. */
+export type Verdict =
+	/** It has its outcome. */
+	| "final"
+	/** Not enough credit: nothing was sent. */
+	| "credit"
+	/** Not now: nothing was charged, and later it may be another matter. */
+	| "later"
+	/** The model server failed on it; nothing was charged. */
+	| "failed"
+	/** Its key does not count any more: nothing was sent. */
+	| "key";
+
+const VERDICTS: Readonly<Record<string, Verdict>> = {
+	insufficient_quota: "credit",
+	key_cap_exceeded: "credit",
+	service_unavailable: "later",
+	overloaded: "later",
+	rate_limit_exceeded: "later",
+	top_up_required: "later",
+	sign_in_required: "later",
+	account_suspended: "later",
+	upstream_error: "failed",
+	upstream_timeout: "failed",
+	request_timeout: "failed",
+	api_key_revoked: "key",
+	api_key_expired: "key",
+	invalid_api_key: "key",
+};
+
+/** The code and the public text of an answer that is an error. */
+export interface AnswerError {
+	readonly code: string;
+	readonly message: string;
+}
+
+/** `text` is a body in the interface's error shape. */
+export function errorOf(text: string): AnswerError {
+	const { error } = JSON.parse(text) as { error: AnswerError };
+	return { code: error.code, message: error.message };
+}
+
+export function verdictOf(status: number, code: string): Verdict {
+	return status === 200 ? "final" : (VERDICTS[code] ?? "final");
+}

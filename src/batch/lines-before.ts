@@ -1,0 +1,31 @@
+import type { BatchBooks } from "./batch-books.ts";
+import type { LinesBefore } from "./line-source.ts";
+import type { Outcomes } from "./outcomes.ts";
+
+/**
+ * What earlier runs left: a line whose part is sealed has its outcome; one that was claimed and has none in a sealed part
+ * may have been carried out, and is never sent again.
+ */
+export async function linesBefore(
+	books: Pick<BatchBooks, "lines">,
+	batchId: string,
+	sealed: { readonly output: number; readonly error: number },
+	outcomes: Pick<Outcomes, "restore">,
+): Promise<LinesBefore> {
+	const done = new Set<number>();
+	const cut = new Map<number, string>();
+	let after = 0;
+	for (;;) {
+		const rows = await books.lines(batchId, after);
+		for (const row of rows) {
+			after = row.line;
+			if (row.state === "free") continue;
+			const isDone = row.state !== "claimed" && row.part !== null && row.part < sealed[row.state];
+			if (isDone) {
+				done.add(row.line);
+				outcomes.restore(row);
+			} else cut.set(row.line, row.id);
+		}
+		if (rows.length === 0) return { done, cut };
+	}
+}

@@ -1,0 +1,109 @@
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { BatchBooks } from "./batch-books.ts";
+import type { BatchRecord } from "./batch-record.ts";
+import type { LineWork } from "./line-work.ts";
+import { type Outcomes, RunLost } from "./outcomes.ts";
+
+/** What a running batch does beside sending lines: it tells how far it is, hears what is wanted, seals what it has. */
+export interface Pulse {
+	/** Tells the books how far it got, once more. Rejects with RunLost. */
+	last(): Promise<void>;
+	stop(): void;
+}
+
+const TICK_MS = 1_000;
+/** Outcomes wait so long to be sealed together: a crash makes them unknown. Longer the more parts there are. */
+const SEAL_MS_MIN = 1_000;
+const SEAL_MS_MAX = 10_000;
+const SEAL_MS_PER_PART = 5;
+const SEAL_CHARS = 4 * 1024 * 1024;
+/** What was under way when a batch was cancelled may go on for so long. */
+const CANCEL_GRACE_MS = 10 * 60_000;
+
+export function startPulse(
+	deps: { books: BatchBooks; clock: Clock; log: Log },
+	batch: BatchRecord,
+	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
+	/** After the process was told to stop: how long what is under way may go on. */
+	options: { graceMs: number },
+): Pulse {
+	const { books, clock, log } = deps;
+	const { work, outcomes, signal } = run;
+	const over = new AbortController();
+	let ticking = false;
+	let sealing = false;
+	let sealedAtMs = clock.monotonicMs();
+	let cancelledAtMs: number | undefined;
+	let cancelTimer = clock.after(TICK_MS, tick);
+	let cancelCutOff = () => {};
+	const onStop = () => {
+		work.stop("shutdown");
+		cancelCutOff = clock.after(options.graceMs, work.cutOff);
+	};
+	if (batch.state === "cancelling") work.stop("cancelled");
+	if (signal.aborted) onStop();
+	else signal.addEventListener("abort", onStop, { once: true });
+
+	function tick(): void {
+		cancelTimer = clock.after(TICK_MS, tick);
+		if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
+		if (cancelledAtMs !== undefined && clock.monotonicMs() - cancelledAtMs > CANCEL_GRACE_MS) work.cutOff();
+		if (!ticking) void tell();
+		if (!sealing && isDue()) void seal();
+	}
+
+	async function tell(): Promise<void> {
+		ticking = true;
+		try {
+			const now = await books.tick(batch.id, batch.run, progress());
+			if (now === undefined) work.stop("lost");
+			else if (now.state === "cancelling") {
+				cancelledAtMs ??= clock.monotonicMs();
+				work.stop("cancelled");
+			} else if (clock.wallMs() >= now.expiresAtMs) work.stop("expired");
+		} catch (error) {
+			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
+		} finally {
+			ticking = false;
+		}
+	}
+
+	function progress() {
+		return { total: batch.total, ...outcomes.counts(), paused: work.pause() };
+	}
+
+	function isDue(): boolean {
+		const afterMs = Math.min(SEAL_MS_MAX, SEAL_MS_MIN + outcomes.parts() * SEAL_MS_PER_PART);
+		if (outcomes.bytes() >= SEAL_CHARS) return true;
+		return clock.monotonicMs() - sealedAtMs >= afterMs;
+	}
+
+	async function seal(): Promise<void> {
+		sealing = true;
+		try {
+			work.giveBack();
+			await outcomes.flush(over.signal);
+		} catch (error) {
+			if (error instanceof RunLost) work.stop("lost");
+			else if (error instanceof Fault) work.fail(error);
+			else if (!over.signal.aborted) log.error("outcomes of a batch could not be kept", { batch: batch.id, error });
+		} finally {
+			sealing = false;
+			sealedAtMs = clock.monotonicMs();
+		}
+	}
+
+	return {
+		async last() {
+			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
+		},
+		stop() {
+			over.abort();
+			cancelTimer();
+			cancelCutOff();
+			signal.removeEventListener("abort", onStop);
+		},
+	};
+}

@@ -1,0 +1,191 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { CatalogSnapshot } from "../catalog/model.ts";
+import type { FileRecord } from "../files/file-record.ts";
+import type { Files } from "../files/files.ts";
+import type { BatchBooks } from "./batch-books.ts";
+import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
+import { openLines } from "./line-source.ts";
+import { CANCELLED, EXPIRED, interrupted, unansweredLine } from "./line-text.ts";
+import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
+import { linesBefore } from "./lines-before.ts";
+import { createOutcomes, type Outcomes, RunLost } from "./outcomes.ts";
+import { startPulse } from "./pulse.ts";
+import { validate } from "./validate.ts";
+
+export interface RunDeps {
+	readonly books: BatchBooks;
+	readonly files: Files;
+	readonly carrier: Carrier;
+	readonly clock: Clock;
+	readonly log: Log;
+	snapshot(): CatalogSnapshot;
+	/** After a stop of the process: how long lines that are under way may go on. */
+	readonly graceMs: number;
+}
+
+/** Outcomes of lines that are not sent any more, that are sealed together. */
+const REST_LINES = 1_000;
+/** After a stop of the process: for outcomes to be sealed. */
+const SHUTDOWN_FLUSH_MS = 5_000;
+
+type Taken = BatchRecord & { readonly keyDigest: string };
+
+/**
+ * Brings a batch as far as it can be brought: from where an earlier run left it to its end, or until `signal` aborts. A
+ * run that another one has replaced ends in silence. Rejects if it should be tried again later.
+ */
+export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
+	const taken = await deps.books.take(batchId);
+	if (taken === undefined) return;
+	const { keyDigest } = taken;
+	assert(keyDigest !== null, "keys are never deleted");
+	deps.log.info("a batch is taken", { batch: batchId, run: taken.batch.run, state: taken.batch.state });
+	try {
+		const batch = await prepared(deps, { ...taken.batch, keyDigest }, signal);
+		if (batch !== undefined) await carriedOut(deps, { ...batch, keyDigest }, signal);
+	} catch (error) {
+		if (!(error instanceof RunLost)) throw error;
+		deps.log.info("a batch has another run by now", { batch: batchId, run: taken.batch.run });
+	}
+}
+
+/** With its input checked and its files begun. Undefined if that was its end. */
+async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
+	const { books } = deps;
+	if (batch.state === "cancelling" && batch.model === null) {
+		await books.end(batch.id, batch.run, { ending: "cancelled", output: null, error: null, problems: null });
+		return undefined;
+	}
+	if (batch.model !== null) return batch;
+	const input = await inputOf(deps, batch);
+	const result =
+		input === undefined
+			? ({ ok: false, problems: [INPUT_GONE] } as const)
+			: await validate(deps.files.read(input), batch.endpoint, deps.snapshot(), signal);
+	if (!result.ok) {
+		await fail(deps, batch, result.problems);
+		return undefined;
+	}
+	const owner = { accountId: batch.accountId, keyId: batch.keyId };
+	const file = (what: string) =>
+		deps.files.writer(owner, { purpose: "batch_output", filename: `${batch.id}_${what}.jsonl` });
+	const ids = { output: (await file("output")).fileId, error: (await file("error")).fileId };
+	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
+	const begun = await books.begin(batch.id, batch.run, { model: result.model, total: result.total });
+	if (begun === undefined) throw new RunLost();
+	return begun;
+}
+
+const INPUT_GONE: BatchProblem = {
+	code: "input_file_not_found",
+	message: "The input file was deleted, or has ended.",
+	param: "input_file_id",
+	line: null,
+};
+
+function inputOf({ files }: RunDeps, batch: BatchRecord): Promise<FileRecord | undefined> {
+	return files.find(batch.accountId, batch.inputFileId);
+}
+
+async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<void> {
+	if (batch.finalizingAtMs !== null && batch.ending !== null) return finish(deps, batch, batch.ending, null);
+	const { outputFileId, errorFileId, model } = batch;
+	assert(outputFileId !== null && errorFileId !== null && model !== null, "a batch that was begun has its files");
+	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
+	const input = await inputOf(deps, batch);
+	if (input === undefined) return fail(deps, batch, [INPUT_GONE]);
+	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
+	const outcomes = createOutcomes(deps, { batchId: batch.id, run: batch.run, output, error });
+	const before = await linesBefore(deps.books, batch.id, { output: output.parts(), error: error.parts() }, outcomes);
+	const lines = openLines(deps.files.read(input), before);
+	const work = createLineWork({ ...deps, outcomes }, { ...batch, model }, lines);
+	const pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
+	let stop: Stop | undefined;
+	try {
+		stop = await work.run();
+		if (stop === "lost") throw new RunLost();
+		if (stop === "shutdown") {
+			work.giveBack();
+			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
+			throw new Error("the instance stops; another run goes on with the batch");
+		}
+		if (stop !== undefined) await endRest(work, outcomes, stop, signal);
+		await outcomes.flush(signal);
+		await pulse.last();
+	} catch (failure) {
+		if (!(failure instanceof Fault) || failure.code !== "conflict") throw failure;
+		return await fail(deps, batch, [{ ...OUTPUT_GONE, message: failure.message }]);
+	} finally {
+		pulse.stop();
+		await lines.return().catch(() => {});
+	}
+	const ending = stop === undefined ? "completed" : stop === "expired" ? "expired" : "cancelled";
+	if (!(await deps.books.finalize(batch.id, batch.run, ending))) throw new RunLost();
+	await finish(deps, batch, ending, stop === "key" ? [KEY_GONE] : null);
+}
+
+const OUTPUT_GONE: BatchProblem = {
+	code: "output_file_lost",
+	message: "The output files cannot be written any more.",
+	param: null,
+	line: null,
+};
+const KEY_GONE: BatchProblem = {
+	code: "api_key_revoked",
+	message: "The API key that made the batch was revoked or has expired: what was not sent before is cancelled.",
+	param: null,
+	line: null,
+};
+
+/** What will not be sent any more stands in the error file, each line with the reason. */
+async function endRest(
+	work: ReturnType<typeof createLineWork>,
+	outcomes: Outcomes,
+	stop: Stop,
+	signal: AbortSignal,
+): Promise<void> {
+	const reason = stop === "expired" ? EXPIRED : CANCELLED;
+	for await (const { line, id, customId, cut } of work.rest()) {
+		const text = unansweredLine(customId, cut ? interrupted(id) : reason, id);
+		outcomes.add({ line, id, file: "error", text, usage: undefined });
+		if (outcomes.pending() >= REST_LINES) await outcomes.flush(signal);
+	}
+}
+
+/** Its files become known; the one that has nothing in it goes. May be repeated after a crash. */
+async function finish(
+	deps: RunDeps,
+	batch: BatchRecord,
+	ending: BatchEnding,
+	problems: readonly BatchProblem[] | null,
+): Promise<void> {
+	const output = await finishedFile(deps, batch, batch.outputFileId);
+	const error = await finishedFile(deps, batch, batch.errorFileId);
+	if (!(await deps.books.end(batch.id, batch.run, { ending, output, error, problems }))) throw new RunLost();
+	deps.log.info("a batch is over", { batch: batch.id, ending });
+}
+
+async function finishedFile({ files, clock }: RunDeps, batch: BatchRecord, id: string | null): Promise<string | null> {
+	if (id === null) return null;
+	const writer = await files.resume(id);
+	if (writer === undefined) return (await files.find(batch.accountId, id))?.id ?? null;
+	if (writer.parts() === 0) {
+		await files.remove(batch.accountId, id);
+		return null;
+	}
+	const { outputExpiresS } = batch;
+	const kept = outputExpiresS === null ? {} : { expiresAtMs: clock.wallMs() + outputExpiresS * 1_000 };
+	return (await writer.finish(kept)).id;
+}
+
+/** What it has by then is kept. */
+async function fail(deps: RunDeps, batch: BatchRecord, problems: readonly BatchProblem[]): Promise<void> {
+	const output = await finishedFile(deps, batch, batch.outputFileId).catch(() => null);
+	const error = await finishedFile(deps, batch, batch.errorFileId).catch(() => null);
+	const end = { ending: "failed", output, error, problems } as const;
+	if (!(await deps.books.end(batch.id, batch.run, end))) throw new RunLost();
+	deps.log.info("a batch failed", { batch: batch.id, code: problems[0]?.code });
+}

@@ -1,0 +1,120 @@
+import { findModel } from "../catalog/find-model.ts";
+import type { CatalogSnapshot, Model } from "../catalog/model.ts";
+import type { LineProblem } from "./batch-line.ts";
+import { readLine } from "./batch-line.ts";
+import type { BatchEndpoint, BatchProblem } from "./batch-record.ts";
+import { inputLines, LINE_BYTES_MAX } from "./input-lines.ts";
+
+/** Lines of one batch. */
+export const LINES_MAX = 50_000;
+/** Inputs of all lines of a batch of embeddings. */
+const EMBEDDING_INPUTS_MAX = 50_000;
+/** Problems that are shown; a file with more of them is not read on. */
+export const PROBLEMS_MAX = 100;
+
+/** What an input is, or what is wrong with it. */
+export type Validated =
+	| { readonly ok: true; readonly model: string; readonly total: number }
+	| { readonly ok: false; readonly problems: readonly BatchProblem[] };
+
+/** The deployment that takes lines of this name at this endpoint, or why there is none. */
+function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchEndpoint): Model | LineProblem {
+	const model = findModel(snapshot, name);
+	const param = "body.model";
+	if (model === undefined) {
+		const message = `The model \`${name.slice(0, 128)}\` does not exist or is not connected: see GET /v1/models.`;
+		return { code: "model_not_found", message, param };
+	}
+	if (model.batch !== undefined && serves(model, endpoint)) return model;
+	const message = `The model \`${model.id}\` does not take batches at ${endpoint}: see \`modes\` at GET /v1/models.`;
+	return { code: "unsupported_mode", message, param };
+}
+
+function serves(model: Model, endpoint: BatchEndpoint): boolean {
+	if (endpoint === "/v1/embeddings") return model.kind === "embedding";
+	if (model.kind !== "chat") return false;
+	return model.modes.has(endpoint === "/v1/chat/completions" ? "chat" : "completions");
+}
+
+/** Reads a whole input, in slices and in bounded memory, until `signal` or its end. Rejects if it cannot be read. */
+export async function validate(
+	bytes: ReadableStream<Uint8Array>,
+	endpoint: BatchEndpoint,
+	snapshot: CatalogSnapshot,
+	signal: AbortSignal,
+): Promise<Validated> {
+	const problems: BatchProblem[] = [];
+	const seen = new Set<string>();
+	let first: { name: string; model: string | undefined } | undefined;
+	let total = 0;
+	let inputs = 0;
+	const note = (problem: LineProblem, line: number | null) => void problems.push({ ...problem, line });
+
+	for await (const { line, text } of inputLines(bytes)) {
+		signal.throwIfAborted();
+		if (problems.length >= PROBLEMS_MAX) break;
+		total += 1;
+		if (total > LINES_MAX) {
+			note({ code: "too_many_tasks", message: `A batch has at most ${LINES_MAX} lines.`, param: null }, line);
+			break;
+		}
+		if (text === undefined) {
+			note({ code: "line_too_long", message: `The line has more than ${LINE_BYTES_MAX} bytes.`, param: null }, line);
+			continue;
+		}
+		const read = await readLine(text, endpoint);
+		if ("code" in read) {
+			note(read, line);
+			continue;
+		}
+		const name = nameDigest(read.customId);
+		if (seen.has(name)) note(DUPLICATE, line);
+		seen.add(name);
+		if (first === undefined) {
+			const deployment = deploymentFor(snapshot, read.model, endpoint);
+			if ("code" in deployment) note(deployment, line);
+			first = { name: read.model, model: "code" in deployment ? undefined : deployment.id };
+		} else if (read.model !== first.name && findModel(snapshot, read.model)?.id !== first.model) {
+			note(
+				{
+					...OTHER_MODEL,
+					message: `Every line of a batch names the same model, here \`${first.name.slice(0, 128)}\`.`,
+				},
+				line,
+			);
+		}
+		if (endpoint === "/v1/embeddings") inputs += inputsOf(read.body.input);
+		if (inputs > EMBEDDING_INPUTS_MAX) {
+			note(
+				{
+					code: "too_many_inputs",
+					message: `A batch has at most ${EMBEDDING_INPUTS_MAX} inputs.`,
+					param: "body.input",
+				},
+				line,
+			);
+			break;
+		}
+	}
+	if (total === 0) note({ code: "empty_file", message: "The input file has no lines.", param: "input_file_id" }, null);
+	if (problems.length > 0) return { ok: false, problems };
+	return { ok: true, model: first?.model ?? "", total };
+}
+
+const DUPLICATE: LineProblem = {
+	code: "duplicate_custom_id",
+	message: "Another line before this one has the same `custom_id`.",
+	param: "custom_id",
+};
+const OTHER_MODEL = { code: "model_mismatch", param: "body.model" } as const;
+
+/** Names may be long and there are many: what is kept of each is as much as tells them apart. */
+function nameDigest(customId: string): string {
+	return new Bun.CryptoHasher("sha256").update(customId).digest("base64").slice(0, 24);
+}
+
+/** A prompt of numbers is one, a list of texts or of prompts is as many. */
+function inputsOf(input: unknown): number {
+	if (!Array.isArray(input)) return 1;
+	return typeof input[0] === "number" ? 1 : input.length;
+}

@@ -1,0 +1,99 @@
+-- Managed batches. Whoever runs one took it with a number (`run`), and what earlier runs say does not count any more.
+-- Locks are taken in one order everywhere: batch, then its lines by number.
+
+create or replace function unix_ms(p_time timestamptz) returns bigint
+language sql immutable as $$
+  select floor(extract(epoch from p_time) * 1000)::bigint
+$$;
+
+-- A batch as its record says it.
+create or replace function batch_fields(b batch) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('id', b.id, 'accountId', b.account_id, 'keyId', b.key_id, 'endpoint', b.endpoint,
+    'inputFileId', b.input_file_id, 'completionWindow', b.completion_window, 'metadata', b.metadata,
+    'outputExpiresS', b.output_expires_s, 'state', b.state, 'ending', b.ending, 'run', b.run, 'model', b.model,
+    'paused', b.paused, 'errors', b.errors, 'total', b.total, 'completed', b.completed, 'failed', b.failed,
+    'promptTokens', b.prompt_tokens, 'cachedTokens', b.cached_tokens, 'completionTokens', b.completion_tokens,
+    'reasoningTokens', b.reasoning_tokens, 'chargedNanoUsd', b.charged_nano_usd,
+    'outputFileId', b.output_file_id, 'errorFileId', b.error_file_id)
+    || jsonb_build_object('createdAtMs', unix_ms(b.created_at), 'expiresAtMs', unix_ms(b.expires_at),
+    'inProgressAtMs', unix_ms(b.in_progress_at), 'finalizingAtMs', unix_ms(b.finalizing_at),
+    'completedAtMs', unix_ms(b.completed_at), 'failedAtMs', unix_ms(b.failed_at), 'expiredAtMs', unix_ms(b.expired_at),
+    'cancellingAtMs', unix_ms(b.cancelling_at), 'cancelledAtMs', unix_ms(b.cancelled_at))
+$$;
+
+-- Makes a batch; null if the account has p_open_max that are not over. A repeat, by its id or by what the client says of
+-- it, finds the one that was made.
+create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
+  p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_created_ms double precision, p_expires_ms double precision,
+  p_open_max integer) returns jsonb
+language plpgsql as $$
+declare
+  b batch;
+begin
+  -- One at a time of an account, so that two at once do not both find room.
+  perform pg_advisory_xact_lock(hashtextextended('batch ' || p_account, 0));
+  select * into b from batch where id = p_id or (key_id = p_key and idempotency_key = p_idempotency);
+  if found then
+    return batch_fields(b);
+  end if;
+  if (select count(*) from batch where account_id = p_account and state in ('validating', 'in_progress', 'finalizing', 'cancelling')) >= p_open_max then
+    return null;
+  end if;
+  insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, metadata, output_expires_s,
+      idempotency_key, state, created_at, expires_at)
+    values (p_id, p_account, p_key, p_endpoint, p_input, p_window, p_metadata, p_output_expires_s, p_idempotency, 'validating',
+      to_timestamp(p_created_ms / 1000.0), to_timestamp(p_expires_ms / 1000.0))
+    returning * into b;
+  return batch_fields(b);
+end $$;
+
+-- Claims lines for this run, before they are sent. p_lines: [{line, id, was}]; `was` is the request that this run gave
+-- the line before. Returns those that it may send: a line that another request carries is left out, a repeat gets its own
+-- again. Nothing if the run is not the batch's any more, or the batch is to end.
+create or replace function batch_claim(p_id text, p_run integer, p_lines json) returns setof integer
+language plpgsql as $$
+begin
+  perform 1 from batch b where b.id = p_id and b.run = p_run and b.state = 'in_progress' for share;
+  if not found then
+    return;
+  end if;
+  return query
+    with x as materialized (
+      select r.line, r.id, r.was from json_to_recordset(p_lines) as r(line integer, id uuid, was uuid)
+    ), again as (
+      update batch_line l set request_id = x.id, state = 'claimed' from x
+      where l.batch_id = p_id and l.line = x.line
+        and (l.state = 'free' or (l.state = 'claimed' and (l.request_id = x.id or l.request_id = x.was)))
+      returning l.line
+    ), fresh as (
+      insert into batch_line as l (batch_id, line, request_id, state)
+        select p_id, x.line, x.id, 'claimed' from x
+        where not exists (select 1 from batch_line o where o.batch_id = p_id and o.line = x.line)
+      on conflict do nothing returning l.line
+    )
+    select a.line from again a union all select f.line from fresh f;
+end $$;
+
+-- Writes down which part of which file will have the outcomes of lines, before that part is sealed, and which lines are
+-- given back. p_lines: [{line, id, state, part, prompt, cached, completion, reasoning, charged}]. False if the run is not
+-- the batch's any more. May be repeated.
+create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
+language plpgsql as $$
+begin
+  perform 1 from batch b where b.id = p_id and b.run = p_run for share;
+  if not found then
+    return false;
+  end if;
+  insert into batch_line as l (batch_id, line, request_id, state, part, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, charged_nano_usd)
+    select p_id, x.line, x.id, x.state, x.part, x.prompt, x.cached, x.completion, x.reasoning, x.charged
+    from json_to_recordset(p_lines) as x(line integer, id uuid, state text, part integer, prompt integer, cached integer,
+      completion integer, reasoning integer, charged bigint)
+    order by x.line
+  on conflict (batch_id, line) do update set state = excluded.state, part = excluded.part, prompt_tokens = excluded.prompt_tokens,
+    cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
+    reasoning_tokens = excluded.reasoning_tokens, charged_nano_usd = excluded.charged_nano_usd
+    -- Given back too late: another request carries it by now.
+    where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);
+  return true;
+end $$;

@@ -1,0 +1,53 @@
+import type { BatchUsage } from "../../batch/batch-record.ts";
+import type { Carrier } from "../../batch/line-work.ts";
+import type { KeyDigest } from "../../keys/digest.ts";
+import type { Keyring } from "../../keys/keyring.ts";
+import type { SettledEvent } from "../../ledger/event.ts";
+import { INFERENCE } from "../inference.ts";
+import type { ServeDeps } from "../serve/context.ts";
+import { createServeAs } from "../serve/serve-as.ts";
+import type { ServedEndpoint } from "../serve/served-endpoint.ts";
+
+/** Carries lines of batches by the road of every request, in the name of the key that made the batch. */
+export interface LineCarrier extends Carrier {
+	/** Hears of every settlement; keeps those of lines until they are asked for. */
+	settled(event: SettledEvent): void;
+}
+
+export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "load"> }): LineCarrier {
+	const serveAs = createServeAs(deps);
+	/** Of lines that are under way here; each is asked for once its answer is there. */
+	const used = new Map<string, BatchUsage>();
+	return {
+		async answer({ batchId, requestUuid, endpoint, keyDigest, body, signal }) {
+			const request = new Request(`http://batch.internal${endpoint}`, {
+				method: "POST",
+				headers: { "content-type": "application/json" },
+				body,
+				signal,
+			});
+			const served = ENDPOINTS.get(endpoint);
+			if (served === undefined) throw new Error(`no line asks for ${endpoint}`);
+			const line = { batchId, requestUuid };
+			return serveAs(served, keyDigest as KeyDigest, { request, address: "", setIdleTimeout() {}, line });
+		},
+		usageOf(requestUuid) {
+			const usage = used.get(requestUuid);
+			used.delete(requestUuid);
+			return usage;
+		},
+		room: (model, signal) => deps.upstreams.room(model, signal),
+		settled({ batch, id, prompt, cached, completion, reasoning, charged }) {
+			if (batch === undefined) return;
+			used.set(id, {
+				promptTokens: prompt,
+				cachedTokens: cached,
+				completionTokens: completion,
+				reasoningTokens: reasoning,
+				chargedNanoUsd: charged,
+			});
+		},
+	};
+}
+
+const ENDPOINTS: ReadonlyMap<string, ServedEndpoint> = new Map(Object.entries(INFERENCE));

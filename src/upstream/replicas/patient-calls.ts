@@ -1,0 +1,72 @@
+import type { DialectName } from "../../catalog/model.ts";
+import type { Replica } from "./replica.ts";
+import type { Waiter } from "./waiting-lines.ts";
+
+/** Lines of batches at the replicas of one model: they take what others leave, and give it back when others wait. */
+export interface PatientCalls {
+	/** A replica with a place that others leave. */
+	choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined;
+	/** How many more lines others leave places for. */
+	room(replicas: readonly Replica[]): number;
+	/** Counts a call in. `ask` makes it give its place up; undefined if it may not be asked. */
+	begin(replica: Replica, ask: (() => void) | undefined): { end(): void };
+	/** Asks one call at any of these replicas for its place; false if none can give it up. */
+	askOne(replicas: readonly Replica[]): boolean;
+	/** First in, first out, behind everybody else. */
+	readonly waiting: Set<Waiter>;
+	/** Who wants to know when there is room. */
+	readonly watching: Set<() => void>;
+}
+
+/** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */
+const RESERVE_SHARE = 1 / 8;
+
+/** Servers that stop generating as soon as the connection is closed: what they have done by then is all that is lost. */
+const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
+
+export function createPatientCalls(): PatientCalls {
+	const calls = new Set<{ readonly replica: Replica; readonly ask: (() => void) | undefined }>();
+
+	return {
+		choose(replicas, exclude, accountId) {
+			let most = 0;
+			let best: Replica | undefined;
+			for (const replica of replicas) {
+				if (exclude.has(replica) || !replica.hasPlace(accountId)) continue;
+				const room = roomAt(replica);
+				if (room > most) {
+					most = room;
+					best = replica;
+				}
+			}
+			return best;
+		},
+		room(replicas) {
+			let room = 0;
+			for (const replica of replicas) if (replica.takesCalls()) room += Math.max(0, roomAt(replica));
+			return room;
+		},
+		begin(replica, ask) {
+			const call = { replica, ask: STOPS_AT_ONCE.has(replica.spec().dialect) ? ask : undefined };
+			calls.add(call);
+			return { end: () => void calls.delete(call) };
+		},
+		askOne(replicas) {
+			for (const call of calls) {
+				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
+				calls.delete(call);
+				call.ask();
+				return true;
+			}
+			return false;
+		},
+		waiting: new Set(),
+		watching: new Set(),
+	};
+}
+
+function roomAt(replica: Replica): number {
+	const capacity = replica.capacity();
+	const reserve = capacity === 1 ? 0 : Math.max(1, Math.floor(capacity * RESERVE_SHARE));
+	return capacity - reserve - replica.inFlight();
+}

@@ -1,0 +1,135 @@
+import { untilEnd } from "../support/at-end.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** A batch as the interface shows it. */
+export interface ShownBatch {
+	readonly id: string;
+	readonly status: string;
+	readonly request_counts: { readonly total: number; readonly completed: number; readonly failed: number };
+	readonly output_file_id: string | null;
+	readonly error_file_id: string | null;
+	readonly errors: {
+		readonly data: readonly { code: string; line: number | null; message: string; param: string | null }[];
+	} | null;
+	readonly paused: { readonly code: string; readonly message: string; readonly since: number } | null;
+	readonly usage: { readonly input_tokens: number; readonly output_tokens: number };
+	readonly cost_usd: string;
+	readonly [field: string]: unknown;
+}
+
+/** A line of an output or an error file. */
+export interface ShownLine {
+	readonly id: string;
+	readonly custom_id: string;
+	readonly response: {
+		readonly status_code: number;
+		readonly request_id: string;
+		readonly body: Record<string, unknown>;
+	} | null;
+	readonly error: { readonly code: string; readonly message: string; readonly request_id?: string } | null;
+}
+
+/** Batch rates are half of the usual ones: USD 0.5 a million input tokens, USD 1 a million output tokens. */
+const BATCH_MODEL = `    batch_rates: { input: "0.5", cached_input: "0.25", output: "1" }`;
+
+function batchModel(url: string, more: { id?: string; dialect?: string; extra?: string } = {}): string {
+	const text = chatModel({ url, ...more, extra: `${BATCH_MODEL}\n${more.extra ?? ""}` });
+	return text.replace("modes: [chat, completions]", "modes: [chat, completions, batch]");
+}
+
+/** A line that asks for a chat. */
+export function chatLine(customId: string, content = customId, body: Record<string, unknown> = {}): string {
+	return JSON.stringify({
+		custom_id: customId,
+		method: "POST",
+		url: "/v1/chat/completions",
+		body: { model: "test-model", max_tokens: 8, messages: [{ role: "user", content }], ...body },
+	});
+}
+
+export interface BatchService {
+	readonly service: TestService;
+	readonly upstream: UpstreamServer;
+	upload(secret: string, lines: readonly string[] | string, more?: Record<string, string>): Promise<string>;
+	create(secret: string, fileId: string, more?: Record<string, unknown>): Promise<ShownBatch>;
+	get(secret: string, id: string): Promise<ShownBatch>;
+	/** Resolves with the batch once it is as it should be. */
+	until(secret: string, id: string, is: (batch: ShownBatch) => boolean, what: string): Promise<ShownBatch>;
+	/** Uploads, creates and waits for the end. */
+	run(secret: string, lines: readonly string[] | string, more?: Record<string, unknown>): Promise<ShownBatch>;
+	lines(secret: string, fileId: string | null): Promise<ShownLine[]>;
+	cancel(secret: string, id: string): Promise<Response>;
+}
+
+export const isOver = ({ status }: ShownBatch) => ["completed", "failed", "expired", "cancelled"].includes(status);
+
+export async function withBatches(
+	options: { dialect?: "openai" | "vllm"; limits?: string; extra?: string } = {},
+): Promise<BatchService> {
+	const dialect = options.dialect ?? "openai";
+	const upstream = untilEnd(startUpstream({ dialect }));
+	const models = batchModel(upstream.url, { dialect, extra: options.extra ?? "" });
+	const service = await withService({ models, ...(options.limits ? { limits: options.limits } : {}) });
+	return batchesOf(service, upstream);
+}
+
+function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
+	const json = async <T>(response: Response): Promise<T> => {
+		const text = await response.text();
+		if (!response.ok) throw new Error(`${response.status} ${text}`);
+		return JSON.parse(text) as T;
+	};
+	const batches: BatchService = {
+		service,
+		upstream,
+		async upload(secret, lines, more = {}) {
+			const form = new FormData();
+			for (const [name, value] of Object.entries({ purpose: "batch", ...more })) form.set(name, value);
+			const text = typeof lines === "string" ? lines : lines.map((line) => `${line}\n`).join("");
+			form.set("file", new File([text], "in.jsonl"));
+			const headers = { authorization: `Bearer ${secret}` };
+			const { id } = await json<{ id: string }>(
+				await fetch(`${service.url}/v1/files`, { method: "POST", headers, body: form }),
+			);
+			return id;
+		},
+		async create(secret, fileId, more = {}) {
+			const body = { input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", ...more };
+			return json(await service.post("/v1/batches", secret, body));
+		},
+		get: async (secret, id) => json(await service.get(`/v1/batches/${id}`, secret)),
+		async until(secret, id, is, what) {
+			let last: ShownBatch | undefined;
+			await waitFor(
+				async () => {
+					last = await batches.get(secret, id);
+					return is(last);
+				},
+				`the batch to be ${what}`,
+				30_000,
+			).catch((error) => {
+				throw new Error(`${error}: ${JSON.stringify(last)}`);
+			});
+			return last as ShownBatch;
+		},
+		async run(secret, lines, more = {}) {
+			const batch = await batches.create(secret, await batches.upload(secret, lines), more);
+			return batches.until(secret, batch.id, isOver, "over");
+		},
+		async lines(secret, fileId) {
+			if (fileId === null) return [];
+			const response = await service.get(`/v1/files/${fileId}/content`, secret);
+			if (!response.ok) throw new Error(await response.text());
+			const text = await response.text();
+			return text
+				.split("\n")
+				.filter(Boolean)
+				.map((line) => JSON.parse(line) as ShownLine);
+		},
+		cancel: (secret, id) => service.post(`/v1/batches/${id}/cancel`, secret, {}),
+	};
+	return batches;
+}

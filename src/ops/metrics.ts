@@ -1,8 +1,9 @@
-import { Gauge, Registry } from "prom-client";
+import { Counter, Gauge, Histogram as PromHistogram, Registry } from "prom-client";
 import type { Histogram, RequestSeries, RequestStats } from "./request-stats.ts";
 
 /** One number that is read when metrics are asked for. */
 export interface Reading {
+	/** Ends in `_total` if it only grows while the process lives: a counter. All others are gauges. */
 	readonly name: string;
 	readonly help: string;
 	/** Names of its labels; none for a single number. */
@@ -19,21 +20,72 @@ export interface Metrics {
 /** Nothing is counted for the sake of metrics: every value is read from where the work keeps it. */
 export function createMetrics(stats: RequestStats, readings: readonly Reading[]): Metrics {
 	const registry = new Registry();
-	for (const { name, help, labels, read } of [...readings, ...requestReadings(stats), ...processReadings()]) {
-		new Gauge({
-			name,
-			help,
-			labelNames: [...(labels ?? [])],
-			registers: [registry],
+	for (const reading of [...readings, ...requestReadings(stats), ...processReadings()]) register(registry, reading);
+	registry.registerMetric(
+		new KeptHistogram("tollgate_first_token_seconds", "Time to the first token.", stats.firstTokenMs),
+	);
+	registry.registerMetric(
+		new KeptHistogram("tollgate_duration_seconds", "Time from admission to the end.", stats.durationMs),
+	);
+	return { text: () => registry.metrics(), contentType: registry.contentType };
+}
+
+function register(registry: Registry, { name, help, labels, read }: Reading): void {
+	const options = { name, help, labelNames: [...(labels ?? [])], registers: [registry] };
+	const all = () => {
+		const now = read();
+		return typeof now === "number" ? [{ labels: {}, value: now }] : now;
+	};
+	if (name.endsWith("_total")) {
+		new Counter({
+			...options,
 			collect() {
-				const now = read();
 				this.reset();
-				if (typeof now === "number") this.set(now);
-				else for (const { labels, value } of now) this.set(labels, value);
+				for (const { labels, value } of all()) this.inc(labels, value);
 			},
 		});
+		return;
 	}
-	return { text: () => registry.metrics(), contentType: registry.contentType };
+	new Gauge({
+		...options,
+		collect() {
+			this.reset();
+			for (const { labels, value } of all()) this.set(labels, value);
+		},
+	});
+}
+
+/** A histogram whose counts are kept elsewhere. */
+class KeptHistogram extends PromHistogram {
+	readonly #about: { readonly name: string; readonly help: string };
+	readonly #of: () => Histogram;
+
+	constructor(name: string, help: string, of: () => Histogram) {
+		super({ name, help, registers: [] });
+		this.#about = { name, help };
+		this.#of = of;
+	}
+
+	/** What the registry writes. Bounds and sum are kept in milliseconds. */
+	async getForPromString() {
+		const { bounds, counts, sum } = this.#of();
+		const value = (part: string, value: number, labels = {}) => ({
+			metricName: `${this.#about.name}_${part}`,
+			labels,
+			value,
+		});
+		let count = 0;
+		const buckets = counts.map((inBucket, at) => {
+			count += inBucket;
+			const boundMs = bounds[at];
+			return value("bucket", count, { le: boundMs === undefined ? "+Inf" : String(boundMs / 1_000) });
+		});
+		return {
+			...this.#about,
+			type: "histogram",
+			values: [...buckets, value("sum", sum / 1_000), value("count", count)],
+		};
+	}
 }
 
 const SERIES_LABELS = ["endpoint", "model", "ending"];
@@ -64,24 +116,6 @@ function requestReadings(stats: RequestStats): Reading[] {
 			labels: ["code"],
 			read: () => [...stats.refusals()].map(([code, value]) => ({ labels: { code }, value })),
 		},
-		...histogramReadings("tollgate_first_token_ms", "Milliseconds to the first token.", () => stats.firstTokenMs()),
-		...histogramReadings("tollgate_duration_ms", "Milliseconds from admission to the end.", () => stats.durationMs()),
-	];
-}
-
-function histogramReadings(name: string, help: string, of: () => Histogram): Reading[] {
-	const buckets = () => {
-		const { bounds, counts } = of();
-		let sum = 0;
-		return counts.map((count, at) => {
-			sum += count;
-			return { labels: { le: at < bounds.length ? String(bounds[at]) : "+Inf" }, value: sum };
-		});
-	};
-	return [
-		{ name: `${name}_bucket`, help, labels: ["le"], read: buckets },
-		{ name: `${name}_sum`, help, read: () => of().sum },
-		{ name: `${name}_count`, help, read: () => of().counts.reduce((total, count) => total + count, 0) },
 	];
 }
 

@@ -9,7 +9,14 @@ export interface ServiceState {
 	openStreams(): number;
 	waitingForReplica(): number;
 	keyring(): { keys: number; unknown: number; accounts: number; loading: number };
-	replicas(): readonly { alias: string; modelId: string; health: string; breaker: string; inFlight: number }[];
+	replicas(): readonly {
+		alias: string;
+		modelId: string;
+		health: string;
+		breaker: string;
+		inFlight: number;
+		maxConcurrency: number;
+	}[];
 	/** Undefined before the first check. */
 	booksOk(): boolean | undefined;
 	/** Undefined before the first look. */
@@ -37,9 +44,9 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			read: ledger((view) => view.queued),
 		},
 		{
-			name: "tollgate_oldest_unflushed_ms",
+			name: "tollgate_oldest_unflushed_seconds",
 			help: "Age of the oldest of them.",
-			read: ledger((view) => view.oldestUnflushedMs),
+			read: ledger((view) => view.oldestUnflushedMs / 1_000),
 		},
 		{
 			name: "tollgate_credit_free_nano_usd",
@@ -75,6 +82,12 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			help: "1 while the breaker keeps traffic away.",
 			labels,
 			read: replica((view) => Number(view.breaker !== "closed")),
+		},
+		{
+			name: "tollgate_replica_places",
+			help: "Calls that the replica takes at once.",
+			labels,
+			read: replica((view) => view.maxConcurrency),
 		},
 		{ name: "tollgate_replica_in_flight", help: "Calls under way.", labels, read: replica((view) => view.inFlight) },
 		{

@@ -1,0 +1,199 @@
+/** What an operator watches is there: alerts and pictures name metrics that exist, and each alert and error has its page. */
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parse } from "yaml";
+import type { FaultCode } from "../../src/base/fault.ts";
+import { Fault } from "../../src/base/fault.ts";
+import { errorResponse } from "../../src/gateway/error-body.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { ask } from "../support/chat.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const RULES = join(ROOT, "deploy/prometheus/tollgate.rules.yml");
+const RUNBOOK = readFileSync(join(ROOT, "src/ops/runbook.md"), "utf8");
+const PROMTOOL = Bun.which("promtool");
+
+interface Rule {
+	readonly alert: string;
+	readonly expr: string;
+	readonly for?: string;
+	readonly labels: Readonly<Record<string, string>>;
+}
+const rules = (parse(readFileSync(RULES, "utf8")) as { groups: { rules: Rule[] }[] }).groups.flatMap((g) => g.rules);
+const dashboard = JSON.parse(readFileSync(join(ROOT, "deploy/grafana/tollgate.json"), "utf8")) as {
+	panels: { title: string; targets: { expr: string }[] }[];
+};
+const expressions = [
+	...rules.map(({ expr }) => expr),
+	...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+];
+
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }) });
+
+/** Names of time series that a service which has answered and refused writes, and Prometheus' own `up`. */
+async function seriesNames(): Promise<Set<string>> {
+	const { secret } = await service.customer();
+	await service.post("/v1/chat/completions", secret, ask());
+	await service.post("/v1/chat/completions", secret, ask("x", { model: "nobody" }));
+	const text = await (await service.get("/metrics")).text();
+	const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+	return new Set(["up", ...lines.map((line) => /^[a-z_]+/.exec(line)?.[0] ?? "")]);
+}
+
+test("alerts and pictures name metrics that exist", async () => {
+	const names = await seriesNames();
+	const named = expressions.flatMap((expr) => expr.match(/\b(?:tollgate|process)_[a-z_]+|\bup\b/g) ?? []);
+	expect(named.length).toBeGreaterThan(30);
+	expect([...new Set(named)].filter((name) => !names.has(name))).toEqual([]);
+});
+
+test("what only grows is a counter, times are histograms in seconds with a bucket for each bound", async () => {
+	await seriesNames();
+	const text = await (await service.get("/metrics")).text();
+	const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
+	for (const [name, type] of types)
+		expect([name, type === "counter"]).toEqual([name, name?.endsWith("_total") ?? false]);
+	expect(types.get("tollgate_duration_seconds")).toBe("histogram");
+	const buckets = [...text.matchAll(/^tollgate_duration_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)];
+	expect(buckets.at(-1)?.[1]).toBe("+Inf");
+	expect(buckets.map(([, , count]) => Number(count))).toEqual(
+		buckets.map(([, , count]) => Number(count)).toSorted((a, b) => a - b),
+	);
+	expect(Number(/^tollgate_duration_seconds_count (\d+)$/m.exec(text)?.[1])).toBe(Number(buckets.at(-1)?.[2]));
+	expect(Number(/^tollgate_duration_seconds_sum (\S+)$/m.exec(text)?.[1])).toBeLessThan(60);
+});
+
+describe("the runbook has a page", () => {
+	const pages = [...RUNBOOK.matchAll(/^### (\S+)$/gm)].map(([, name]) => name as string);
+
+	test("for each alert, and for no other", () => {
+		expect(pages.toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
+	});
+
+	test("for each error above 499", () => {
+		const codes = [...readFileSync(join(ROOT, "src/base/fault.ts"), "utf8").matchAll(/^\t\| "([a-z_]+)"/gm)];
+		const statuses = codes.map(([, code]) => ({
+			code,
+			status: errorResponse(new Fault(code as FaultCode, "x"), "").status,
+		}));
+		expect(statuses.length).toBeGreaterThan(25);
+		const section = RUNBOOK.split("## Errors above 499")[1] ?? "";
+		const listed = [...section.matchAll(/^\| `([a-z_]+)` \| (\d+) /gm)].map(([, code, status]) => ({
+			code,
+			status: Number(status),
+		}));
+		expect(listed).toEqual(statuses.filter(({ status }) => status >= 500).toSorted((a, b) => a.status - b.status));
+	});
+
+	test("for each line of the log at error", async () => {
+		const said = new Set<string>();
+		for (const path of new Bun.Glob("src/**/*.ts").scanSync(ROOT))
+			for (const [, text] of readFileSync(join(ROOT, path), "utf8").matchAll(/log\.error\(\s*"([^"]+)"/g))
+				said.add(text as string);
+		const section = RUNBOOK.split("## Lines of the log")[1] ?? "";
+		const listed = [...section.matchAll(/^\| ([^|`-][^|]*?) \| /gm)]
+			.map(([, text]) => text as string)
+			.filter((text) => text !== "line");
+		expect(said.size).toBeGreaterThan(20);
+		expect(listed.toSorted()).toEqual([...said].toSorted());
+	});
+});
+
+/** Series with which an alert fires, and how long they last. */
+const FIRING: Readonly<Record<string, readonly string[]>> = {
+	TollgateDown: ['up{job="tollgate", instance="a"} 0'],
+	TollgateNotAdmitting: ['tollgate_admitting{instance="a"} 0'],
+	TollgateSettlementsLate: ['tollgate_oldest_unflushed_seconds{instance="a"} 31'],
+	TollgateBooksBroken: ['tollgate_books_ok{instance="a"} 0'],
+	TollgatePaymentsOpen: ['tollgate_payment_findings_open{instance="a"} 1'],
+	TollgateModelWithoutServers: [0, 1].map((n) => `tollgate_replica_up{instance="a", model="m", replica="m#${n}"} 0`),
+	TollgateInternalErrors: ['tollgate_errors_total{instance="a", code="internal_error"} +1'],
+	TollgateReplicaDown: ['tollgate_replica_up{instance="a", model="m", replica="m#0"} 0'],
+	TollgateBreakerOpen: ['tollgate_replica_breaker_open{instance="a", model="m", replica="m#0"} 1'],
+	TollgateUpstreamFailures: [
+		'tollgate_requests_total{instance="a", model="m", ending="upstream_died"} +6',
+		'tollgate_requests_total{instance="a", model="m", ending="finished"} +94',
+	],
+	TollgateRequestsWaiting: ['tollgate_requests_waiting{instance="a"} 51'],
+	TollgateOverloaded: ['tollgate_errors_total{instance="a", code="overloaded"} +120'],
+	TollgateFirstTokenSlow: [
+		'tollgate_first_token_seconds_bucket{instance="a", le="10"} +90',
+		'tollgate_first_token_seconds_bucket{instance="a", le="30"} +100',
+		'tollgate_first_token_seconds_bucket{instance="a", le="+Inf"} +100',
+	],
+	TollgateRefusalsDropped: ['tollgate_refusals_dropped_total{instance="a"} +1'],
+	TollgateMemory: ['process_resident_memory_bytes{job="tollgate", instance="a"} 2100000000'],
+};
+/** Series of a service that is well: no alert fires. */
+const WELL = [
+	'up{job="tollgate", instance="a"} 1',
+	'tollgate_admitting{instance="a"} 1',
+	'tollgate_oldest_unflushed_seconds{instance="a"} 0.2',
+	'tollgate_books_ok{instance="a"} -1',
+	'tollgate_payment_findings_open{instance="a"} 0',
+	'tollgate_replica_up{instance="a", model="m", replica="m#0"} 1',
+	'tollgate_replica_breaker_open{instance="a", model="m", replica="m#0"} 0',
+	'tollgate_errors_total{instance="a", code="internal_error"} 3',
+	'tollgate_requests_total{instance="a", model="m", ending="upstream_died"} +1',
+	'tollgate_requests_total{instance="a", model="m", ending="finished"} +99',
+	'tollgate_first_token_seconds_bucket{instance="a", le="10"} +100',
+	'tollgate_first_token_seconds_bucket{instance="a", le="+Inf"} +100',
+	'tollgate_refusals_dropped_total{instance="a"} 7',
+	'process_resident_memory_bytes{job="tollgate", instance="a"} 300000000',
+];
+
+const inputOf = (series: readonly string[]) =>
+	series.map((line) => {
+		const at = line.lastIndexOf(" ");
+		const value = line.slice(at + 1);
+		return { series: line.slice(0, at), values: value.startsWith("+") ? `0${value}x40` : `${value}+0x40` };
+	});
+
+async function promtool(command: readonly string[], files: Readonly<Record<string, unknown>>): Promise<string> {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-rules-"));
+	try {
+		for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(content));
+		const run = Bun.spawn([PROMTOOL as string, ...command], { cwd: folder, stdout: "pipe", stderr: "pipe" });
+		const output = (await new Response(run.stdout).text()) + (await new Response(run.stderr).text());
+		if ((await run.exited) !== 0) throw new Error(output);
+		return output;
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
+}
+
+describe.skipIf(PROMTOOL === null)("by Prometheus' own tool", () => {
+	test("every expression of the pictures can be read", async () => {
+		const panels = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+		const records = panels.map((expr, nth) => ({ record: `panel:${nth}`, expr: expr.replaceAll("$instance", ".*") }));
+		expect(
+			await promtool(["check", "rules", "panels.yml"], {
+				"panels.yml": { groups: [{ name: "panels", rules: records }] },
+			}),
+		).toContain(`${panels.length} rules found`);
+	});
+
+	test("each alert fires by what it is for, and none where all is well", async () => {
+		expect(Object.keys(FIRING).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
+		const firing = (alert: string) => `count(ALERTS{alertname=~"${alert}", alertstate="firing"})`;
+		const fires = rules.map(({ alert }) => ({
+			interval: "1m",
+			input_series: inputOf(FIRING[alert] ?? []),
+			promql_expr_test: [{ expr: firing(alert), eval_time: "30m", exp_samples: [{ labels: "{}", value: 1 }] }],
+		}));
+		const well = {
+			interval: "1m",
+			input_series: inputOf(WELL),
+			promql_expr_test: [{ expr: firing(".*"), eval_time: "30m", exp_samples: [] }],
+		};
+		const output = await promtool(["test", "rules", "tests.yml"], {
+			"tests.yml": { rule_files: [RULES], evaluation_interval: "1m", tests: [well, ...fires] },
+		});
+		expect(output).toContain("SUCCESS");
+	});
+});

@@ -113,11 +113,12 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.store;
 		},
 
-		/** Those that have ended; from now on nobody writes them. */
-		ended(nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
+		/** Those in these stores that have ended; from now on nobody writes them. */
+		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
 			return statements<{ id: string; store: string }>`
 				update stored_file set state = 'removed' where id in (
 					select id from stored_file where expires_at <= to_timestamp(${nowMs}::double precision / 1000.0)
+						and store = any (string_to_array(${stores.join(" ")}, ' '))
 					order by expires_at limit ${limit} for update skip locked)
 				returning id, store`;
 		},

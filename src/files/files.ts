@@ -137,8 +137,10 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 			return true;
 		},
 		async sweep() {
+			// What lies elsewhere must not keep the others waiting.
+			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;
-			for (const { id, store } of await books.ended(clock.wallMs(), SWEPT_AT_ONCE)) {
+			for (const { id, store } of await books.ended(connected, clock.wallMs(), SWEPT_AT_ONCE)) {
 				try {
 					await erase(id, store);
 					swept += 1;

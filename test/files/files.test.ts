@@ -1,45 +1,21 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
-import { createFiles } from "../../src/files/files.ts";
-import { temporaryFolder } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
+import { bytesOf, MB, sample, streamOf, textOf, withFiles } from "./file-store.ts";
 
-const MB = 1024 * 1024;
-const db = await withDatabase();
-const folder = temporaryFolder();
-const limits = {
-	fileBytesMax: 16 * MB,
-	fileAccountBytesMax: 64 * MB,
-	filesBytesMax: 256 * MB,
-	filesPerAccountMax: 100,
-};
-const files = createFiles(
-	{
-		statements: db.statements,
-		clock: systemClock,
-		log: silentLog,
-		stores: { main: createDiskBlobs({ folder }), others: [] },
-		limits: () => limits,
-	},
-	{ secret: "a secret of 32 bytes, as any other" },
-);
+const at = await withFiles();
+const { files, folder, store } = at;
 const owner = { accountId: "acc_files", keyId: "key_files" };
 const newFile = { purpose: "batch", filename: "in.jsonl" } as const;
+const output = { purpose: "batch_output", filename: "out.jsonl" } as const;
+const DAY_MS = 24 * 3600_000;
 
-/** Bytes that are different everywhere. */
-function sample(bytes: number): Uint8Array<ArrayBuffer> {
-	return new Uint8Array(Uint32Array.from({ length: bytes / 4 }, (_, index) => (index * 2_654_435_761) >>> 0).buffer);
-}
-const streamOf = (bytes: Uint8Array<ArrayBuffer>) => new Blob([bytes]).stream();
-const textOf = (stream: ReadableStream<Uint8Array>) => new Response(stream).text();
+const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((error) => error);
+const blobsOf = (fileId: string) => readdirSync(join(folder, fileId)).map((name) => join(folder, fileId, name));
 
 describe("a file", () => {
 	test("is read as it was written, in any range of it", async () => {
-		const bytes = sample(9 * MB + 20);
+		const bytes = sample(5 * MB + 20);
 		const record = await files.create(owner, newFile, streamOf(bytes));
 		expect(record).toMatchObject({ ...owner, ...newFile, bytes: bytes.length });
 		expect(await files.find(owner.accountId, record.id)).toEqual(record);
@@ -47,26 +23,78 @@ describe("a file", () => {
 			[0, bytes.length],
 			[0, 1],
 			[65_535, 65_537],
-			[4 * MB - 1, 4 * MB + 1],
-			[8 * MB + 5, bytes.length],
+			[2 * MB - 1, 2 * MB + 1],
+			[4 * MB + 5, bytes.length],
 			[7, 7],
 		] as const) {
-			const read = await new Response(files.read(record, { start, end })).bytes();
+			const read = await bytesOf(files.read(record, { start, end }));
 			expect(Buffer.compare(read, bytes.subarray(start, end))).toBe(0);
 		}
 	});
 
 	test("is not legible where it lies", async () => {
 		const record = await files.create(owner, newFile, streamOf(new TextEncoder().encode("a prompt of somebody's")));
-		const stored = readdirSync(join(folder, record.id)).map((name) => readFileSync(join(folder, record.id, name)));
+		const stored = blobsOf(record.id).map((path) => readFileSync(path));
 		expect(stored.length).toBe(1);
 		expect(Buffer.concat(stored).includes("prompt")).toBe(false);
+	});
+
+	test("that was changed, moved or cut where it lies is not read", async () => {
+		const record = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
+		const [path] = blobsOf(record.id);
+		if (path === undefined) throw new Error("it has a part");
+		const whole = readFileSync(path);
+		const chunk = whole.length / 3;
+		const changed = Buffer.from(whole);
+		changed[70_000] = (changed[70_000] ?? 0) ^ 1;
+		const exchanged = Buffer.concat([
+			whole.subarray(chunk, 2 * chunk),
+			whole.subarray(0, chunk),
+			whole.subarray(2 * chunk),
+		]);
+		for (const bytes of [changed, exchanged, whole.subarray(0, 2 * chunk), Buffer.alloc(0)]) {
+			writeFileSync(path, bytes);
+			expect(await failure(bytesOf(files.read(record)))).toBeInstanceOf(Error);
+		}
+		writeFileSync(path, whole);
+		expect((await bytesOf(files.read(record))).length).toBe(record.bytes);
+		// Nor is another file's part read as this one's.
+		const other = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
+		writeFileSync(path, readFileSync(blobsOf(other.id)[0] ?? ""));
+		expect(await failure(bytesOf(files.read(record)))).toBeInstanceOf(Error);
+	});
+
+	test("whose upload breaks off leaves nothing", async () => {
+		const before = await at.space(owner.accountId);
+		const brokenOff = (async function* () {
+			yield sample(3 * MB);
+			throw new Error("the client left");
+		})();
+		expect(await failure(files.create(owner, newFile, brokenOff))).toMatchObject({ message: "the client left" });
+		const late = files.create(owner, newFile, streamOf(sample(3 * MB)), async () => {
+			throw new Error("the form is wrong");
+		});
+		expect(await failure(late)).toMatchObject({ message: "the form is wrong" });
+		expect(await at.space(owner.accountId)).toEqual(before);
+		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
+	});
+
+	test("that is deleted while it is read breaks off, and is never taken for the whole", async () => {
+		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
+		const reader = files.read(record).getReader();
+		await reader.read();
+		expect(await files.remove(owner.accountId, record.id)).toBe(true);
+		const rest = async () => {
+			while (!(await reader.read()).done);
+		};
+		expect(await failure(rest())).toBeInstanceOf(Error);
+		expect(await files.remove(owner.accountId, record.id)).toBe(false);
 	});
 });
 
 describe("a file that is written part by part", () => {
 	test("goes on after the last sealed part; what was not sealed is lost", async () => {
-		const writer = await files.writer(owner, { purpose: "batch_output", filename: "out.jsonl" });
+		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);
 		writer.write("lost\n");
@@ -82,12 +110,127 @@ describe("a file that is written part by part", () => {
 	});
 
 	test("has one writer: the slower one of two seals nothing", async () => {
-		const writer = await files.writer(owner, { purpose: "batch_output", filename: "out.jsonl" });
+		const writer = await files.writer(owner, output);
 		const other = await files.resume(writer.fileId);
 		writer.write("mine\n");
 		other?.write("theirs\n");
 		await writer.seal();
-		expect(other?.seal()).rejects.toMatchObject({ code: "conflict" });
+		expect(await failure(other?.seal() ?? Promise.resolve())).toMatchObject({ code: "conflict" });
 		expect(await textOf(files.read(await writer.finish()))).toBe("mine\n");
+	});
+
+	test("loses nothing and doubles nothing when its store or its database fails for a while", async () => {
+		const writer = await files.writer(owner, output);
+		const put = store.put;
+		writer.write("one\n");
+		store.put = () => Promise.reject(new Error("the store is away"));
+		expect(await failure(writer.seal())).toMatchObject({ message: "the store is away" });
+		store.put = put;
+		writer.write("two\n");
+		expect(await writer.seal()).toBe(2);
+
+		// Sealed, and yet the writer did not hear of it.
+		writer.write("three\n");
+		await at.db.sql`alter table stored_file_part rename to hidden`;
+		expect(await failure(writer.seal())).toBeInstanceOf(Error);
+		await at.db.sql`alter table hidden rename to stored_file_part`;
+		const [blob] = blobsOf(writer.fileId).filter((path) => path.includes("/2-"));
+		const name = blob?.split("/").at(-1) ?? "";
+		await at.db.sql`select file_seal(${writer.fileId}, 2, 6, ${name}, 1, 1)`;
+		expect(await writer.seal()).toBe(3);
+		expect(await textOf(files.read(await writer.finish()))).toBe("one\ntwo\nthree\n");
+	});
+
+	test("is whole with thousands of small parts", async () => {
+		const writer = await files.writer(owner, output);
+		let expected = "";
+		for (let line = 0; line < 600; line += 1) {
+			expected += `line ${line}\n`;
+			writer.write(`line ${line}\n`);
+			await writer.seal();
+		}
+		const record = await writer.finish();
+		expect(await textOf(files.read(record))).toBe(expected);
+		expect(await textOf(files.read(record, { start: 4_000, end: 4_020 }))).toBe(expected.slice(4_000, 4_020));
+	});
+});
+
+describe("space", () => {
+	test("however many upload at once, no account has more than it may, and what is there is counted", async () => {
+		const crowd = { accountId: "acc_crowd", keyId: "key_crowd" };
+		at.limits.fileAccountBytesMax = 5 * MB;
+		const uploads = Array.from({ length: 12 }, () => files.create(crowd, newFile, streamOf(sample(MB))));
+		const outcomes = await Promise.allSettled(uploads);
+		at.limits.fileAccountBytesMax = 64 * MB;
+		expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
+		for (const outcome of outcomes)
+			if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "conflict" });
+		expect(await at.space(crowd.accountId)).toEqual({ files: 5, bytes: 5 * MB });
+		const [all] = await at.db.sql`
+			select sum(files)::int as files, sum(bytes)::int as bytes from file_space where account_id <> ''`;
+		expect(await at.space("")).toEqual({ files: all?.files, bytes: all?.bytes });
+	});
+
+	test("of all accounts together is bounded; outputs are counted and never refused", async () => {
+		const full = { accountId: "acc_full", keyId: "key_full" };
+		at.limits.filesBytesMax = 0;
+		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
+		Object.assign(at.limits, { fileAccountBytesMax: 0, filesPerAccountMax: 0 });
+		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "conflict" });
+		const writer = await files.writer(full, output);
+		writer.write("paid for");
+		await writer.finish();
+		Object.assign(at.limits, { filesBytesMax: 256 * MB, fileAccountBytesMax: 64 * MB, filesPerAccountMax: 100 });
+		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
+	});
+});
+
+describe("the end of a file", () => {
+	test("comes by itself: nobody finds it, and its bytes go", async () => {
+		const short = { accountId: "acc_short", keyId: "key_short" };
+		const kept = await files.create(short, newFile, streamOf(sample(MB)));
+		const brief = await files.create(short, newFile, streamOf(sample(MB)), async () => ({ lifetimeMs: DAY_MS }));
+		expect([kept.expiresAtMs - at.nowMs, brief.expiresAtMs - at.nowMs]).toEqual([30 * DAY_MS, DAY_MS]);
+		at.nowMs += DAY_MS;
+		expect(await files.find(short.accountId, brief.id)).toBeUndefined();
+		const query = { purpose: null, after: null, newestFirst: true, limit: 10 };
+		expect((await files.list(short.accountId, query)).map(({ id }) => id)).toEqual([kept.id]);
+		expect(existsSync(join(folder, brief.id))).toBe(true);
+		while ((await files.sweep()) > 0);
+		expect(existsSync(join(folder, brief.id))).toBe(false);
+		expect(await at.space(short.accountId)).toEqual({ files: 1, bytes: MB });
+		expect((await bytesOf(files.read(kept))).length).toBe(MB);
+	});
+
+	test("comes after six hours for an upload whose gateway was killed; a batch's output waits for its writer", async () => {
+		const killed = { accountId: "acc_killed", keyId: "key_killed" };
+		const started = Promise.withResolvers<void>();
+		const hangs = (async function* () {
+			yield sample(3 * MB);
+			started.resolve();
+			await new Promise<never>(() => {});
+		})();
+		void files.create(killed, newFile, hangs);
+		await started.promise;
+		const writer = await files.writer(killed, output);
+		writer.write("one");
+		await writer.seal();
+		at.nowMs += 6 * 3600_000;
+		while ((await files.sweep()) > 0);
+		expect(await at.space(killed.accountId)).toEqual({ files: 1, bytes: 3 });
+		expect((await files.resume(writer.fileId))?.parts()).toBe(1);
+	});
+
+	test("is tried again where the store was away", async () => {
+		const { removeFile } = store;
+		const record = await files.create(owner, newFile, streamOf(sample(4)));
+		store.removeFile = () => Promise.reject(new Error("the store is away"));
+		expect(await files.remove(owner.accountId, record.id)).toBe(true);
+		expect(await files.find(owner.accountId, record.id)).toBeUndefined();
+		expect(await files.sweep()).toBe(0);
+		store.removeFile = removeFile;
+		expect(existsSync(join(folder, record.id))).toBe(true);
+		while ((await files.sweep()) > 0);
+		expect(existsSync(join(folder, record.id))).toBe(false);
 	});
 });

@@ -9,6 +9,10 @@ language sql stable as $$
     'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
 $$;
 
+-- What was put out is paid for and nowhere else: it is counted, so that less can be uploaded, but never refused.
+create or replace function file_is_bounded(p_purpose text) returns boolean
+language sql immutable as $$ select p_purpose <> 'batch_output' $$;
+
 -- Makes a file without bytes. False if the account has as many as it may. A repeat finds it made.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
   p_created_ms double precision, p_expires_ms double precision, p_files_max integer) returns boolean
@@ -21,7 +25,7 @@ begin
     return true;
   end if;
   insert into file_space (account_id) values (p_account), ('') on conflict (account_id) do nothing;
-  update file_space set files = files + 1 where account_id = p_account and files < p_files_max;
+  update file_space set files = files + 1 where account_id = p_account and (files < p_files_max or not file_is_bounded(p_purpose));
   if not found then
     delete from stored_file where id = p_id;
     return false;
@@ -46,11 +50,13 @@ begin
     return case when exists (select 1 from stored_file_part where file_id = p_id and number = p_number and blob = p_blob)
       then 'sealed' else 'taken' end;
   end if;
-  perform 1 from file_space where account_id = f.account_id and bytes + p_bytes <= p_account_bytes_max for update;
+  perform 1 from file_space where account_id = f.account_id
+    and (bytes + p_bytes <= p_account_bytes_max or not file_is_bounded(f.purpose)) for update;
   if not found then
     return 'account_full';
   end if;
-  update file_space set bytes = bytes + p_bytes where account_id = '' and bytes + p_bytes <= p_all_bytes_max;
+  update file_space set bytes = bytes + p_bytes where account_id = ''
+    and (bytes + p_bytes <= p_all_bytes_max or not file_is_bounded(f.purpose));
   if not found then
     return 'full';
   end if;

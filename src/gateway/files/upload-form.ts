@@ -1,4 +1,5 @@
-import { decodeField, make } from "multipasta";
+import type { BusboyInstance } from "@fastify/busboy";
+import { Busboy } from "@fastify/busboy";
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
@@ -17,8 +18,11 @@ export interface UploadForm {
 	close(): void;
 }
 
-const PARTS_MAX = 16;
+const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
+/** Of a part's headers. */
+const HEADER_PAIRS_MAX = 16;
+const HEADER_BYTES_MAX = 8 * 1024;
 /** A body that is slower than this is given up, after a time in which nobody is measured. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
@@ -40,65 +44,62 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const pieces: Uint8Array[] = [];
 	let filename: string | undefined;
 	let fileEnded = false;
-	let formEnded = false;
-	let problem: Fault | undefined;
-	const malformed = () => {
-		problem ??= new Fault("invalid_request", "The body is not a valid form.");
-	};
-	const parser = make({
-		headers: { "content-type": type },
-		maxParts: PARTS_MAX,
-		maxFieldSize: FIELD_BYTES_MAX,
-		isFile: ({ name }) => name === "file",
-		onField: (info, value) => void fields.set(info.name, decodeField(info, value)),
-		onFile(info) {
-			if (filename !== undefined)
-				problem ??= new Fault("invalid_request", "There must be one `file`.", { param: "file" });
-			filename = info.filename ?? "";
-			return (piece) => {
-				if (piece === null) fileEnded = true;
-				else pieces.push(piece);
-			};
-		},
-		onError: malformed,
-		onDone() {
-			formEnded = true;
-		},
-	});
+	const failed = Promise.withResolvers<never>();
+	failed.promise.catch(() => {});
+	const malformed = () => failed.reject(new Fault("invalid_request", "The body is not a valid form."));
+	const second = () => failed.reject(new Fault("invalid_request", "There must be one `file`.", { param: "file" }));
+	const ended = Promise.withResolvers<void>();
+	const parser = createParser(type)
+		.on("field", (name, value, _, isCut) => {
+			if (isCut) malformed();
+			else fields.set(name, value);
+		})
+		.on("file", (_, stream, name) => {
+			filename = name ?? "";
+			stream.on("data", (piece: Uint8Array) => void pieces.push(piece));
+			stream.on("error", malformed);
+			stream.on("end", () => {
+				fileEnded = true;
+			});
+		})
+		.on("filesLimit", second)
+		.on("fieldsLimit", malformed)
+		.on("partsLimit", malformed)
+		.on("error", malformed)
+		.on("finish", () => ended.resolve());
 
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
+	let bodyEnded = false;
 
 	/** Reads and parses a piece of the body; false after the last one. */
 	async function advance(): Promise<boolean> {
-		const done = !(await parseNext());
-		if (problem !== undefined) throw problem;
-		if (done && !formEnded) throw new Fault("invalid_request", "The form ends before its last boundary.");
-		return !done;
+		if (bodyEnded) return false;
+		const dueMs = startedMs + PACE_GRACE_MS + received / PACE_BYTES_PER_MS_MIN;
+		const late = () => new Fault("request_timeout", "The body was sent too slowly.");
+		const work = Promise.race([parseNext(), failed.promise]);
+		bodyEnded = !(await withDeadline(clock, work, Math.max(0, dueMs - clock.monotonicMs()), late));
+		return !bodyEnded;
 	}
 
 	async function parseNext(): Promise<boolean> {
 		const value = await nextPiece();
-		if (value === undefined) return false;
+		if (value === undefined) {
+			parser.end();
+			await ended.promise;
+			return false;
+		}
 		received += value.length;
 		if (received > bytesMax) throw bodyTooLarge(bytesMax);
-		try {
-			parser.write(value);
-		} catch {
-			malformed();
-		}
+		await new Promise<void>((resolve) => parser.write(value, () => resolve()));
 		return true;
 	}
 
 	async function nextPiece(): Promise<Uint8Array | undefined> {
-		if (reader === undefined) return undefined;
-		const dueMs = startedMs + PACE_GRACE_MS + received / PACE_BYTES_PER_MS_MIN;
-		const late = () => new Fault("request_timeout", "The body was sent too slowly.");
 		try {
-			return (await withDeadline(clock, reader.read(), Math.max(0, dueMs - clock.monotonicMs()), late)).value;
+			return (await reader?.read())?.value;
 		} catch (error) {
-			if (error instanceof Fault) throw error;
 			throw new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
 		}
 	}
@@ -121,8 +122,31 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			return fields;
 		},
 		known: () => fields,
-		close: () => void reader?.cancel().catch(() => {}),
+		close() {
+			parser.destroy();
+			void reader?.cancel().catch(() => {});
+		},
 	};
+}
+
+/** Fault invalid_request where the type names no boundary. */
+function createParser(type: string): BusboyInstance {
+	try {
+		return new Busboy({
+			headers: { "content-type": type },
+			isPartAFile: (name) => name === "file",
+			limits: {
+				files: 1,
+				fields: FIELDS_MAX,
+				parts: FIELDS_MAX + 2,
+				fieldSize: FIELD_BYTES_MAX,
+				headerPairs: HEADER_PAIRS_MAX,
+				headerSize: HEADER_BYTES_MAX,
+			},
+		});
+	} catch (error) {
+		throw new Fault("invalid_request", "The body is not a valid form.", { cause: error });
+	}
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

@@ -1,0 +1,63 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { BlobStore } from "../../src/files/blob-store.ts";
+import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import type { Files } from "../../src/files/files.ts";
+import { createFiles } from "../../src/files/files.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
+
+export const MB = 1024 * 1024;
+
+/** Files of a database of their own, on a disk, at a time that can be moved. */
+export interface TestFiles {
+	readonly files: Files;
+	readonly db: TestDatabase;
+	readonly folder: string;
+	/** The store, whose methods may be replaced. */
+	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
+	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax" | "filesPerAccountMax", number>;
+	nowMs: number;
+	/** Files that are counted, and their bytes. */
+	space(accountId: string): Promise<{ files: number; bytes: number }>;
+}
+
+export async function withFiles(): Promise<TestFiles> {
+	const db = await withDatabase();
+	const folder = temporaryFolder();
+	const test: TestFiles = {
+		db,
+		folder,
+		store: { ...createDiskBlobs({ folder }) },
+		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB, filesPerAccountMax: 100 },
+		nowMs: 1_800_000_000_000,
+		get files() {
+			return files;
+		},
+		async space(accountId) {
+			const [row] = await db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
+			return { files: row?.files ?? 0, bytes: row?.bytes ?? 0 };
+		},
+	};
+	const files = createFiles(
+		{
+			statements: db.statements,
+			clock: { ...systemClock, wallMs: () => test.nowMs },
+			log: silentLog,
+			stores: { main: test.store, others: [] },
+			limits: () => test.limits,
+		},
+		{ secret: "a secret of 32 bytes, as any other" },
+	);
+	return test;
+}
+
+/** Bytes that are different everywhere. */
+export function sample(bytes: number): Uint8Array<ArrayBuffer> {
+	return new Uint8Array(Uint32Array.from({ length: bytes / 4 }, (_, index) => (index * 2_654_435_761) >>> 0).buffer);
+}
+
+export const streamOf = (bytes: Uint8Array<ArrayBuffer>) => new Blob([bytes]).stream();
+export const bytesOf = (stream: ReadableStream<Uint8Array>) => new Response(stream).bytes();
+export const textOf = (stream: ReadableStream<Uint8Array>) => new Response(stream).text();

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import { createPostgresBlobs } from "../../src/files/postgres-blobs.ts";
+import { createS3Blobs } from "../../src/files/s3-blobs.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { startObjectStorage } from "../support/object-storage.ts";
+import { holdsBlobs } from "./blob-contract.ts";
+
+const db = await withDatabase();
+const folder = temporaryFolder();
+const storage = startObjectStorage();
+const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
+
+describe("a store gives back what was put, and nothing that is not all there", () => {
+	test("on the disk, for this user alone", async () => {
+		const store = createDiskBlobs({ folder: join(folder, "files") });
+		await holdsBlobs(store);
+		await store.put("file_a", "0-x", new Uint8Array(1));
+		const mode = (path: string) => statSync(join(folder, "files", path)).mode & 0o777;
+		expect([mode(""), mode("file_a"), mode("file_a/0-x")]).toEqual([0o700, 0o700, 0o600]);
+	});
+
+	test("in the database", async () => {
+		await holdsBlobs(createPostgresBlobs({ statements: db.statements }));
+		expect(await db.sql`select 1 from stored_blob`).toHaveLength(0);
+	});
+
+	test("in a bucket", async () => {
+		await holdsBlobs(createS3Blobs({ clock: systemClock }, bucket));
+		expect(storage.objects.size).toBe(0);
+	});
+});

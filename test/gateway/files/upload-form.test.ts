@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import { openUploadForm } from "../../../src/gateway/files/upload-form.ts";
+import { manualClock } from "../../keys/manual-clock.ts";
+
+const BOUNDARY = "edge";
+const part = (disposition: string, body: string) =>
+	`--edge\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n${body}\r\n`;
+const encoder = new TextEncoder();
+
+/** A body that the test sends piece by piece. */
+function sender(bytesMax = 1_000_000) {
+	const clock = manualClock();
+	let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+	let cancelled = false;
+	const body = new ReadableStream<Uint8Array>({
+		start(given) {
+			controller = given;
+		},
+		cancel() {
+			cancelled = true;
+		},
+	});
+	const request = new Request("http://x/", {
+		method: "POST",
+		body,
+		headers: { "content-type": `multipart/form-data; boundary=${BOUNDARY}` },
+	});
+	return {
+		clock,
+		form: openUploadForm(request, { clock, bytesMax }),
+		send: (piece: string | Uint8Array) =>
+			controller?.enqueue(typeof piece === "string" ? encoder.encode(piece) : piece),
+		end: () => controller?.close(),
+		breakOff: () => controller?.error(new Error("gone")),
+		isCancelled: () => cancelled,
+	};
+}
+const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((error) => error);
+const textOf = async (bytes: AsyncIterable<Uint8Array>) => {
+	const pieces: Uint8Array[] = [];
+	for await (const piece of bytes) pieces.push(piece);
+	return Buffer.concat(pieces).toString();
+};
+
+describe("a form with a file", () => {
+	test("gives the bytes of the file as they come, whatever the pieces it comes in", async () => {
+		const content = "one\r\n--edg\r--edge\r\n-\ntwo";
+		const whole = `${part('name="purpose"', "batch")}${part('name="file"; filename="ü.jsonl"', content)}${part('name="more"', "x")}--edge--\r\n`;
+		for (const size of [1, 2, 3, 7, 1000]) {
+			const { form, send, end } = sender();
+			const bytes = Buffer.from(whole);
+			void (async () => {
+				for (let at = 0; at < bytes.length; at += size) send(bytes.subarray(at, at + size));
+				end();
+			})();
+			expect(await form.file()).toEqual({ filename: "ü.jsonl" });
+			expect(await textOf(form.bytes())).toBe(content);
+			expect(Object.fromEntries(await form.fields())).toEqual({ purpose: "batch", more: "x" });
+		}
+	});
+
+	test("has a file's name as it was given", async () => {
+		const { form, send } = sender();
+		send('--edge\r\ncontent-disposition: form-data; name="file"; filename="grüße 试.jsonl"\r\n\r\nbytes');
+		expect(await form.file()).toEqual({ filename: "grüße 试.jsonl" });
+	});
+
+	test("is given up when it comes too slowly, and not while it keeps its pace", async () => {
+		const { form, send, clock } = sender(100_000_000);
+		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
+		await form.file();
+		const bytes = form.bytes();
+		// A minute nobody is measured; then 64 KB are due each second.
+		for (let second = 0; second < 90; second += 1) {
+			send("x".repeat(64_000));
+			expect((await bytes.next()).done).toBe(false);
+			clock.advance(1_000);
+			await Bun.sleep(0);
+		}
+		const last = failure(textOf(bytes));
+		await Bun.sleep(0);
+		clock.advance(61_000);
+		expect(await last).toMatchObject({ code: "request_timeout" });
+	});
+
+	test("that trickles is given up after a minute", async () => {
+		const { form, send, clock } = sender();
+		const waiting = failure(form.file());
+		for (let second = 0; second < 61; second += 1) {
+			send("-");
+			clock.advance(1_000);
+			await Bun.sleep(0);
+		}
+		expect(await waiting).toMatchObject({ code: "request_timeout" });
+	});
+
+	test("that breaks off, is too large or has too much in it is refused", async () => {
+		const cut = sender();
+		cut.breakOff();
+		expect(await failure(cut.form.file())).toMatchObject({ code: "request_timeout" });
+
+		const large = sender(100);
+		large.send(part('name="file"; filename="a"', "x".repeat(200)));
+		expect(await failure(large.form.file())).toMatchObject({ code: "payload_too_large" });
+
+		for (const text of [
+			Array.from({ length: 20 }, (_, index) => part(`name="f${index}"`, "x")).join(""),
+			part('name="field"', "x".repeat(2_000)),
+			`--edge\r\ncontent-disposition: form-data; name="file"; filename="a"\r\nx: ${"y".repeat(100_000)}`,
+			part('name="file"; filename="a"', "x") + part('name="file"; filename="b"', "x"),
+			part("filename*=UTF-8''%zz; name=\"file\"", "x"),
+			"not a form at all",
+		]) {
+			const { form, send, end } = sender();
+			send(text);
+			end();
+			const read = async () => {
+				await form.file();
+				await textOf(form.bytes());
+				await form.fields();
+			};
+			expect(await failure(read())).toMatchObject({ code: "invalid_request" });
+		}
+	});
+
+	test("is let go of when it is closed", async () => {
+		const { form, isCancelled } = sender();
+		form.close();
+		await Bun.sleep(0);
+		expect(isCancelled()).toBe(true);
+	});
+});

@@ -47,26 +47,26 @@ export const systemSecretsDeps: SecretsDeps = {
 };
 
 /**
- * The secrets of the configuration; those it lacks are read from `DATA_DIR/secrets.json` (mode 0600), which is made if
- * there is none. Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or
- * cannot be written.
+ * The secrets of the configuration; those it lacks are read from `DATA_DIR`, each from a file of its own (mode 0600),
+ * which is made if there is none: `secrets.json` for the pepper, `console-secret`, which a gateway does not open.
+ * Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or cannot be written.
  */
 export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSecretsDeps): Secrets {
 	const path = join(config.dataDir, "secrets.json");
 	const made: Secrets["made"][number][] = [];
 	let { keyPepper, consoleSecret, instanceId } = config;
 	if (config.role === "gateway") consoleSecret = "";
-	if (keyPepper === null || consoleSecret === null) {
+	if (keyPepper === null || consoleSecret === null)
 		assert(!config.production, "in production the configuration is refused without its secrets");
-		const kept = keepOnce(deps, path, () => {
-			const fresh = { key_pepper: hex(deps, SECRET_BYTES), console_secret: hex(deps, SECRET_BYTES) };
-			return `${JSON.stringify(fresh, null, "\t")}\n`;
-		});
-		const stored = parseSecrets(path, kept.text);
-		if (kept.isNew && keyPepper === null) made.push("KEY_PEPPER");
-		if (kept.isNew && consoleSecret === null) made.push("CONSOLE_SECRET");
-		keyPepper ??= stored.keyPepper;
-		consoleSecret ??= stored.consoleSecret;
+	if (keyPepper === null) {
+		const kept = keepOnce(deps, path, () => `${JSON.stringify({ key_pepper: hex(deps, SECRET_BYTES) }, null, "\t")}\n`);
+		keyPepper = parsePepper(path, kept.text);
+		if (kept.isNew) made.push("KEY_PEPPER");
+	}
+	if (consoleSecret === null) {
+		const kept = keepConsoleSecret(deps, config.dataDir, path);
+		consoleSecret = kept.secret;
+		if (kept.isNew) made.push("CONSOLE_SECRET");
 	}
 	if (instanceId === null) {
 		const idPath = join(config.dataDir, "instance-id");
@@ -79,21 +79,41 @@ export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSe
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
 }
 
+/** Version 0.1 kept it beside the pepper: there it stays, since that version may run here again. */
+function keepConsoleSecret(deps: SecretsDeps, dataDir: string, besidePepper: string) {
+	const former = guarded(besidePepper, () => readKept(deps, besidePepper));
+	const { console_secret } = former === undefined ? {} : parseFields(besidePepper, former);
+	if (isSecret(console_secret)) return { secret: console_secret, isNew: false };
+	const path = join(dataDir, "console-secret");
+	const kept = keepOnce(deps, path, () => `${hex(deps, SECRET_BYTES)}\n`);
+	const secret = kept.text.trim();
+	if (!isSecret(secret))
+		throw new ConfigError([`${path} is damaged: delete it, and everybody signs in anew, or set CONSOLE_SECRET`]);
+	return { secret, isNew: kept.isNew };
+}
+
 function hex(deps: SecretsDeps, bytes: number): string {
 	return Buffer.from(deps.randomBytes(bytes)).toString("hex");
 }
 
-function parseSecrets(path: string, text: string): { keyPepper: string; consoleSecret: string } {
-	let value: unknown;
+function parsePepper(path: string, text: string): string {
+	const { key_pepper } = parseFields(path, text);
+	if (isSecret(key_pepper)) return key_pepper;
+	throw damaged(path);
+}
+
+function parseFields(path: string, text: string): Record<string, unknown> {
 	try {
-		value = JSON.parse(text);
+		const value: unknown = JSON.parse(text);
+		if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
 	} catch {
-		value = null;
+		// Told below.
 	}
-	const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-	const { key_pepper: keyPepper, console_secret: consoleSecret } = fields;
-	if (isSecret(keyPepper) && isSecret(consoleSecret)) return { keyPepper, consoleSecret };
-	throw new ConfigError([
+	throw damaged(path);
+}
+
+function damaged(path: string): ConfigError {
+	return new ConfigError([
 		`${path} is damaged: restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
 	]);
 }
@@ -108,7 +128,7 @@ function keepOnce(
 	path: string,
 	make: () => string,
 ): { readonly text: string; readonly isNew: boolean } {
-	try {
+	return guarded(path, () => {
 		const kept = readKept(deps, path);
 		if (kept !== undefined) return { text: kept, isNew: false };
 		const text = make();
@@ -118,6 +138,12 @@ function keepOnce(
 		const others = readKept(deps, path);
 		assert(others !== undefined, "a file that could not be made because it exists can be read");
 		return { text: others, isNew: false };
+	});
+}
+
+function guarded<T>(path: string, work: () => T): T {
+	try {
+		return work();
 	} catch (error) {
 		const code = (error as NodeJS.ErrnoException).code;
 		if (code === undefined) throw error;

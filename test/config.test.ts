@@ -10,7 +10,7 @@ import fs, {
 	writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ConfigError, fetchSlotsEnvironment, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
@@ -329,7 +329,8 @@ describe("loadOrCreateSecrets", () => {
 		expect(first.path).toBe(join(cwd, ".data/demo/secrets.json"));
 		expect(statSync(first.path).mode & 0o777).toBe(0o600);
 		expect(loadOrCreateSecrets(config)).toEqual({ ...first, made: [] });
-		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["instance-id", "secrets.json"]);
+		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "instance-id", "secrets.json"]);
+		expect(statSync(join(cwd, ".data/demo/console-secret")).mode & 0o777).toBe(0o600);
 	});
 
 	test("takes what the environment has, and the kept one stays for when it has not", () => {
@@ -376,7 +377,7 @@ describe("loadOrCreateSecrets", () => {
 		const loser = loadOrCreateSecrets(config, late);
 		expect(loser.keyPepper).toBe(winner?.keyPepper ?? "");
 		expect(loser.made).toEqual([]);
-		expect(readdirSync(join(cwd, ".data/demo"))).toEqual(["secrets.json"]);
+		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "secrets.json"]);
 	});
 
 	test("a damaged file stops the start and is left as it is", () => {
@@ -387,6 +388,37 @@ describe("loadOrCreateSecrets", () => {
 			expect(() => loadOrCreateSecrets(config)).toThrow(ConfigError);
 			expect(readFileSync(path, "utf8")).toBe(damaged);
 		}
+	});
+
+	test("a console's secret is damaged by itself, and one that version 0.1 kept beside the pepper goes on", () => {
+		const config = loadConfig({}, cwd);
+		const { path, keyPepper, consoleSecret } = loadOrCreateSecrets(config);
+		writeFileSync(join(dirname(path), "console-secret"), "short\n");
+		expect(() => loadOrCreateSecrets(config)).toThrow("everybody signs in anew");
+		writeFileSync(path, JSON.stringify({ key_pepper: keyPepper, console_secret: consoleSecret }));
+		expect(loadOrCreateSecrets(config)).toMatchObject({ keyPepper, consoleSecret, made: [] });
+	});
+
+	test("a gateway opens no file that holds the console's secret, and makes none", () => {
+		const opened: string[] = [];
+		const watching = {
+			...systemSecretsDeps,
+			fs: {
+				...fs,
+				readFileSync: ((path: string, ...rest: ["utf8"]) => {
+					opened.push(basename(path));
+					return fs.readFileSync(path, ...rest);
+				}) as typeof fs.readFileSync,
+			},
+		};
+		const apart = { DATABASE_URL: "postgres://db/x" };
+		const gateway = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd), watching);
+		expect(gateway).toMatchObject({ consoleSecret: "", made: ["KEY_PEPPER", "INSTANCE_ID"] });
+		const people = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "console" }, cwd));
+		expect(people).toMatchObject({ keyPepper: gateway.keyPepper, made: ["CONSOLE_SECRET"] });
+		loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd), watching);
+		expect([...new Set(opened)].sort()).toEqual(["instance-id", "secrets.json"]);
+		expect(readFileSync(people.path, "utf8")).not.toContain(people.consoleSecret);
 	});
 
 	test("a file that others could read is closed to them", () => {

@@ -27,7 +27,8 @@ export function checkSecrets(config: Config, catalogText: string | undefined): r
 			"KEY_PEPPER and CONSOLE_SECRET are the same: who learns one has both",
 			`Set CONSOLE_SECRET to another one: it only ends the sessions. ${MAKE_ONE}`,
 		);
-	if (config.keyPepper === null || config.consoleSecret === null) checkKept(config.dataDir, found);
+	if (config.keyPepper === null) checkKept(join(config.dataDir, "secrets.json"), found);
+	if (config.consoleSecret === null) checkClosed(join(config.dataDir, "console-secret"), found);
 	if (config.metricsToken === null && !isLoopback(config.host) && config.host !== "localhost")
 		found.warn(
 			`/metrics is open to whoever reaches ${config.host}:${config.port}`,
@@ -38,25 +39,29 @@ export function checkSecrets(config: Config, catalogText: string | undefined): r
 	return found.list;
 }
 
-function checkKept(dataDir: string, found: ReturnType<typeof findingsOf>): void {
-	const path = join(dataDir, "secrets.json");
+function checkKept(path: string, found: ReturnType<typeof findingsOf>): void {
 	if (!fs.existsSync(path)) {
 		found.note(`secrets will be made at the first start and kept in ${path}`);
 		return;
 	}
 	try {
-		const { key_pepper, console_secret } = JSON.parse(fs.readFileSync(path, "utf8")) as Record<string, unknown>;
-		if (typeof key_pepper !== "string" || typeof console_secret !== "string")
-			throw new Error("a secret is missing in it");
-		const open = (fs.statSync(path).mode & 0o077) !== 0;
-		if (open) found.warn(`${path} can be read by others`, `chmod 600 ${path}`);
-		else found.ok(`secrets were made at the first start and are kept in ${path}: back it up with the database`);
+		const { key_pepper } = JSON.parse(fs.readFileSync(path, "utf8")) as Record<string, unknown>;
+		if (typeof key_pepper !== "string") throw new Error("the pepper is missing in it");
+		if (checkClosed(path, found))
+			found.ok(`secrets were made at the first start and are kept in ${path}: back it up with the database`);
 	} catch (error) {
 		found.broken(
 			`${path} cannot be used: ${reasonOf(error)}`,
 			"Restore it from a backup: without its pepper no stored key works.",
 		);
 	}
+}
+
+/** False if it is there and others can read it. */
+function checkClosed(path: string, found: ReturnType<typeof findingsOf>): boolean {
+	const open = fs.existsSync(path) && (fs.statSync(path).mode & 0o077) !== 0;
+	if (open) found.warn(`${path} can be read by others`, `chmod 600 ${path}`);
+	return !open;
 }
 
 /** A key that stands in the file as it is goes wherever the file goes. */

@@ -59,7 +59,9 @@ describe("secrets", () => {
 		writeFileSync(path, JSON.stringify({ key_pepper: PEPPER, console_secret: PEPPER }), { mode: 0o600 });
 		expectFinding(check(), "ok", /are kept in/);
 		chmodSync(path, 0o644);
-		expectFinding(check(), "warning", /read by others/);
+		expectFinding(check(), "warning", /secrets.json can be read by others/);
+		writeFileSync(join(dataDir, "console-secret"), PEPPER, { mode: 0o640 });
+		expectFinding(check(), "warning", /console-secret can be read by others/);
 		writeFileSync(path, "{");
 		expectFinding(check(), "broken", /cannot be used/);
 	});

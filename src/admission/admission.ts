@@ -45,7 +45,8 @@ export interface Admission {
 	 * where a slice has to be drawn first; the whole block then runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	settle(admitted: Admitted, outcome: Outcome): void;
+	/** Gives what goes into the books: what is charged may be less than it cost. */
+	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
 	/** Null for a key without a limit of requests a minute. */
 	rateStanding(key: KeyEntry): RateStanding | null;
 }
@@ -145,7 +146,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),
 		settle({ hold, request }, outcome) {
 			if (request.batchId === undefined) keyLimits.leave(request.key.id);
-			deps.onSettled(hold.ledger.settle(hold, outcome));
+			const event = hold.ledger.settle(hold, outcome);
+			deps.onSettled(event);
+			return event;
 		},
 	};
 }

@@ -1,5 +1,5 @@
 import type { PromptMeasure } from "../admission/prompt-bound.ts";
-import { billOf, costOf } from "./bill/bill.ts";
+import { billOf, boundsOf, costOf } from "./bill/bill.ts";
 import { usageRecord } from "./bill/usage-record.ts";
 import type { Exchange } from "./serve/context.ts";
 import type { Relay } from "./serve/endpoint.ts";
@@ -11,12 +11,12 @@ export function tokenRelay<Chunk>(
 	measure: PromptMeasure,
 	events: ChatEvents<Chunk>,
 ): Relay<Chunk> {
-	const { completion } = admitted.request.upperBound;
+	const bounds = boundsOf(admitted.request);
 	return {
 		chunks: events.chunks,
 		end: (bill) => events.end(usageRecord(bill)),
 		fail: (fault, bill) => events.fail(fault, usageRecord(bill)),
-		bill: (usage, output) => billOf(model, measure, usage, output, completion),
+		bill: (usage, output) => billOf(model, measure, usage, output, bounds),
 		// Every token stands for at least one byte, so bytes bound what nobody counts.
 		costAt: (now, output) => costOf(model, { ...now.usage, completionTokens: output }),
 	};

@@ -153,7 +153,7 @@ async function ledgerSteps(folder: string): Promise<Step[]> {
 	steps.push({
 		name: "ledger: price of an answer",
 		per: 1,
-		run: () => billOf(fixtures.model, measured, bill, { bytes: 300, chunks: 0 }, 128),
+		run: () => billOf(fixtures.model, measured, bill, { bytes: 300, chunks: 0 }, { outputTokensMax: 128, choices: 1 }),
 	});
 	return steps;
 }

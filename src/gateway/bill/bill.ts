@@ -1,8 +1,9 @@
+import type { AdmissionRequest } from "../../admission/admission.ts";
 import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { outputTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
-import type { Basis, Ending } from "../../ledger/event.ts";
+import type { Basis, Ending, SettledEvent } from "../../ledger/event.ts";
 import type { Outcome } from "../../ledger/ledger.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
@@ -35,25 +36,42 @@ export function sizeOf(reply: { readonly outputBytes: number; readonly outputEve
 	return { bytes: reply.outputBytes, chunks: reply.outputEvents };
 }
 
+/** What of a request bounds its counts. */
+export interface TokenBounds {
+	/** The most that all choices together were allowed to generate. */
+	readonly outputTokensMax: number;
+	/** Over all prompts. */
+	readonly choices: number;
+}
+
+export function boundsOf({ upperBound, choices }: Pick<AdmissionRequest, "upperBound" | "choices">): TokenBounds {
+	return { outputTokensMax: upperBound.completion, choices };
+}
+
 /**
  * The upstream's own count of each half where there is one; else an estimate by size, marked as such, and never above what was
- * reserved: `outputTokensMax` is the most that all choices together were allowed.
+ * reserved. A server may overlook its limits, and what it then generated is counted; but nobody reads or writes more than
+ * fits into a context, and a count beyond that is cut to it and marked as an estimate too.
  */
 export function billOf(
 	model: Model,
 	measure: PromptMeasure,
 	reported: ReportedUsage | undefined,
 	output: OutputSize,
-	outputTokensMax: number,
+	{ outputTokensMax, choices }: TokenBounds,
 ): Bill {
-	const { promptTokens, completionTokens } = reported ?? {};
+	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
+	const completion =
+		reported?.completionTokens ?? Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax);
+	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
+	const completionTokens = Math.min(completion, model.contextLength * choices);
 	const usage = {
-		promptTokens: promptTokens ?? promptTokensEstimate(measure, model),
-		completionTokens: completionTokens ?? Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax),
-		cachedTokens: reported?.cachedTokens ?? 0,
-		reasoningTokens: reported?.reasoningTokens ?? 0,
+		promptTokens,
+		completionTokens,
+		cachedTokens: Math.min(reported?.cachedTokens ?? 0, promptTokens),
+		reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, completionTokens),
 	};
-	const exact = promptTokens !== undefined && completionTokens !== undefined;
+	const exact = reported?.promptTokens === promptTokens && reported.completionTokens === completionTokens;
 	return { usage, cost: costOf(model, usage), basis: exact ? "exact" : "estimated" };
 }
 
@@ -95,4 +113,16 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 		first: facts.firstMs,
 		ms: facts.totalMs,
 	};
+}
+
+/** The bill as it stands in the books: what a client is told is what it was charged. */
+export function settledBill(event: SettledEvent): Bill {
+	const { prompt, completion, cached, reasoning, units, charged, basis } = event;
+	const usage = {
+		promptTokens: prompt,
+		completionTokens: completion,
+		cachedTokens: cached,
+		reasoningTokens: reasoning,
+	};
+	return { usage, cost: charged, basis, units };
 }

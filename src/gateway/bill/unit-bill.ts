@@ -20,3 +20,12 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	};
 	return { usage, cost, basis: counted ? "exact" : "estimated", units };
 }
+
+/** An upstream's count, cut to the most that the request can have used; `isBelieved` if there was one that needed no cut. */
+export function countedWithin(
+	count: number | undefined,
+	max: number,
+): { readonly tokens: number | undefined; readonly isBelieved: boolean } {
+	if (count === undefined) return { tokens: undefined, isBelieved: false };
+	return { tokens: Math.min(count, max), isBelieved: count <= max };
+}

@@ -3,7 +3,7 @@ import { promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { ChatChunk, ChatReply } from "../../upstream/chat/chat-answer.ts";
 import type { ChatCall } from "../../upstream/chat/chat-call.ts";
 import { chatStream, chatWhole } from "../../upstream/chat/chat-call.ts";
-import { billOf, sizeOf } from "../bill/bill.ts";
+import { billOf, boundsOf, sizeOf } from "../bill/bill.ts";
 import { usageRecord } from "../bill/usage-record.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
@@ -33,7 +33,7 @@ export const chat: InferenceEndpoint<JsonBody, ChatInput, ChatReply, ChatChunk> 
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, chatWhole(exchange.model, callOf(exchange, signal))),
 		bill: ({ model, input, admitted }, reply) =>
-			billOf(model, input.measure, reply.usage, sizeOf(reply), admitted.request.upperBound.completion),
+			billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
 		write: (exchange, reply, bill) =>
 			JSON.stringify({
 				id: answerId(exchange),

@@ -4,7 +4,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { CompletionChunk, CompletionReply } from "../../upstream/completions/completion-answer.ts";
 import type { CompletionCall } from "../../upstream/completions/completion-call.ts";
 import { completionStream, completionWhole } from "../../upstream/completions/completion-call.ts";
-import { billOf, sizeOf } from "../bill/bill.ts";
+import { billOf, boundsOf, sizeOf } from "../bill/bill.ts";
 import { usageRecord } from "../bill/usage-record.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
@@ -33,7 +33,7 @@ export const completions: InferenceEndpoint<JsonBody, CompletionInput, Completio
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, completionWhole(exchange.model, callOf(exchange, signal))),
 		bill: ({ model, input, admitted }, reply) =>
-			billOf(model, input.measure, reply.usage, sizeOf(reply), admitted.request.upperBound.completion),
+			billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
 		write: (exchange, reply, bill) =>
 			JSON.stringify({
 				id: answerId(exchange),

@@ -2,7 +2,7 @@ import { NO_QUANTITIES } from "../../admission/price.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { EmbeddingReply } from "../../upstream/embeddings.ts";
 import { embeddingCall } from "../../upstream/embeddings.ts";
-import { unitBill } from "../bill/unit-bill.ts";
+import { countedWithin, unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { callContext } from "../serve/context.ts";
@@ -21,12 +21,11 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	whole: {
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, embeddingCall(exchange.input, callContext(exchange, signal))),
-		bill: ({ model, input }, { promptTokens }) =>
-			unitBill(
-				model,
-				{ ...NO_QUANTITIES, requests: 1, prompt: promptTokens ?? input.tokensEstimate },
-				promptTokens !== undefined,
-			),
+		bill({ model, input }, { promptTokens }) {
+			const counted = countedWithin(promptTokens, input.tokensMax);
+			const used = { ...NO_QUANTITIES, requests: 1, prompt: counted.tokens ?? input.tokensEstimate };
+			return unitBill(model, used, counted.isBelieved);
+		},
 		write({ model, input }, reply, { usage, cost, basis }) {
 			const tokens = usage.promptTokens;
 			return JSON.stringify({

@@ -4,7 +4,7 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import type { ImageReply } from "../../upstream/images.ts";
 import { imageCall } from "../../upstream/images.ts";
 import type { Bill } from "../bill/bill.ts";
-import { unitBill } from "../bill/unit-bill.ts";
+import { countedWithin, unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { callContext } from "../serve/context.ts";
@@ -40,14 +40,16 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 function billOfImages(model: Model, input: ImagesInput, { images: made, usage }: ImageReply): Bill {
 	const { input: inputRate, cachedInput, output } = model.rateCard;
 	const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
+	const prompt = countedWithin(usage?.inputTokens, input.tokensMax);
+	const completion = countedWithin(usage?.outputTokens, input.n * model.contextLength);
 	const used = {
 		...NO_QUANTITIES,
 		requests: 1,
 		images: made.length,
-		prompt: usage?.inputTokens ?? (tokensAreFree ? 0 : input.tokensEstimate),
-		completion: usage?.outputTokens ?? 0,
+		prompt: prompt.tokens ?? (tokensAreFree ? 0 : input.tokensEstimate),
+		completion: completion.tokens ?? 0,
 	};
-	return unitBill(model, used, usage !== undefined || tokensAreFree);
+	return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);
 }
 
 function usageOf({ usage, cost, basis, units }: Bill) {

@@ -2,7 +2,7 @@ import { NO_QUANTITIES } from "../../admission/price.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { RerankReply } from "../../upstream/rerank.ts";
 import { rerankCall } from "../../upstream/rerank.ts";
-import { unitBill } from "../bill/unit-bill.ts";
+import { countedWithin, unitBill } from "../bill/unit-bill.ts";
 import type { JsonBody } from "../body/json-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { callContext } from "../serve/context.ts";
@@ -27,9 +27,10 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 		bill({ model, input }, { tokens }) {
 			// Where tokens cost nothing nobody has to count them: searches are counted here.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
-			const prompt = tokens ?? (tokensAreFree ? 0 : input.tokensEstimate);
+			const counted = countedWithin(tokens, input.tokensMax);
+			const prompt = counted.tokens ?? (tokensAreFree ? 0 : input.tokensEstimate);
 			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, prompt };
-			return unitBill(model, used, tokens !== undefined || tokensAreFree);
+			return unitBill(model, used, counted.isBelieved || tokensAreFree);
 		},
 		write({ context, model, input }, reply, { usage, cost, basis }) {
 			const { documents, searches, topN, returnDocuments } = input;

@@ -4,7 +4,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Ending } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import type { Bill } from "../bill/bill.ts";
-import { FREE_BILL, outcomeOf } from "../bill/bill.ts";
+import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
@@ -105,7 +105,7 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	if (!isSettled(streaming)) openStreams.add(open);
 }
 
-/** Makes the bill and ends the hold by it. */
+/** Makes the bill and ends the hold by it. Gives it as it was charged. */
 export function settle<Chunk>(streaming: Streaming<Chunk>, ending: Ending, status: number): Bill {
 	enter(streaming, "settled");
 	const { deps, exchange, delivery, upstream } = streaming;
@@ -113,8 +113,7 @@ export function settle<Chunk>(streaming: Streaming<Chunk>, ending: Ending, statu
 	const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : billOf(streaming, ending);
 	const totalMs = deps.clock.monotonicMs() - exchange.context.startedMs;
 	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
-	deps.admission.settle(exchange.admitted, outcomeOf(bill, facts));
-	return bill;
+	return settledBill(deps.admission.settle(exchange.admitted, outcomeOf(bill, facts)));
 }
 
 /** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */

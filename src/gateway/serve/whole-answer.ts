@@ -1,6 +1,6 @@
 import type { Ending } from "../../ledger/event.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
-import { FREE_BILL, outcomeOf } from "../bill/bill.ts";
+import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
@@ -23,10 +23,10 @@ export async function wholeAnswer<Input extends EndpointInput, Reply>(
 		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
 		connection.setIdleTimeout(0);
 		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
-		const bill = whole.bill(exchange, reply);
+		const outcome = whole.bill(exchange, reply);
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
-		deps.admission.settle(admitted, outcomeOf(bill, facts));
+		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
 		return new Response(whole.write(exchange, reply, bill), {

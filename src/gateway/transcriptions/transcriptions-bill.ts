@@ -5,7 +5,7 @@ import type { Model } from "../../catalog/model.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
 import type { Bill } from "../bill/bill.ts";
-import { unitBill } from "../bill/unit-bill.ts";
+import { countedWithin, unitBill } from "../bill/unit-bill.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 import { audioTokensLikely } from "./transcriptions-request.ts";
 
@@ -57,17 +57,18 @@ function billOfParts(
 		prompt: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.prompt),
 		completion: tokensAreFree ? 0 : Math.min(outputTokensEstimate(outputBytes), upperBound.completion),
 	};
+	const prompt = countedWithin(tokens?.promptTokens, upperBound.prompt);
+	const completion = countedWithin(tokens?.completionTokens, upperBound.completion);
 	const used = {
 		...NO_QUANTITIES,
 		requests: 1,
 		audioSeconds: seconds,
-		prompt: tokens?.promptTokens ?? likely.prompt,
-		cached: Math.min(tokens?.cachedTokens ?? 0, tokens?.promptTokens ?? 0),
-		completion: tokens?.completionTokens ?? likely.completion,
+		prompt: prompt.tokens ?? likely.prompt,
+		cached: Math.min(tokens?.cachedTokens ?? 0, prompt.tokens ?? 0),
+		completion: completion.tokens ?? likely.completion,
 	};
 	const counted =
-		(audioSecond === 0 || secondsCounted) &&
-		(tokensAreFree || (tokens?.promptTokens !== undefined && tokens.completionTokens !== undefined));
+		(audioSecond === 0 || secondsCounted) && (tokensAreFree || (prompt.isBelieved && completion.isBelieved));
 	return unitBill(model, used, counted);
 }
 

@@ -10,6 +10,7 @@ import { createContext } from "../../../src/gateway/serve/context.ts";
 import type { StreamedAnswer } from "../../../src/gateway/serve/endpoint.ts";
 import { createOpenStreams } from "../../../src/gateway/serve/open-streams.ts";
 import { streamAnswer } from "../../../src/gateway/serve/stream-answer.ts";
+import type { Outcome } from "../../../src/ledger/ledger.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../../src/upstream/call/stream-wire.ts";
@@ -38,13 +39,15 @@ function setUp(holdStatusMs: number) {
 	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };
 	const admitted = {
 		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
-		request: { upperBound: { completion: 10 }, key: { accountId: "acc_test" } },
+		request: { upperBound: { completion: 10 }, choices: 1, key: { accountId: "acc_test" } },
 	} as unknown as Admitted;
 	const deps = {
-		admission: { settle: (_: Admitted, outcome) => void outcomes.push(outcome.ending) } as Pick<
-			Admission,
-			"settle"
-		> as Admission,
+		admission: {
+			settle(_: Admitted, outcome: Outcome) {
+				outcomes.push(outcome.ending);
+				return { ...outcome, charged: outcome.costNanoUsd };
+			},
+		} as unknown as Admission,
 		upstreams: { open: () => stream },
 		openStreams: createOpenStreams({ clock }),
 		clock,

@@ -42,7 +42,7 @@ export interface Admission {
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
 	 * One decision: key, account, allowlist, limits, credit and cap, all of it in one synchronous block. A promise only
-	 * where a slice has to be drawn first; the whole block then runs again.
+	 * where a slice of credit or a share of a limit has to be drawn first; the whole block then runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
 	/** Gives what goes into the books: what is charged may be less than it cost. */
@@ -76,8 +76,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		});
 	}
 
-	/** No await in here: what is checked is still true when the credit is reserved. */
-	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger {
+	/**
+	 * No await in here: what is checked is still true when the credit is reserved. Null if this instance's share of the
+	 * key's limits is used up, the ledger if its credit is.
+	 */
+	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger | null {
 		const { key, model } = request;
 		const ledger = openLedger();
 		const nowMs = clock.wallMs();
@@ -87,7 +90,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		}
 		const limited = request.batchId === undefined;
 		if (limited && request.isAgain) keyLimits.enter(key.id, null, null);
-		else if (limited) keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax);
+		else if (limited && !keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax)) return null;
 		let hold: Hold | undefined;
 		try {
 			hold = ledger.reserve(
@@ -110,14 +113,17 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return hold ? { hold, request } : ledger;
 	}
 
-	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger): Promise<Admitted> {
-		let ledger = first;
+	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger | null): Promise<Admitted> {
+		const { key } = request;
+		let lacking = first;
 		for (let draw = 0; draw < DRAWS_MAX; draw++) {
-			const shortage = await ledger.draw(request.key.accountId, request.key.id, amount);
+			let shortage: Shortage | null = null;
+			if (lacking === null) await keyLimits.draw(key.id, key.requestsPerMinute, key.concurrencyMax);
+			else shortage = await lacking.draw(key.accountId, key.id, amount);
 			const outcome = attempt(request, amount);
-			if ("hold" in outcome) return outcome;
-			if (shortage) throw creditFault(request, amount, shortage, outcome);
-			ledger = outcome;
+			if (outcome !== null && "hold" in outcome) return outcome;
+			if (shortage && outcome !== null) throw creditFault(request, amount, shortage, outcome);
+			lacking = outcome;
 		}
 		throw new Fault("overloaded", "Too many requests compete for the credit of this account.", { retryAfterS: 1 });
 	}
@@ -140,7 +146,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			// A free request still draws a nano-dollar, so that a slice exists and the account has some credit.
 			const reserved = amount > 0 ? amount : nanoUsd(1);
 			const outcome = attempt(request, reserved);
-			return "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
+			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
 		rateStanding: ({ id, requestsPerMinute }) =>
 			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),

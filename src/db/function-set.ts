@@ -6,6 +6,7 @@ import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
 import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
+import limitFunctions from "./functions/limits.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
@@ -17,6 +18,7 @@ const FILES: readonly string[] = [
 	billingFunctions,
 	fileFunctions,
 	batchFunctions,
+	limitFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

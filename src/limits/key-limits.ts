@@ -1,22 +1,39 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { advance, counted, fadedAtMs, freeAtMs, type RateWindow, WINDOW_MS } from "./rate-window.ts";
+import type { LimitKind, ShareStore } from "./share-store.ts";
+import { createShares, type Share } from "./shares.ts";
 
-/** What one key may do at once and a minute, on this instance. */
+/**
+ * What one key may do at once and a minute, on all instances together: each counts within its share of the limit, and
+ * shares move to where the requests come. The check is synchronous; only a share that is used up is drawn for.
+ */
 export interface KeyLimits {
-	/** Counts a request in, or throws rate_limit_exceeded. Every `enter` needs one `leave` or one `withdraw`. */
-	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
-	/** Throws as `enter` would, and counts nothing. */
+	/**
+	 * Counts a request in; false if this instance's share is used up: then `draw` and try again. Throws
+	 * rate_limit_exceeded. Every `enter` that counted needs one `leave` or one `withdraw`.
+	 */
+	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): boolean;
+	/** Throws as `enter` would where no draw can help, and counts nothing. */
 	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
+	/** Gets what `enter` lacked, or finds out that there is none. Fault service_unavailable if nobody answers. */
+	draw(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): Promise<void>;
 	leave(keyId: string): void;
 	/** The request did not come about: in the same turn as its `enter`, as if that had not been. */
 	withdraw(keyId: string): void;
+	/** Requests of the key that run on this instance. */
 	running(keyId: string): number;
 	/** Where the key stands against its requests a minute. */
 	standing(keyId: string, requestsPerMinute: number): RateStanding;
+	/** Another instance lacks some of this key's limits: what is not used here goes back. */
+	recall(keyId: string): void;
+	/** Gives back all but what is used, and ends. */
+	stop(): Promise<void>;
 }
 
-/** As of now, on this instance. */
+/** As of now, by what this instance knows: what others have taken since it last asked is not in it. */
 export interface RateStanding {
 	/** Requests a minute. */
 	readonly limit: number;
@@ -26,40 +43,78 @@ export interface RateStanding {
 	readonly resetMs: number;
 }
 
-interface Usage {
+interface Usage extends RateWindow {
 	running: number;
-	/** The window of a minute that began at `sinceMs`, and the one before it. */
-	sinceMs: number;
-	count: number;
-	countBefore: number;
+	rateShare: Share | undefined;
+	runningShare: Share | undefined;
 }
 
-const WINDOW_MS = 60_000;
 /** Keys without a running request are forgotten when this many are known. */
 const KEYS_MAX = 100_000;
+const TICK_MS = 1_000;
+/** Keys that one tick looks at: those that were not used for two minutes are forgotten, and their shares given back. */
+const KEYS_A_TICK = 2_000;
+const CONTESTED_MS = 5_000;
 
-/** A sliding minute is approximated from two fixed ones, the older weighted by how much of it still counts. */
-export function createKeyLimits(deps: { clock: Clock }): KeyLimits {
+export interface KeyLimitsDeps {
+	readonly clock: Clock;
+	/** Without it this instance is the only one, and all of each limit is its own. */
+	readonly shared?: { readonly store: ShareStore; readonly log: Log };
+}
+
+export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	const usages = new Map<string, Usage>();
+	const shares = shared === undefined ? undefined : createShares({ ...shared, clock });
+	let sweep = usages.entries();
+	let cancelTick = shares === undefined ? () => {} : clock.after(TICK_MS, tick);
 
 	function usageOf(keyId: string, nowMs: number): Usage {
 		let usage = usages.get(keyId);
 		if (!usage) {
 			if (usages.size >= KEYS_MAX) forgetIdle();
-			usage = { running: 0, sinceMs: nowMs, count: 0, countBefore: 0 };
+			usage = { running: 0, sinceMs: nowMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
 			usages.set(keyId, usage);
 		}
-		const windows = Math.floor((nowMs - usage.sinceMs) / WINDOW_MS);
-		if (windows > 0) {
-			usage.countBefore = windows === 1 ? usage.count : 0;
-			usage.count = 0;
-			usage.sinceMs += windows * WINDOW_MS;
-		}
+		advance(usage, nowMs);
 		return usage;
 	}
 
 	function forgetIdle(): void {
-		for (const [keyId, usage] of usages) if (usage.running === 0) usages.delete(keyId);
+		for (const [keyId, usage] of usages) if (usage.running === 0 && !isDrawn(usage)) forget(keyId, usage);
+	}
+
+	function forget(keyId: string, usage: Usage): void {
+		usages.delete(keyId);
+		for (const share of [usage.rateShare, usage.runningShare]) if (share) shares?.release(share);
+	}
+
+	function tick(): void {
+		cancelTick = clock.after(TICK_MS, tick);
+		const nowMs = clock.monotonicMs();
+		for (let looked = 0; looked < KEYS_A_TICK; looked++) {
+			const { done, value } = sweep.next();
+			if (done) {
+				sweep = usages.entries();
+				break;
+			}
+			const [keyId, usage] = value;
+			advance(usage, nowMs);
+			if (usage.running === 0 && counted(usage, nowMs) === 0 && !isDrawn(usage)) forget(keyId, usage);
+		}
+		shares?.tick();
+	}
+
+	function shareOf(keyId: string, usage: Usage, kind: LimitKind, limit: number): Share | undefined {
+		if (shares === undefined) return undefined;
+		const member = kind === "rate" ? "rateShare" : "runningShare";
+		usage[member] ??= shares.obtain(keyId, kind, () => {
+			if (kind === "running") return usage.running;
+			const nowMs = clock.monotonicMs();
+			advance(usage, nowMs);
+			return Math.ceil(counted(usage, nowMs));
+		});
+		usage[member].limit = limit;
+		return usage[member];
 	}
 
 	function running(keyId: string): Usage {
@@ -68,43 +123,51 @@ export function createKeyLimits(deps: { clock: Clock }): KeyLimits {
 		return usage;
 	}
 
-	/** Throws rate_limit_exceeded if one more may not come now. */
-	function assertRoom(
-		usage: Usage,
-		nowMs: number,
-		requestsPerMinute: number | null,
-		concurrencyMax: number | null,
-	): void {
-		if (concurrencyMax !== null && usage.running >= concurrencyMax) {
-			throw new Fault("rate_limit_exceeded", `This key may run ${concurrencyMax} requests at once.`, {
-				retryAfterS: 1,
-			});
-		}
-		if (requestsPerMinute !== null) {
-			const share = 1 - (nowMs - usage.sinceMs) / WINDOW_MS;
-			if (usage.count + usage.countBefore * share > requestsPerMinute - 1) {
-				throw new Fault("rate_limit_exceeded", `This key may send ${requestsPerMinute} requests a minute.`, {
-					retryAfterS: Math.max(1, Math.ceil((freeAtMs(usage, requestsPerMinute) - nowMs) / 1000)),
-				});
-			}
-		}
+	/** Whether `amount` has no room for one more. */
+	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
+		kind === "running" ? usage.running >= amount : counted(usage, nowMs) > amount - 1;
+
+	/** False if a share must be drawn for one more to come. Throws rate_limit_exceeded if that cannot help. */
+	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
+		if (limit === null) return true;
+		const share = shareOf(keyId, usage, kind, limit);
+		const isDry = share !== undefined && share.dryUntilMs > nowMs;
+		if (isUsedUp(usage, kind, limit, nowMs) || (isDry && isUsedUp(usage, kind, share.amount, nowMs)))
+			throw refusal(usage, kind, limit, share, nowMs);
+		return share === undefined || !isUsedUp(usage, kind, share.amount, nowMs);
 	}
 
 	return {
 		check(keyId, requestsPerMinute, concurrencyMax) {
 			if (requestsPerMinute === null && concurrencyMax === null) return;
-			const nowMs = deps.clock.monotonicMs();
-			assertRoom(usageOf(keyId, nowMs), nowMs, requestsPerMinute, concurrencyMax);
+			const nowMs = clock.monotonicMs();
+			const usage = usageOf(keyId, nowMs);
+			hasRoom(keyId, usage, "running", concurrencyMax, nowMs);
+			hasRoom(keyId, usage, "rate", requestsPerMinute, nowMs);
 		},
 		enter(keyId, requestsPerMinute, concurrencyMax) {
-			const nowMs = deps.clock.monotonicMs();
+			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
-			assertRoom(usage, nowMs, requestsPerMinute, concurrencyMax);
+			const mayRun = hasRoom(keyId, usage, "running", concurrencyMax, nowMs);
+			if (!hasRoom(keyId, usage, "rate", requestsPerMinute, nowMs) || !mayRun) return false;
 			usage.count += 1;
 			usage.running += 1;
+			return true;
+		},
+		async draw(keyId, requestsPerMinute, concurrencyMax) {
+			const nowMs = clock.monotonicMs();
+			const usage = usageOf(keyId, nowMs);
+			const limits = [["running", concurrencyMax] as const, ["rate", requestsPerMinute] as const];
+			for (const [kind, limit] of limits) {
+				const share = limit === null ? undefined : shareOf(keyId, usage, kind, limit);
+				if (share && isUsedUp(usage, kind, share.amount, clock.monotonicMs())) await shares?.draw(share);
+			}
 		},
 		leave(keyId) {
-			running(keyId).running -= 1;
+			const usage = running(keyId);
+			usage.running -= 1;
+			const share = usage.runningShare;
+			if (share !== undefined && share.contestedUntilMs > clock.monotonicMs()) shares?.giveBack(share);
 		},
 		withdraw(keyId) {
 			const usage = running(keyId);
@@ -113,21 +176,49 @@ export function createKeyLimits(deps: { clock: Clock }): KeyLimits {
 		},
 		running: (keyId) => usages.get(keyId)?.running ?? 0,
 		standing(keyId, requestsPerMinute) {
-			const nowMs = deps.clock.monotonicMs();
-			const { sinceMs, count, countBefore } = usageOf(keyId, nowMs);
-			const share = 1 - (nowMs - sinceMs) / WINDOW_MS;
-			const remaining = Math.max(0, Math.floor(requestsPerMinute - count - countBefore * share));
-			// What is counted now weighs less and less through the window after this one.
-			const fadedMs = count > 0 ? 2 * WINDOW_MS : countBefore > 0 ? WINDOW_MS : 0;
-			return { limit: requestsPerMinute, remaining, resetMs: fadedMs === 0 ? 0 : sinceMs + fadedMs - nowMs };
+			const nowMs = clock.monotonicMs();
+			const usage = usageOf(keyId, nowMs);
+			const share = usage.rateShare;
+			const most = share === undefined ? requestsPerMinute : Math.min(requestsPerMinute, share.amount + share.free);
+			const remaining = Math.max(0, Math.floor(most - counted(usage, nowMs)));
+			return { limit: requestsPerMinute, remaining, resetMs: (fadedAtMs(usage) ?? nowMs) - nowMs };
+		},
+		recall(keyId) {
+			const usage = usages.get(keyId);
+			if (usage === undefined) return;
+			for (const share of [usage.rateShare, usage.runningShare]) {
+				if (share === undefined || share.drawing !== undefined) continue;
+				share.contestedUntilMs = clock.monotonicMs() + CONTESTED_MS;
+				shares?.giveBack(share);
+			}
+		},
+		async stop() {
+			cancelTick();
+			for (const { rateShare, runningShare } of usages.values()) {
+				for (const share of [rateShare, runningShare]) if (share) shares?.giveBack(share);
+			}
+			await shares?.sent();
 		},
 	};
 }
 
-/** When one more request fits, if none comes meanwhile: the older window fades, or the present one does as the next. */
-function freeAtMs({ sinceMs, count, countBefore }: Usage, requestsPerMinute: number): number {
-	const room = requestsPerMinute - 1;
-	return count <= room
-		? sinceMs + WINDOW_MS * (1 - (room - count) / countBefore)
-		: sinceMs + WINDOW_MS + WINDOW_MS * (1 - room / count);
+function refusal(usage: Usage, kind: LimitKind, limit: number, share: Share | undefined, nowMs: number): Fault {
+	if (kind === "running")
+		return new Fault("rate_limit_exceeded", `This key may run ${limit} requests at once.`, { retryAfterS: 1 });
+	return new Fault("rate_limit_exceeded", `This key may send ${limit} requests a minute.`, {
+		retryAfterS: Math.max(1, Math.ceil((comeBackAtMs(usage, limit, share, nowMs) - nowMs) / 1000)),
+	});
 }
+
+/** When it is worth trying again: what is counted here has faded, or what others counted has, of which we know no more than the pace. */
+function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, nowMs: number): number {
+	const isOurs = isAbove(usage, limit, nowMs);
+	if (isOurs) return freeAtMs(usage, limit);
+	const paceMs = nowMs + WINDOW_MS / limit;
+	return share !== undefined && share.amount >= 1 ? Math.min(freeAtMs(usage, share.amount), paceMs) : paceMs;
+}
+
+const isDrawn = ({ rateShare, runningShare }: Usage) =>
+	rateShare?.drawing !== undefined || runningShare?.drawing !== undefined;
+
+const isAbove = (usage: Usage, limit: number, nowMs: number) => counted(usage, nowMs) > limit - 1;

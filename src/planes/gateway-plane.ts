@@ -20,6 +20,7 @@ import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring } from "../keys/keyring.ts";
+import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import { createLookUps } from "../keys/look-ups.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
 import { startBooksWatch } from "../ledger/books-watch.ts";
@@ -140,12 +141,22 @@ async function build(
 	cleanup.add(() => openStreams.stop());
 
 	const stats = createRequestStats();
+	const keyLimits = createKeyLimits({
+		clock,
+		shared: { store: createPgShareStore({ statements, instanceLease }), log },
+	});
+	cleanup.add(() => keyLimits.stop());
+	await db.listen(
+		LIMITS_CHANNEL,
+		(keyId) => keyLimits.recall(keyId),
+		() => {},
+	);
 	const speeds = createModelSpeeds({ clock });
 	let carrier: LineCarrier | undefined;
 	const admission = createAdmission({
 		ledger: () => instanceLease.ledger(),
 		closedReason: () => instanceLease.gate.reason(),
-		keyLimits: createKeyLimits({ clock }),
+		keyLimits,
 		clock,
 		onSettled(event) {
 			stats.record(event);

@@ -205,6 +205,8 @@ test("of all consoles one compares, once a day; what was broken off is begun ane
 	expect(outcomes.filter((outcome) => outcome !== null)).toHaveLength(1);
 	expect(await consoleOf().clear()).toBeNull();
 	expect(await balance(at.customer)).toBe(100e9);
+	await service.db.sql`update stripe_clearing set started_at = clock_timestamp() - interval '2 hours'`;
+	expect(await consoleOf().clear()).toBeNull();
 	// A console that died at it.
 	await service.db
 		.sql`update stripe_clearing set finished_at = null, started_at = clock_timestamp() - interval '50 minutes'`;

@@ -8,6 +8,7 @@ import people from "./0006_people.sql" with { type: "text" };
 import storedFile from "./0007_stored_file.sql" with { type: "text" };
 import paymentFindings from "./0008_payment_findings.sql" with { type: "text" };
 import batch from "./0009_batch.sql" with { type: "text" };
+import keyShare from "./0010_key_share.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -28,4 +29,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0007_stored_file", sql: storedFile },
 	{ name: "0008_payment_findings", sql: paymentFindings },
 	{ name: "0009_batch", sql: batch },
+	{ name: "0010_key_share", sql: keyShare },
 ];

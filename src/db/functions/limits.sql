@@ -1,0 +1,57 @@
+-- Shares of keys' limits: what is counted in an instance's share is within the key's limit, whoever counts the rest.
+-- Locks: a key's advisory lock, in the order of their hashes.
+
+-- Takes in what an instance holds of its keys' limits, and grants what it needs if that is free.
+-- p_asks: [{key, kind, limit, have, need, seq}], `have` in memory, `need` the share that is wanted (not above `have` for
+-- none). p_first_epoch: the first epoch of this process, whose shares are still its own. Returns the share it has now
+-- and what nobody holds. If the need is not covered the others are told, and give back what they do not use.
+-- An instance that is gone holds its share of a rate for two minutes, in which its requests count, and of requests at
+-- once no longer.
+create or replace function limit_hold(p_instance text, p_epoch integer, p_first_epoch integer, p_asks json)
+returns table (key text, kind text, share integer, free integer)
+language plpgsql set enable_seqscan = off as $$
+declare
+  r record;
+  v_live integer;
+  v_seq bigint;
+  v_others bigint;
+  v_rest bigint;
+begin
+  select greatest(1, count(*))::integer into v_live from instance i where i.state = 'live' and i.lease_until > clock_timestamp();
+  for r in
+    select x.*, hashtextextended(x.key, 2) as hash
+    from json_to_recordset(p_asks) as x(key text, kind text, "limit" integer, have integer, need integer, seq bigint)
+    order by hash, x.kind, x.seq
+  loop
+    perform pg_advisory_xact_lock(r.hash);
+    select max(s.seq) into v_seq from key_share s
+      where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch;
+    continue when v_seq > r.seq;
+    select coalesce(sum(s.amount), 0) into v_others
+      from key_share s left join instance i on i.id = s.instance_id and i.epoch = s.epoch
+      where s.key_id = r.key and s.kind = r.kind
+        and not (s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch)
+        and (i.state = 'live' and i.lease_until > clock_timestamp()
+          or s.kind = 'rate' and greatest(i.lease_until, i.ended_at) > clock_timestamp() - interval '2 minutes');
+    v_rest := greatest(0, r."limit" - v_others);
+    share := r.have;
+    if r.need > r.have then
+      if v_rest >= r.need then
+        -- As with credit, nobody takes more than a half of what is left, by the number of those who may come.
+        share := case when v_live = 1 then v_rest
+          else least(v_rest, greatest(r.need, r.have + (v_rest - r.have + 2 * v_live - 1) / (2 * v_live))) end;
+      else
+        perform pg_notify('tollgate_limits', r.key);
+      end if;
+    end if;
+    delete from key_share s where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance
+      and s.epoch between p_first_epoch and p_epoch - 1;
+    -- A row of nothing stays: it says up to which ask this instance was heard.
+    insert into key_share as s (key_id, kind, instance_id, epoch, amount, seq) values (r.key, r.kind, p_instance, p_epoch, share, r.seq)
+      on conflict on constraint key_share_key_id_kind_instance_id_epoch_pk do update set amount = excluded.amount, seq = excluded.seq, at = clock_timestamp();
+    key := r.key;
+    kind := r.kind;
+    free := greatest(0, v_rest - share);
+    return next;
+  end loop;
+end $$;

@@ -1,0 +1,46 @@
+import { assert } from "../base/assert.ts";
+import type { Statements } from "../db/statements.ts";
+import type { LimitKind, ShareStore } from "../limits/share-store.ts";
+
+/** The channel on which a key is named of whose limits somebody lacks a share. */
+export const LIMITS_CHANNEL = "tollgate_limits";
+
+interface GrantRow {
+	key: string;
+	kind: LimitKind;
+	share: number;
+	free: number;
+}
+
+/** Shares of keys' limits in Postgres, held by this process; the function stands in `../db/functions/limits.sql`. */
+export function createPgShareStore(deps: {
+	statements: Statements;
+	/** This process's identity in the cluster; its epoch grows when it was fenced off and joined again. */
+	instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
+}): ShareStore {
+	const { statements, instanceLease } = deps;
+	let firstEpoch: number | undefined;
+	return {
+		async hold(asks) {
+			const epoch = instanceLease.present()?.epoch;
+			assert(epoch !== undefined, "shares are held by an instance that is live");
+			firstEpoch ??= epoch;
+			return statements<GrantRow>`
+				select key, kind, share, free
+				from limit_hold(${instanceLease.instanceId}, ${epoch}, ${firstEpoch}, ${JSON.stringify(asks)}::text::json)`;
+		},
+	};
+}
+
+const FORGET_ROWS = 1_000;
+
+/** Removes shares that count no more. A console's job. */
+export async function forgetOldShares(statements: Statements): Promise<void> {
+	await statements`
+		delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (
+			select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance i on i.id = s.instance_id and i.epoch = s.epoch
+			where s.at < clock_timestamp() - interval '10 minutes'
+				and (i.id is null or s.amount = 0
+					or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
+			limit ${FORGET_ROWS})`;
+}

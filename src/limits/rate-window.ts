@@ -1,0 +1,38 @@
+/** A minute of requests, of which the sliding count is approximated: two fixed windows, the older weighted by what still counts. */
+export interface RateWindow {
+	/** When the present window began. */
+	sinceMs: number;
+	count: number;
+	countBefore: number;
+}
+
+export const WINDOW_MS = 60_000;
+
+/** Moves on to the window that `nowMs` is in. */
+export function advance(window: RateWindow, nowMs: number): void {
+	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
+	if (windows <= 0) return;
+	window.countBefore = windows === 1 ? window.count : 0;
+	window.count = 0;
+	window.sinceMs += windows * WINDOW_MS;
+}
+
+/** Requests that count now, with a fraction. The window was advanced to `nowMs`. */
+export function counted({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
+	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
+}
+
+/** When one more request fits under `perMinute` (1 or more), if none comes meanwhile: the older window fades, or the present one does as the next. */
+export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number): number {
+	const room = perMinute - 1;
+	return count <= room
+		? sinceMs + WINDOW_MS * (1 - (room - count) / countBefore)
+		: sinceMs + WINDOW_MS + WINDOW_MS * (1 - room / count);
+}
+
+/** When nothing counts any more, if no request comes meanwhile. */
+export function fadedAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
+	// What is counted now weighs less and less through the window after this one.
+	if (count > 0) return sinceMs + 2 * WINDOW_MS;
+	return countBefore > 0 ? sinceMs + WINDOW_MS : undefined;
+}

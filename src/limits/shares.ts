@@ -1,0 +1,201 @@
+import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";
+
+/**
+ * This instance's part of one key's limit. What is counted here never passes `amount`, and the amounts of all instances
+ * together never pass the limit: a share leaves memory before it is given back, and is in memory only once it was granted.
+ */
+export interface Share {
+	readonly key: string;
+	readonly kind: LimitKind;
+	amount: number;
+	/** What nobody held when this was last asked. */
+	free: number;
+	/** The key's limit when it was last used. */
+	limit: number;
+	/** What is counted here now, whole requests. */
+	used: () => number;
+	/** Nobody counts by it any more: it goes once the store has it back. */
+	isReleased: boolean;
+	/** Nobody had anything to give: refused here without asking until then. */
+	dryUntilMs: number;
+	/** Others lack it: what is not used goes back at once. */
+	contestedUntilMs: number;
+	/** The draw under way, for all who wait. */
+	drawing: Promise<void> | undefined;
+	/** What a draw needs; 0 while none is under way. */
+	need: number;
+	answered: PromiseWithResolvers<void> | undefined;
+}
+
+export interface Shares {
+	/** The share of a key's limit: the one that is there, or an empty one. */
+	obtain(key: string, kind: LimitKind, used: () => number): Share;
+	/** Gives all of it back. */
+	release(share: Share): void;
+	/** Resolves when there is room for one more, or nobody had any to give. Fault service_unavailable without an answer. */
+	draw(share: Share): Promise<void>;
+	/** Gives back all but what is used. */
+	giveBack(share: Share): void;
+	/** Once a second: what could not be sent is sent again. */
+	tick(): void;
+	/** Resolves when all that was given back is in the store, or could not be. */
+	sent(): Promise<void>;
+}
+
+const ASKS_A_STATEMENT = 500;
+/** Pauses between asks of one draw, in which others give back what they do not use. */
+const ASK_AGAIN_MS = [20, 60, 120];
+const DRY_MS = 500;
+
+export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }): Shares {
+	const { store, clock, log } = deps;
+	/** What the store is to hear of. */
+	const dirty = new Set<Share>();
+	const all = new Map<string, Share>();
+	let sending: Promise<void> | undefined;
+	let seq = 0;
+
+	/** One statement at a time: so the store never knows of less than memory holds. */
+	async function send(): Promise<void> {
+		while (dirty.size > 0) {
+			const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
+			for (const share of batch) dirty.delete(share);
+			const asks = batch.map(askOf);
+			try {
+				take(batch, asks, await store.hold(asks));
+			} catch (error) {
+				log.debug("shares of limits could not be asked for", { asks: asks.length, error });
+				for (const share of batch) fail(share, error);
+				return;
+			}
+		}
+	}
+
+	function askOf({ key, kind, limit, amount, need }: Share): ShareAsk {
+		seq += 1;
+		return { key, kind, limit, have: amount, need, seq };
+	}
+
+	function take(batch: readonly Share[], asks: readonly ShareAsk[], grants: readonly ShareGrant[]): void {
+		const granted = new Map(grants.map((grant) => [idOf(grant), grant]));
+		for (const [place, share] of batch.entries()) {
+			const grant = granted.get(idOf(share));
+			const ask = asks[place];
+			if (grant !== undefined && ask !== undefined) {
+				// What was given back meanwhile stays given back.
+				share.amount += Math.max(0, grant.share - ask.have);
+				share.free = grant.free;
+			}
+			share.answered?.resolve();
+			if (share.isReleased && share.amount === 0 && !dirty.has(share)) all.delete(idOf(share));
+		}
+	}
+
+	function fail(share: Share, error: unknown): void {
+		if (share.answered === undefined) dirty.add(share);
+		else share.answered.reject(error);
+	}
+
+	function kick(): void {
+		if (sending !== undefined) return;
+		// Asks of the same turn go together.
+		sending = Promise.resolve()
+			.then(send)
+			.finally(() => {
+				sending = undefined;
+			});
+	}
+
+	function asked(share: Share): Promise<void> {
+		share.need = share.used() + 1;
+		share.answered = Promise.withResolvers();
+		dirty.add(share);
+		const answer = share.answered.promise;
+		// The one that sends may be just about to end.
+		if (sending === undefined) kick();
+		else void sending.then(kick);
+		return answer.finally(() => {
+			share.need = 0;
+			share.answered = undefined;
+		});
+	}
+
+	async function drawNow(share: Share): Promise<void> {
+		for (const pauseMs of [...ASK_AGAIN_MS, undefined]) {
+			try {
+				await asked(share);
+			} catch (cause) {
+				throw new Fault("service_unavailable", "The limits of this API key cannot be checked right now.", {
+					cause,
+					retryAfterS: 1,
+				});
+			}
+			if (share.used() < share.amount) return;
+			// Others use all of it: they have nothing to give.
+			if (pauseMs === undefined || share.used() >= share.limit) break;
+			await sleep(clock, pauseMs);
+		}
+		share.dryUntilMs = clock.monotonicMs() + DRY_MS;
+	}
+
+	return {
+		obtain(key, kind, used) {
+			let share = all.get(idOf({ key, kind }));
+			if (share === undefined) {
+				share = createShare(key, kind, used);
+				all.set(idOf(share), share);
+			}
+			share.used = used;
+			share.isReleased = false;
+			return share;
+		},
+		release(share) {
+			share.isReleased = true;
+			share.amount = 0;
+			dirty.add(share);
+			kick();
+		},
+		draw(share) {
+			share.drawing ??= drawNow(share).finally(() => {
+				share.drawing = undefined;
+			});
+			return share.drawing;
+		},
+		giveBack(share) {
+			const used = share.used();
+			if (share.amount <= used) return;
+			share.amount = used;
+			dirty.add(share);
+			kick();
+		},
+		tick() {
+			if (dirty.size > 0) kick();
+		},
+		async sent() {
+			while (sending !== undefined) await sending;
+		},
+	};
+}
+
+const idOf = ({ kind, key }: Pick<Share, "kind" | "key">) => `${kind} ${key}`;
+
+function createShare(key: string, kind: LimitKind, used: () => number): Share {
+	return {
+		key,
+		kind,
+		amount: 0,
+		free: Number.POSITIVE_INFINITY,
+		limit: 0,
+		used,
+		isReleased: false,
+		dryUntilMs: Number.NEGATIVE_INFINITY,
+		contestedUntilMs: Number.NEGATIVE_INFINITY,
+		drawing: undefined,
+		need: 0,
+		answered: undefined,
+	};
+}

@@ -1,0 +1,275 @@
+/** Several instances that share keys' limits through Postgres: each with a clock, memory and epoch of its own. */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/fault.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createPgShareStore, forgetOldShares, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
+import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
+import type { ShareAsk, ShareStore } from "../../src/limits/share-store.ts";
+import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
+import { waitFor } from "../support/wait.ts";
+
+const db = await withDatabase();
+
+interface Member {
+	readonly name: string;
+	readonly limits: KeyLimits;
+	/** Whether it hears of recalls and reaches the store. */
+	state: "well" | "cut off";
+	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
+}
+
+const members: Member[] = [];
+await db.listen(
+	LIMITS_CHANNEL,
+	(key) => {
+		for (const { state, limits } of members) if (state === "well") limits.recall(key);
+	},
+	() => {},
+);
+afterEach(async () => {
+	await Promise.all(members.map(({ limits }) => limits.stop()));
+	members.length = 0;
+	await db.sql`delete from key_share`;
+	await db.sql`delete from instance`;
+});
+
+/** Time passes for counts as the test says; pauses are real and short. */
+function createShiftedClock(): Clock & { passMs: number } {
+	const clock = {
+		...systemClock,
+		passMs: 0,
+		after: (delayMs: number, run: () => void) => systemClock.after(delayMs / 20, run),
+		monotonicMs: () => systemClock.monotonicMs() + clock.passMs,
+	};
+	return clock;
+}
+
+async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
+	await db.sql`insert into instance (id, epoch, state, lease_until) values (${name}, ${epoch}, 'live', now() + interval '1 hour')`;
+	const own = { instanceId: name, present: () => ({ epoch }) };
+	const store = createPgShareStore({ statements: db.statements, instanceLease: own });
+	const reached: ShareStore = {
+		hold: (asks) => (member.state === "well" ? store.hold(asks) : Promise.reject(new Error("away"))),
+	};
+	const limits = createKeyLimits({ clock, shared: { store: reached, log: silentLog } });
+	const member: Member = {
+		name,
+		limits,
+		state: "well",
+		async enter(key, perMinute, atOnce = null) {
+			try {
+				for (let draws = 0; draws < 64; draws++) {
+					if (limits.enter(key, perMinute, atOnce)) return true;
+					await limits.draw(key, perMinute, atOnce);
+				}
+			} catch (error) {
+				if (error instanceof Fault && error.code === "rate_limit_exceeded") return false;
+				throw error;
+			}
+			throw new Error("drawn for ever");
+		},
+	};
+	members.push(member);
+	return member;
+}
+
+async function cluster(count: number) {
+	const clock = createShiftedClock();
+	const all: Member[] = [];
+	for (let place = 0; place < count; place++) all.push(await join(`instance-${place}`, clock));
+	const at = (place: number) => all[place % count] as Member;
+	return { clock, all, at };
+}
+
+describe.each([1, 2, 4])("with %d instances", (count) => {
+	test("of a burst everywhere at once the key gets its number and not one more", async () => {
+		const { at } = await cluster(count);
+		const sent = Array.from({ length: 80 }, (_, place) => at(place).enter("key", 10));
+		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
+	});
+
+	test("one after the other, here and there, the key gets all of its number", async () => {
+		const { at } = await cluster(count);
+		for (let sent = 0; sent < 10; sent++)
+			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
+		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
+	});
+
+	test("all of it may come to one instance after another had it, once that has not used it", async () => {
+		const { clock, at } = await cluster(count);
+		for (let round = 0; round < 2 * count; round++) {
+			let passed = 0;
+			while (await at(round).enter("key", 6)) passed += 1;
+			expect({ round, passed }).toEqual({ round, passed: 6 });
+			// Nothing counts any more.
+			clock.passMs += 120_000;
+		}
+	});
+
+	test("at once there run as many as may, wherever they come, and a place that is free is found", async () => {
+		const { at } = await cluster(count);
+		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
+		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));
+		expect(running).toHaveLength(3);
+		at(running[0] as number).limits.leave("key");
+		for (let place = 0; place < count; place++) {
+			await waitFor(() => at(place).enter("key", null, 3), "the free place", 5_000);
+			expect(await at(place + 1).enter("key", null, 3)).toBe(false);
+			at(place).limits.leave("key");
+		}
+	});
+
+	test("whatever the load does, what counts of a minute never passes the number, and the long run comes near it", async () => {
+		const { clock, at } = await cluster(count);
+		const random = createRandom(count);
+		const perMinute = 12;
+		const passed: number[] = [];
+		let nowMs = 0;
+		for (let step = 0; step < 240; step++) {
+			// For a while all of it comes to one, then to another, then to all.
+			const phase = Math.floor(step / 30) % 3;
+			const place = phase === 2 ? random.int(0, count - 1) : phase * (count - 1);
+			if (await at(place).enter("key", perMinute)) passed.push(nowMs);
+			if (step % 10 === 0) {
+				const [row] = await db.sql`select coalesce(sum(amount), 0)::int as held from key_share`;
+				expect(row?.held).toBeLessThanOrEqual(perMinute);
+			}
+			nowMs += 2_500;
+			clock.passMs += 2_500;
+		}
+		for (const from of passed) {
+			const within = passed.filter((ms) => ms >= from && ms < from + 60_000).length;
+			// As with one instance: two fixed windows stand for the sliding one.
+			expect(within).toBeLessThanOrEqual(2 * perMinute);
+		}
+		expect(passed.length).toBeLessThanOrEqual(perMinute * 11);
+		expect(passed.length).toBeGreaterThanOrEqual(perMinute * 7);
+	}, 60_000);
+});
+
+test("an instance that is cut off keeps to its share, and what it lacks is a failure that may be repeated, not a refusal", async () => {
+	const { at } = await cluster(2);
+	let passed = 0;
+	for (let sent = 0; sent < 4; sent++) if (await at(0).enter("key", 20)) passed += 1;
+	at(0).state = "cut off";
+	let inTheDark = 0;
+	const failed: string[] = [];
+	for (let sent = 0; sent < 20; sent++) {
+		const outcome = await at(0)
+			.enter("key", 20)
+			.catch((error) => (error as Fault).code);
+		if (outcome === true) inTheDark += 1;
+		else failed.push(String(outcome));
+	}
+	expect(new Set(failed)).toEqual(new Set(["service_unavailable"]));
+	while (await at(1).enter("key", 20)) passed += 1;
+	expect(passed + inTheDark).toBeLessThanOrEqual(20);
+	at(0).state = "well";
+	expect(await at(0).enter("key", 40)).toBe(true);
+});
+
+test("what one that died has counted counts for two minutes, and what runs there no longer", async () => {
+	const { at } = await cluster(2);
+	while (await at(0).enter("key", 5, 5));
+	expect(await at(1).enter("key", 5, 5)).toBe(false);
+	await db.sql`update instance set state = 'dead', lease_until = now() - interval '1 minute' where id = 'instance-0'`;
+	at(0).state = "cut off";
+	await waitFor(() => at(1).enter("key", null, 5), "the places of the dead", 5_000);
+	expect(await at(1).enter("key", 5, null)).toBe(false);
+	await db.sql`update instance set lease_until = now() - interval '121 seconds' where id = 'instance-0'`;
+	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead", 5_000);
+});
+
+test("one that stops gives back all but what it has counted", async () => {
+	const { at } = await cluster(2);
+	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);
+	await at(0).limits.stop();
+	at(0).state = "cut off";
+	let passed = 3;
+	while (await at(1).enter("key", 16)) passed += 1;
+	expect(passed).toBe(16);
+});
+
+test("a process that was fenced off and joined again keeps what it counted; another by its name counts for itself", async () => {
+	const clock = createShiftedClock();
+	let epoch = 1;
+	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 1, 'live', now() + interval '1 hour')`;
+	const store = createPgShareStore({
+		statements: db.statements,
+		instanceLease: { instanceId: "again", present: () => ({ epoch }) },
+	});
+	const ask = (have: number, need: number, seq: number): readonly ShareAsk[] => [
+		{ key: "key", kind: "rate", limit: 10, have, need, seq },
+	];
+	expect(await store.hold(ask(0, 1, 1))).toMatchObject([{ share: 10, free: 0 }]);
+	await db.sql`update instance set state = 'dead', lease_until = now() where id = 'again'`;
+	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 2, 'live', now() + interval '1 hour')`;
+	epoch = 2;
+	expect(await store.hold(ask(4, 5, 2))).toMatchObject([{ share: 10 }]);
+	const other = await join("other", clock);
+	expect(await other.enter("key", 10)).toBe(false);
+	const reborn = createPgShareStore({
+		statements: db.statements,
+		instanceLease: { instanceId: "again", present: () => ({ epoch: 3 }) },
+	});
+	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 3, 'live', now() + interval '1 hour')`;
+	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
+});
+
+test("an ask that arrives late changes nothing", async () => {
+	await cluster(2);
+	const store = createPgShareStore({
+		statements: db.statements,
+		instanceLease: { instanceId: "instance-0", present: () => ({ epoch: 1 }) },
+	});
+	await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 8, seq: 2 }]);
+	expect(await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 0, seq: 1 }])).toEqual([]);
+	const [row] = await db.sql`select amount from key_share`;
+	expect(row?.amount).toBe(8);
+});
+
+test("a lowered limit holds at once where it is known, and a raised one can be drawn", async () => {
+	const { at } = await cluster(2);
+	for (let sent = 0; sent < 4; sent++) await at(0).enter("key", 10);
+	expect(await at(0).enter("key", 4)).toBe(false);
+	expect(await at(1).enter("key", 4)).toBe(false);
+	await Bun.sleep(0);
+	let passed = 0;
+	while (await at(0).enter("key", 12)) passed += 1;
+	expect(passed).toBe(8);
+});
+
+test("a warm request of a limited key asks nobody, and a key without limits never does", async () => {
+	const { at } = await cluster(1);
+	await at(0).enter("key", 50, 50);
+	at(0).state = "cut off";
+	for (let sent = 0; sent < 49; sent++) expect(at(0).limits.enter("key", 50, 50)).toBe(true);
+	for (let sent = 0; sent < 100; sent++) expect(at(0).limits.enter("free", null, null)).toBe(true);
+	expect(at(0).limits.standing("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
+});
+
+test("where a key stands is what nobody has taken, as far as was heard", async () => {
+	const { at } = await cluster(2);
+	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
+	expect(at(0).limits.standing("key", 10).remaining).toBe(7);
+	for (let sent = 0; sent < 4; sent++) await at(1).enter("key", 10);
+	expect(at(1).limits.standing("key", 10).remaining).toBeLessThanOrEqual(3);
+	while (await at(1).enter("key", 10));
+	expect(at(1).limits.standing("key", 10).remaining).toBe(0);
+});
+
+test("shares that count no more are removed", async () => {
+	const { at } = await cluster(2);
+	await at(0).enter("key", 10);
+	await at(1).enter("key", 10);
+	await db.sql`update instance set state = 'left', lease_until = now() - interval '11 minutes' where id = 'instance-0'`;
+	await forgetOldShares(db.statements);
+	expect(await db.sql`select 1 from key_share`).toHaveLength(2);
+	await db.sql`update key_share set at = now() - interval '11 minutes'`;
+	await forgetOldShares(db.statements);
+	const left = await db.sql`select instance_id from key_share`;
+	expect(left.map((row) => row.instance_id)).toEqual(["instance-1"]);
+});

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { createApp } from "../../src/app.ts";
+import { createLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { ask } from "../support/chat.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }) });
+const second = await createApp(
+	loadConfig(
+		{
+			PORT: "0",
+			DATABASE_URL: service.db.url,
+			DATA_DIR: temporaryFolder(),
+			CONFIG: service.app.config.configPath ?? "",
+			KEY_PEPPER: service.app.secrets.keyPepper,
+			DRAIN_S: "2",
+		},
+		service.dataDir,
+	),
+	{ log: createLog({ level: "error", write: () => {} }) },
+);
+atEnd(() => second.stop());
+
+function post(place: number, secret: string): Promise<Response> {
+	const url = place % 2 === 0 ? service.url : second.url;
+	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
+	return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(ask()) });
+}
+
+test("a key with ten requests a minute gets ten of two gateways, one after the other or at once", async () => {
+	for (const atOnce of [false, true]) {
+		const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
+		const statuses: number[] = [];
+		const send = async (place: number) => {
+			const response = await post(place, secret);
+			await response.text();
+			statuses.push(response.status);
+			expect(response.headers.get("x-ratelimit-limit-requests")).toBe("10");
+			if (response.status === 429) expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+		};
+		if (atOnce) await Promise.all(Array.from({ length: 30 }, (_, place) => send(place)));
+		else for (let place = 0; place < 14; place++) await send(place);
+		expect({ atOnce, served: statuses.filter((status) => status === 200).length }).toEqual({ atOnce, served: 10 });
+		expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
+	}
+});

@@ -58,7 +58,7 @@ export function createBatchRunner(
 	async function begin(): Promise<void> {
 		const { PgBoss: Boss } = await import("pg-boss");
 		const made = new Boss({
-			connectionString: options.databaseUrl,
+			connectionString: connectionString(options.databaseUrl),
 			application_name: "tollgate batches",
 			schema: SCHEMA,
 			max: CONNECTIONS_MAX,
@@ -149,4 +149,11 @@ export function createBatchRunner(
 		},
 	};
 	return runner;
+}
+
+/** The queue's client reads `sslmode` in a way of its own unless it is told to read it as everybody else does. */
+function connectionString(databaseUrl: string): string {
+	const url = new URL(databaseUrl);
+	if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
+	return url.href;
 }

@@ -14,6 +14,8 @@ import type { Outcomes } from "./outcomes.ts";
 export interface LineRequest {
 	readonly batchId: string;
 	readonly requestUuid: string;
+	/** The id of its model. */
+	readonly model: string;
 	readonly endpoint: string;
 	readonly keyDigest: string;
 	/** JSON. */
@@ -151,6 +153,7 @@ export function createLineWork(
 			const response = await carrier.answer({
 				batchId: batch.id,
 				requestUuid: id,
+				model: batch.model,
 				endpoint: batch.endpoint,
 				keyDigest: batch.keyDigest,
 				body: JSON.stringify(read.body),

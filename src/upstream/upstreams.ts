@@ -26,7 +26,9 @@ export interface Upstreams {
 	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */
 	connected(modelId: string, accountId?: string): boolean;
 	/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
-	room(modelId: string, signal: AbortSignal): Promise<number>;
+	room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number>;
+	/** Whoever waits for a place or for room looks again. */
+	wake(modelId: string): void;
 	/** Requests that wait for a place, of all models. */
 	waiting(): number;
 	/** Whether requests for the model wait because all its places are taken. */
@@ -110,10 +112,11 @@ export function createUpstreams(
 				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
 			);
 		},
-		async room(modelId, signal) {
+		wake: (modelId) => pools.get(modelId)?.wake(),
+		async room(modelId, taken, signal) {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
-			return pool.room(signal);
+			return pool.room(taken, signal);
 		},
 		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
 		contended: (modelId) => pools.get(modelId)?.contended() ?? false,

@@ -67,11 +67,12 @@ export interface BatchService {
 export const isOver = ({ status }: ShownBatch) => ["completed", "failed", "expired", "cancelled"].includes(status);
 
 export async function withBatches(
-	options: { dialect?: "openai" | "vllm"; limits?: string; extra?: string } = {},
+	options: { dialect?: "openai" | "vllm"; limits?: string; maxConcurrency?: number } = {},
 ): Promise<BatchService> {
 	const dialect = options.dialect ?? "openai";
 	const upstream = untilEnd(startUpstream({ dialect }));
-	const models = batchModel(upstream.url, { dialect, extra: options.extra ?? "" });
+	const places = options.maxConcurrency === undefined ? "" : `\n        max_concurrency: ${options.maxConcurrency}`;
+	const models = `${batchModel(upstream.url, { dialect })}${places}`;
 	const service = await withService({ models, ...(options.limits ? { limits: options.limits } : {}) });
 	return batchesOf(service, upstream);
 }

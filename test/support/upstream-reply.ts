@@ -32,6 +32,7 @@ export interface Script {
 	pause: { after: number; until: Promise<void> } | undefined;
 	/** Pause before the headers. */
 	delayMs: number;
+	gate: Promise<void> | undefined;
 	breaks: Break | undefined;
 	/** Instead of a chat answer. */
 	instead:
@@ -62,6 +63,8 @@ export interface Reply {
 	/** Each event this many milliseconds after the one before. */
 	trickle(gapMs: number): Reply;
 	delay(delayMs: number): Reply;
+	/** Says nothing at all before this resolves. */
+	behind(gate: Promise<void>): Reply;
 	/** Says nothing more after so many pieces until this resolves. */
 	pauseAfter(pieces: number, until: Promise<void>): Reply;
 	/** Never answers. */
@@ -92,6 +95,7 @@ export function reply(): Reply {
 		gapMs: 0,
 		pause: undefined,
 		delayMs: 0,
+		gate: undefined,
 		breaks: undefined,
 		instead: undefined,
 		endMarker: true,
@@ -125,6 +129,7 @@ export function reply(): Reply {
 		usage: (usage) => set({ usage }),
 		trickle: (gapMs) => set({ gapMs }),
 		delay: (delayMs) => set({ delayMs }),
+		behind: (gate) => set({ gate }),
 		pauseAfter: (after, until) => set({ pause: { after, until } }),
 		hang: () => set({ instead: "hang" }),
 		reset: () => set({ instead: "reset" }),

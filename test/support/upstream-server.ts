@@ -144,6 +144,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 	): Promise<Response> {
 		const { instead } = script;
 		if (script.delayMs > 0) await Bun.sleep(script.delayMs);
+		if (script.gate !== undefined) await script.gate;
 		if (instead === "hang") await new Promise((resolve) => signal.addEventListener("abort", resolve));
 		if (instead === "hang" || instead === "reset") {
 			if (instead === "reset") end();

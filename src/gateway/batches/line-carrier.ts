@@ -18,8 +18,11 @@ export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "lo
 	const serveAs = createServeAs(deps);
 	/** Of lines that are under way here; each is asked for once its answer is there. */
 	const used = new Map<string, BatchUsage>();
+	/** Lines on the road, by model: those that have no place yet among them. */
+	const underWay = new Map<string, number>();
+	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {
-		async answer({ batchId, requestUuid, endpoint, keyDigest, body, signal }) {
+		async answer({ batchId, requestUuid, model, endpoint, keyDigest, body, signal }) {
 			const request = new Request(`http://batch.internal${endpoint}`, {
 				method: "POST",
 				headers: { "content-type": "application/json" },
@@ -29,14 +32,20 @@ export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "lo
 			const served = ENDPOINTS.get(endpoint);
 			if (served === undefined) throw new Error(`no line asks for ${endpoint}`);
 			const line = { batchId, requestUuid };
-			return serveAs(served, keyDigest as KeyDigest, { request, address: "", setIdleTimeout() {}, line });
+			count(model, 1);
+			try {
+				return await serveAs(served, keyDigest as KeyDigest, { request, address: "", setIdleTimeout() {}, line });
+			} finally {
+				count(model, -1);
+				deps.upstreams.wake(model);
+			}
 		},
 		usageOf(requestUuid) {
 			const usage = used.get(requestUuid);
 			used.delete(requestUuid);
 			return usage;
 		},
-		room: (model, signal) => deps.upstreams.room(model, signal),
+		room: (model, signal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
 		settled({ batch, id, prompt, cached, completion, reasoning, charged }) {
 			if (batch === undefined) return;
 			used.set(id, {

@@ -6,8 +6,8 @@ import type { Waiter } from "./waiting-lines.ts";
 export interface PatientCalls {
 	/** A replica with a place that others leave. */
 	choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined;
-	/** How many more lines others leave places for. */
-	room(replicas: readonly Replica[]): number;
+	/** How many lines others leave places for, those that are under way counted. */
+	places(replicas: readonly Replica[]): number;
 	/** Counts a call in. `ask` makes it give its place up; undefined if it may not be asked. */
 	begin(replica: Replica, ask: (() => void) | undefined): { end(): void };
 	/** Asks one call at any of these replicas for its place; false if none can give it up. */
@@ -25,7 +25,7 @@ const RESERVE_SHARE = 1 / 8;
 const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
 export function createPatientCalls(): PatientCalls {
-	const calls = new Set<{ readonly replica: Replica; readonly ask: (() => void) | undefined }>();
+	const calls = new Set<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
 		choose(replicas, exclude, accountId) {
@@ -41,10 +41,10 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return best;
 		},
-		room(replicas) {
-			let room = 0;
-			for (const replica of replicas) if (replica.takesCalls()) room += Math.max(0, roomAt(replica));
-			return room;
+		places(replicas) {
+			let places = calls.size;
+			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
+			return places;
 		},
 		begin(replica, ask) {
 			const call = { replica, ask: STOPS_AT_ONCE.has(replica.spec().dialect) ? ask : undefined };
@@ -54,8 +54,9 @@ export function createPatientCalls(): PatientCalls {
 		askOne(replicas) {
 			for (const call of calls) {
 				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
-				calls.delete(call);
-				call.ask();
+				const { ask } = call;
+				call.ask = undefined;
+				ask();
 				return true;
 			}
 			return false;

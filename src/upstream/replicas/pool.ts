@@ -31,8 +31,11 @@ export interface Pool {
 	waiting(): number;
 	/** Whether somebody waits because all places are taken. */
 	contended(): boolean;
-	/** Resolves with how many lines of batches others leave places for, once it is one at least; rejects when `signal` aborts. */
-	room(signal: AbortSignal): Promise<number>;
+	/**
+	 * Resolves with how many lines of batches others leave places for beyond the `taken` ones, once it is one at least;
+	 * rejects when `signal` aborts. `wake` has it look again.
+	 */
+	room(taken: () => number, signal: AbortSignal): Promise<number>;
 	/** Sends everybody away who waits. */
 	close(): void;
 }
@@ -177,7 +180,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
-		if (patient.watching.size > 0 && roomNow() > 0) for (const watcher of patient.watching) watcher();
+		if (patient.watching.size > 0) for (const look of patient.watching) look();
 	}
 
 	/** What is left goes to lines of batches. */
@@ -189,10 +192,6 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			else if (!hasUsable(options.exclude, options.accountId)) waiter.refuse(unavailable(options.accountId));
 			else if (options.exclude.size === 0) return;
 		}
-	}
-
-	function roomNow(): number {
-		return lines.size() > 0 || patient.waiting.size > 0 ? 0 : patient.room(replicas);
 	}
 
 	/**
@@ -259,10 +258,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		},
 		wake,
 		waiting: lines.size,
-		room: (signal) =>
+		room: (taken, signal) =>
 			new Promise((resolve, reject) => {
 				const look = () => {
-					const room = roomNow();
+					const room = lines.size() > 0 ? 0 : patient.places(replicas) - taken();
 					if (room > 0) leave(() => resolve(room));
 				};
 				const leave = (then: () => void) => {

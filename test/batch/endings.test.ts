@@ -1,0 +1,163 @@
+import { beforeEach, expect, test } from "bun:test";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { reply } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { chatLine, isOver, withBatches } from "./batch-service.ts";
+
+/** Three lines are under way at once: one place is left to others. */
+const batches = await withBatches({ maxConcurrency: 4 });
+const { service, upstream } = batches;
+const AT_ONCE = 3;
+const LINES = 10;
+const input = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
+/** Nano-dollars that a line reserves at most, and costs. */
+const COST = 4 * 500 + 2 * 1_000;
+
+let gate = Promise.withResolvers<void>();
+/** Answers wait for the gate. */
+beforeEach(() => {
+	gate = Promise.withResolvers<void>();
+	upstream.decide(() => reply().text("an answer").usage({ prompt: 4, completion: 2 }).behind(gate.promise));
+});
+
+/** Credit for a line or a few of them, and not for all: once so many are charged, no further one can be reserved. */
+async function creditFor(charged: number): Promise<number> {
+	const { secret, accountId } = await service.customer();
+	gate.resolve();
+	await batches.run(secret, input.slice(0, 1));
+	await service.settled();
+	const [row] = await service.usage(accountId);
+	return Number(row?.reserved_nano_usd) + (charged - 1) * COST;
+}
+
+/** A batch with its first lines under way. */
+async function begun(secret: string) {
+	const sent = upstream.requests.length;
+	const { id } = await batches.create(secret, await batches.upload(secret, input));
+	await waitFor(() => upstream.requests.length === sent + AT_ONCE, "the first lines to be under way");
+	return { id, sent: () => upstream.requests.length - sent };
+}
+
+/** Every line has one outcome: an answer, or this code. */
+async function assertOutcomes(secret: string, batch: Awaited<ReturnType<typeof batches.get>>, code: string) {
+	const output = await batches.lines(secret, batch.output_file_id);
+	const error = await batches.lines(secret, batch.error_file_id);
+	expect(output.length).toBe(batch.request_counts.completed);
+	expect(error.map((line) => line.error?.code)).toEqual(Array(batch.request_counts.failed).fill(code));
+	expect(error.every(({ response }) => response === null)).toBe(true);
+	const names = [...output, ...error].map(({ custom_id }) => custom_id).sort();
+	expect(names).toEqual(input.map((_, at) => `line-${at}`).sort());
+}
+
+test("a batch that is cancelled settles what is under way and sends nothing more", async () => {
+	const { secret, accountId } = await service.customer();
+	const { id, sent } = await begun(secret);
+	expect(await (await batches.cancel(secret, id)).json()).toMatchObject({ status: "cancelling" });
+	expect(await (await batches.cancel(secret, id)).json()).toMatchObject({ status: "cancelling" });
+	gate.resolve();
+	const batch = await batches.until(secret, id, isOver, "over");
+	expect(batch).toMatchObject({ status: "cancelled", request_counts: { total: LINES }, paused: null });
+	expect(batch.cancelled_at).toBeNumber();
+	expect(batch.request_counts.completed).toBe(sent());
+	expect(sent()).toBeGreaterThanOrEqual(AT_ONCE);
+	expect(sent()).toBeLessThan(LINES);
+	await assertOutcomes(secret, batch, "batch_cancelled");
+	await service.settled();
+	const usage = await service.usage(accountId);
+	expect(usage.map((row) => Number(row.charged_nano_usd))).toEqual(Array(sent()).fill(COST));
+	expect((await batches.cancel(secret, id)).status).toBe(409);
+});
+
+test("a batch whose window ends keeps what it has; the rest stands in the error file", async () => {
+	const { secret } = await service.customer();
+	const { id, sent } = await begun(secret);
+	await service.db.sql`update batch set expires_at = clock_timestamp() where id = ${id}`;
+	// Nothing is sent any more once that was heard; what is under way may end.
+	await service.db.sql`select pg_sleep(1.5)`;
+	gate.resolve();
+	const batch = await batches.until(secret, id, isOver, "over");
+	expect(batch).toMatchObject({ status: "expired", request_counts: { total: LINES, completed: sent() } });
+	expect(batch.expired_at).toBeNumber();
+	await assertOutcomes(secret, batch, "batch_expired");
+});
+
+test("a key that is revoked ends its batches: what is under way settles, nothing more is admitted", async () => {
+	const { accountId } = await service.customer();
+	const { id: keyId, secret } = await service.key(accountId);
+	const sibling = await service.key(accountId);
+	const { id, sent } = await begun(secret);
+	await revokeKey(service.db.statements, { id: keyId });
+	await waitFor(async () => (await service.get("/v1/key", secret)).status === 401, "the key to be refused");
+	const admitted = sent();
+	gate.resolve();
+	const batch = await batches.until(sibling.secret, id, isOver, "over");
+	expect(sent()).toBe(admitted);
+	expect(batch).toMatchObject({
+		status: "cancelled",
+		request_counts: { total: LINES, completed: admitted },
+		errors: { data: [{ code: "api_key_revoked", line: null }] },
+	});
+	await assertOutcomes(sibling.secret, batch, "batch_cancelled");
+});
+
+test("a batch pauses when credit runs out, says so, and goes on after a top-up; no line is charged twice", async () => {
+	const { secret, accountId } = await service.customer({ exactCredit: await creditFor(4) });
+	const { id } = await batches.create(secret, await batches.upload(secret, input));
+	const paused = await batches.until(secret, id, (batch) => batch.paused !== null, "paused");
+	expect(paused).toMatchObject({ status: "in_progress", paused: { code: "insufficient_quota" } });
+	await batches.until(secret, id, (batch) => batch.request_counts.completed === 4, "as far as its credit goes");
+	const topUp = await createTopUp(service.db.statements, {
+		accountId,
+		amountNanoUsd: nanoUsd(100_000_000_000),
+		method: "transfer",
+		reference: "for the batch",
+	});
+	await confirmTopUp(service.db.statements, topUp.id, "test");
+	const batch = await batches.until(secret, id, isOver, "over");
+	expect(batch).toMatchObject({ status: "completed", paused: null, request_counts: { completed: LINES, failed: 0 } });
+	await assertOutcomes(secret, batch, "");
+	await service.settled();
+	const usage = await service.usage(accountId);
+	expect(usage.filter((row) => Number(row.charged_nano_usd) > 0)).toHaveLength(LINES);
+	expect((await service.balance(accountId)).spent).toBe(nanoUsd(LINES * COST));
+}, 30_000);
+
+test("the cap of its key counts too", async () => {
+	const { accountId } = await service.customer();
+	const { secret } = await service.key(accountId, { capNanoUsd: nanoUsd(await creditFor(4)) });
+	const { id } = await batches.create(secret, await batches.upload(secret, input));
+	const paused = await batches.until(secret, id, (batch) => batch.paused !== null, "paused");
+	expect(paused.paused?.code).toBe("key_cap_exceeded");
+	await batches.cancel(secret, id);
+	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
+});
+
+test("a line that is refused stands in the error file with its answer, one that servers fail on after three attempts", async () => {
+	gate.resolve();
+	const { secret, accountId } = await service.customer();
+	upstream.decide((body) =>
+		JSON.stringify(body).includes("broken")
+			? reply().errorStatus(500)
+			: reply().text("fine").usage({ prompt: 4, completion: 2 }),
+	);
+	const sent = upstream.requests.length;
+	const batch = await batches.run(secret, [
+		chatLine("fine"),
+		chatLine("wrong", "x", { temperature: 99 }),
+		chatLine("broken", "broken"),
+	]);
+	expect(batch).toMatchObject({ status: "completed", request_counts: { total: 3, completed: 1, failed: 2 } });
+	const [output] = await batches.lines(secret, batch.output_file_id);
+	expect(output?.custom_id).toBe("fine");
+	const errors = new Map((await batches.lines(secret, batch.error_file_id)).map((line) => [line.custom_id, line]));
+	expect(errors.get("wrong")).toMatchObject({
+		response: { status_code: 400, body: { error: { code: "invalid_request", param: "temperature" } } },
+		error: null,
+	});
+	expect(errors.get("broken")).toMatchObject({ response: { status_code: 502 }, error: null });
+	expect(upstream.requests.length - sent).toBe(1 + 3);
+	await service.settled();
+	expect((await service.balance(accountId)).spent).toBe(nanoUsd(COST));
+}, 30_000);

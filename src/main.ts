@@ -66,6 +66,7 @@ async function runOther(): Promise<number> {
 		log: logOf("warn"),
 		out: (text: string) => process.stdout.write(text),
 		err: (text: string) => process.stderr.write(text),
+		columns: process.stderr.isTTY === true ? process.stderr.columns : null,
 	};
 	return runCommand(deps, argv);
 }

@@ -25,6 +25,8 @@ export interface CommandContext {
 	readonly log: Log;
 	/** A line on stderr that is no error. */
 	note(text: string): void;
+	/** One line at a terminal that the next one replaces; "" takes it away. Nothing where nobody looks. */
+	progress(text: string): void;
 }
 
 export interface OptionSpec {

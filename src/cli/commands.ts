@@ -1,4 +1,5 @@
 import { accountCommands } from "./account-commands.ts";
+import { batchCommands } from "./batch-commands.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
@@ -17,6 +18,7 @@ export const COMMANDS: readonly Command[] = [
 	...accountCommands,
 	...topUpCommands,
 	...keyCommands,
+	...batchCommands,
 	...catalogCommands,
 	...clusterCommands,
 	...operatorCommands,

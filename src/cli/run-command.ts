@@ -15,6 +15,8 @@ export interface RunDeps {
 	/** Each gets whole lines. */
 	out(text: string): void;
 	err(text: string): void;
+	/** Whether `err` is seen by a person, in lines of so many columns; null if it is not. */
+	readonly columns: number | null;
 }
 
 /** Runs one command line (`argv` without the program) other than `serve`. Gives the exit code; never throws. */
@@ -57,5 +59,8 @@ function contextOf(deps: RunDeps): CommandContext {
 		withDatabase: (work) => withDatabase(deps, loaded(), work),
 		withDatabaseUrl: (work) => withDatabaseUrl(deps, loaded(), work),
 		note: (text) => deps.err(`${text}\n`),
+		progress(text) {
+			if (deps.columns !== null) deps.err(`\r\u001b[2K${text.slice(0, deps.columns - 1)}`);
+		},
 	};
 }

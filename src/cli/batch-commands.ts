@@ -1,0 +1,167 @@
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import { Fault } from "../base/fault.ts";
+import { newUuid } from "../base/id.ts";
+import type { BatchClient, RemoteBatch } from "./batch-client.ts";
+import { createBatchClient } from "./batch-client.ts";
+import { inputLines } from "./batch-input.ts";
+import type { Command, CommandContext, CommandInput, Output } from "./command.ts";
+import { UsageError } from "./command.ts";
+
+const KEY_VARIABLE = "TOLLGATE_API_KEY";
+const URL_VARIABLE = "TOLLGATE_URL";
+const URL_DEFAULT = "http://127.0.0.1:8080";
+const POLL_MS_MIN = 200;
+const POLL_MS_MAX = 5_000;
+/** Looks in a row that may fail: about ten minutes. */
+const FAILED_LOOKS_MAX = 120;
+const OVER = new Set(["completed", "failed", "expired", "cancelled"]);
+const BAR_CELLS = 24;
+
+/** What lies beside the file, so that the command goes on where it broke off. No secret is in it. */
+interface Progress {
+	readonly url: string;
+	/** What the batch was begun with. */
+	readonly of: string;
+	readonly idempotencyKey: string;
+	readonly inputFileId?: string;
+	readonly batchId?: string;
+}
+
+const runBatch: Command = {
+	name: "batch run",
+	summary: "run the requests of a file as a batch, follow it, and fetch what comes of it",
+	arguments: ["FILE"],
+	options: {
+		model: { type: "string", value: "MODEL", help: "for lines that name none" },
+		endpoint: { type: "string", value: "PATH", help: "what lines are sent to [/v1/chat/completions]" },
+		url: { type: "string", value: "URL", help: `the service [${URL_VARIABLE}, or ${URL_DEFAULT}]` },
+		out: { type: "string", value: "FILE", help: "where answers go [FILE.output.jsonl]" },
+		new: { type: "boolean", help: "begin another batch, although one of this file was begun" },
+	},
+	details: `Each line of FILE is a line of a batch, or only the body of a request: {"messages": [...]}. The API key is read from
+${KEY_VARIABLE}. The same command, called again, goes on where it was interrupted; the batch itself goes on meanwhile.
+Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
+	async run(context, input) {
+		const apiKey = context.env[KEY_VARIABLE];
+		if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to the API key that pays for it`);
+		const url = (input.option("url") ?? context.env[URL_VARIABLE] ?? URL_DEFAULT).replace(/\/+$/, "");
+		const client = createBatchClient({ url: url.replace(/\/v1$/, ""), apiKey });
+		const batchId = await begin(context, client, url, input);
+		const batch = await follow(context, client, batchId);
+		return finish(client, batch, input);
+	},
+};
+
+export const batchCommands: readonly Command[] = [runBatch];
+
+/** The id of the batch: of the one that was begun before, if there is one. */
+async function begin(context: CommandContext, client: BatchClient, url: string, input: CommandInput): Promise<string> {
+	const path = input.argument(0);
+	const stat = statSync(path, { throwIfNoEntry: false });
+	if (stat === undefined) throw new UsageError(`there is no file ${path}`);
+	const endpoint = input.option("endpoint") ?? "/v1/chat/completions";
+	const model = input.option("model");
+	const of = JSON.stringify([stat.size, Math.floor(stat.mtimeMs), endpoint, model ?? null]);
+	const place = `${path}.batch.json`;
+	let progress = input.flag("new") ? undefined : readProgress(place);
+	if (progress !== undefined && (progress.of !== of || progress.url !== url)) {
+		throw new Fault(
+			"conflict",
+			`${place} is of another batch: the file, the options or the service have changed since. --new begins another one.`,
+		);
+	}
+	progress ??= { url, of, idempotencyKey: newUuid() };
+	const note = (more: Partial<Progress>) => {
+		progress = { ...(progress as Progress), ...more };
+		writeFileSync(`${place}.new`, `${JSON.stringify(progress)}\n`);
+		renameSync(`${place}.new`, place);
+	};
+	if (progress.batchId !== undefined) return progress.batchId;
+	note({});
+	if (progress.inputFileId === undefined) {
+		context.progress("sending the file");
+		note({ inputFileId: await client.upload(basename(path), inputLines(path, { endpoint, model })) });
+	}
+	const batchId = await client.create(progress.inputFileId ?? "", endpoint, progress.idempotencyKey);
+	note({ batchId });
+	return batchId;
+}
+
+function readProgress(place: string): Progress | undefined {
+	if (!existsSync(place)) return undefined;
+	try {
+		return JSON.parse(readFileSync(place, "utf8")) as Progress;
+	} catch {
+		throw new Fault("conflict", `${place} is damaged: --new begins another batch.`);
+	}
+}
+
+/** Until it is over. */
+async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch> {
+	let pauseMs = POLL_MS_MIN;
+	let failures = 0;
+	for (;;) {
+		try {
+			const batch = await client.find(batchId);
+			failures = 0;
+			if (OVER.has(batch.status)) {
+				context.progress("");
+				return batch;
+			}
+			context.progress(progressText(batch, Date.now()));
+		} catch (error) {
+			failures += 1;
+			const mayPass = error instanceof Fault && (error.code === "service_unavailable" || error.code === "overloaded");
+			if (!mayPass || failures > FAILED_LOOKS_MAX) throw error;
+			context.progress(`${error.message} Trying again.`);
+		}
+		await Bun.sleep(pauseMs);
+		pauseMs = Math.min(pauseMs * 1.5, POLL_MS_MAX);
+	}
+}
+
+/** One line: a bar, what is done, what it cost, when it will be over. */
+export function progressText(batch: RemoteBatch, nowMs: number): string {
+	const { total, completed, failed } = batch.request_counts;
+	if (total === 0) return `${batch.status}: the file is being checked`;
+	const done = completed + failed;
+	const cells = Math.floor((done / total) * BAR_CELLS);
+	const bar = `${"█".repeat(cells)}${"░".repeat(BAR_CELLS - cells)}`;
+	const parts = [`${bar} ${done} of ${total}`];
+	if (failed > 0) parts.push(`${failed} failed`);
+	parts.push(`USD ${batch.cost_usd}`);
+	if (batch.paused !== null) parts.push(`paused: ${batch.paused.message}`);
+	else if (done > 0 && done < total && batch.in_progress_at !== null) {
+		const leftS = ((nowMs / 1000 - batch.in_progress_at) / done) * (total - done);
+		parts.push(
+			leftS < 90 ? `about ${Math.max(1, Math.round(leftS))} s left` : `about ${Math.round(leftS / 60)} min left`,
+		);
+	}
+	return parts.join(", ");
+}
+
+async function finish(client: BatchClient, batch: RemoteBatch, input: CommandInput): Promise<Output> {
+	const path = input.argument(0);
+	const output = input.option("out") ?? `${path}.output.jsonl`;
+	const errors = `${path}.errors.jsonl`;
+	if (batch.output_file_id !== null) await client.download(batch.output_file_id, output);
+	if (batch.error_file_id !== null) await client.download(batch.error_file_id, errors);
+	const { total, completed, failed } = batch.request_counts;
+	const lines = [
+		`${batch.id} is ${batch.status}: ${completed} of ${total} answered, ${failed} failed, USD ${batch.cost_usd}`,
+	];
+	if (batch.output_file_id !== null) lines.push(`answers: ${output}`);
+	if (batch.error_file_id !== null) lines.push(`what failed: ${errors}`);
+	for (const { line, message } of batch.errors?.data ?? [])
+		lines.push(line === null ? message : `line ${line}: ${message}`);
+	return {
+		json: {
+			batch,
+			output: batch.output_file_id === null ? null : output,
+			errors: batch.error_file_id === null ? null : errors,
+		},
+		text: lines.join("\n"),
+		exitCode: batch.status === "completed" && failed === 0 ? 0 : 1,
+	};
+}

@@ -1,0 +1,47 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { Fault } from "../base/fault.ts";
+
+/** How lines are completed that do not say all that a batch asks of them. */
+export interface LineDefaults {
+	/** Path of the interface that every line goes to. */
+	readonly endpoint: string;
+	/** For lines that name no model. */
+	readonly model: string | undefined;
+}
+
+/**
+ * The lines of a batch: those of the file as they are, or, where a line is the body of a request alone, one around it with
+ * `line-7` for its custom ID. A file of any size is read line by line. Fault invalid_request names what is no JSON object.
+ */
+export async function* inputLines(path: string, defaults: LineDefaults): AsyncGenerator<string, void> {
+	let number = 0;
+	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+		number += 1;
+		if (text.trim() === "") continue;
+		yield `${JSON.stringify(completed(objectOf(text, number), number, defaults))}\n`;
+	}
+}
+
+function objectOf(text: string, number: number): Record<string, unknown> {
+	let value: unknown;
+	try {
+		value = JSON.parse(text);
+	} catch {
+		value = undefined;
+	}
+	if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
+}
+
+function completed(line: Record<string, unknown>, number: number, { endpoint, model }: LineDefaults) {
+	const isWhole = typeof line.body === "object" && line.body !== null;
+	const body = (isWhole ? line.body : line) as Record<string, unknown>;
+	return {
+		...(isWhole ? line : {}),
+		custom_id: isWhole ? (line.custom_id ?? `line-${number}`) : `line-${number}`,
+		method: isWhole ? (line.method ?? "POST") : "POST",
+		url: isWhole ? (line.url ?? endpoint) : endpoint,
+		body: model === undefined || body.model !== undefined ? body : { model, ...body },
+	};
+}

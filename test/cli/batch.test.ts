@@ -1,0 +1,97 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { RemoteBatch } from "../../src/cli/batch-client.ts";
+import { progressText } from "../../src/cli/batch-commands.ts";
+import { withBatches } from "../batch/batch-service.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { runCli } from "./run-cli.ts";
+
+const { service, upstream } = await withBatches();
+const { secret } = await service.customer();
+const folder = temporaryFolder();
+const env = { TOLLGATE_API_KEY: secret, TOLLGATE_URL: service.url };
+const run = (path: string, ...more: string[]) => runCli(["batch", "run", path, "--model", "test-model", ...more], env);
+
+function inputOf(name: string, lines: readonly unknown[]): string {
+	const path = join(folder, name);
+	writeFileSync(path, lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n"));
+	return path;
+}
+const outputOf = (path: string) =>
+	readFileSync(path, "utf8")
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as { custom_id: string; response: { status_code: number } | null });
+const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
+
+describe("tollgate batch run", () => {
+	test("sends a file of requests, follows it, and fetches the answers; again it begins nothing new", async () => {
+		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
+		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
+		const first = await run(path, "--json");
+		expect([first.exitCode, first.stderr]).toEqual([0, ""]);
+		const { batch, output } = first.json<{ batch: { id: string; status: string }; output: string }>();
+		expect([batch.status, output]).toEqual(["completed", `${path}.output.jsonl`]);
+		const answers = outputOf(output);
+		expect(answers.map(({ custom_id }) => custom_id).sort()).toEqual(["line-1", "mine"]);
+		expect(answers.map(({ response }) => response?.status_code)).toEqual([200, 200]);
+		const asked = upstream.requests.length;
+		const again = await run(path, "--json");
+		expect(again.json<{ batch: { id: string } }>().batch.id).toBe(batch.id);
+		expect(upstream.requests.length).toBe(asked);
+		expect(readFileSync(`${path}.batch.json`, "utf8")).not.toContain(secret);
+		// Another file is not taken for the one that was begun.
+		writeFileSync(path, JSON.stringify(body("three")));
+		expect((await run(path)).stderr).toContain("--new");
+		const renewed = await run(path, "--json", "--new");
+		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
+	}, 60_000);
+
+	test("goes on with a batch that it had begun and a file that it had half of", async () => {
+		const path = inputOf("resumed.jsonl", [body("one")]);
+		const { batch } = (await run(path, "--json")).json<{ batch: RemoteBatch }>();
+		const output = `${path}.output.jsonl`;
+		const whole = readFileSync(output, "utf8");
+		const half = `${output}.part-${batch.output_file_id}`;
+		writeFileSync(half, whole.slice(0, 20));
+		expect((await run(path)).exitCode).toBe(0);
+		expect([readFileSync(output, "utf8"), existsSync(half)]).toEqual([whole, false]);
+	}, 60_000);
+
+	test("tells lines that failed, what is wrong with a file, and who may not", async () => {
+		const failing = inputOf("failing.jsonl", [body("one"), { ...body("two"), n: -1 }]);
+		const failed = await run(failing);
+		expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining("1 failed")]);
+		expect(outputOf(`${failing}.errors.jsonl`).map(({ custom_id }) => custom_id)).toEqual(["line-2"]);
+		const broken = await run(inputOf("broken.jsonl", [body("one"), "no json"]));
+		expect([broken.exitCode, broken.stderr]).toEqual([1, "error: Line 2 is not a JSON object.\n"]);
+		const path = inputOf("nobody.jsonl", [body("one")]);
+		const nobody = await runCli(["batch", "run", path], {
+			TOLLGATE_URL: service.url,
+			TOLLGATE_API_KEY: "sk_service_x",
+		});
+		expect([nobody.exitCode, nobody.stderr]).toEqual([1, expect.stringContaining("error: ")]);
+		expect((await runCli(["batch", "run", path], {})).exitCode).toBe(2);
+		expect((await run(join(folder, "none"))).exitCode).toBe(2);
+	}, 60_000);
+});
+
+test("the bar says what is done, what it cost and when it will be over", () => {
+	const batch: RemoteBatch = {
+		id: "batch_1",
+		status: "in_progress",
+		output_file_id: null,
+		error_file_id: null,
+		in_progress_at: 1_000,
+		request_counts: { total: 400, completed: 98, failed: 2 },
+		errors: null,
+		paused: null,
+		cost_usd: "0.25",
+	};
+	expect(progressText(batch, 1_100_000)).toBe(
+		"██████░░░░░░░░░░░░░░░░░░ 100 of 400, 2 failed, USD 0.25, about 5 min left",
+	);
+	expect(progressText({ ...batch, paused: { message: "no credit" } }, 1_100_000)).toEndWith("paused: no credit");
+	expect(progressText({ ...batch, request_counts: { total: 0, completed: 0, failed: 0 } }, 0)).toContain("checked");
+});

@@ -1,13 +1,25 @@
-import { pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 /** What operators found when they looked for a transfer on the bank's statement. */
-export const topUpCheck = pgTable("top_up_check", {
-	topUpId: text("top_up_id").primaryKey(),
-	/** The bank's number of the transaction: one transaction pays one top-up. */
-	transactionReference: text("transaction_reference").notNull().unique(),
-	firstBy: text("first_by").notNull(),
-	firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-	/** A second operator, where the amount asks for one. */
-	secondBy: text("second_by"),
-	secondAt: timestamp("second_at", { withTimezone: true }),
-});
+export const topUpCheck = pgTable(
+	"top_up_check",
+	{
+		topUpId: text("top_up_id").primaryKey(),
+		/** The bank's number of the transaction: one transaction pays one top-up. */
+		transactionReference: text("transaction_reference").notNull().unique(),
+		firstBy: text("first_by").notNull(),
+		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
+		/** A second operator, where the amount asks for one. */
+		secondBy: text("second_by"),
+		secondAt: timestamp("second_at", { withTimezone: true }),
+		/** Tells those apart that were written before letters' case and signs between them made no difference; else 0. */
+		former: integer().notNull().default(0),
+	},
+	(table) => [
+		uniqueIndex("top_up_check_transaction").on(
+			sql`upper(regexp_replace(${table.transactionReference}, '[^A-Za-z0-9]', '', 'g'))`,
+			table.former,
+		),
+	],
+);

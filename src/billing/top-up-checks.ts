@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -19,6 +19,7 @@ export interface TransferCheck {
 }
 
 const REFERENCE_CHARS_MAX = 200;
+const REFERENCE_SIGNS_MIN = 2;
 const REJECTED = "topup.reject";
 
 /**
@@ -32,8 +33,8 @@ export async function confirmTransfer(
 	secondLookFrom: NanoUsd | null,
 ): Promise<{ secondLookNeeded: boolean }> {
 	const { topUpId, transactionReference, operatorId } = check;
-	if (!isLabel(transactionReference, REFERENCE_CHARS_MAX)) {
-		throw new Fault("invalid_request", "A transaction's reference is one line of text.", {
+	if (!isReference(transactionReference)) {
+		throw new Fault("invalid_request", "A transaction's reference is one line with two letters or digits or more.", {
 			param: "transactionReference",
 		});
 	}
@@ -44,9 +45,10 @@ export async function confirmTransfer(
 			if (topUp.method === "card")
 				throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
 			if (topUp.state !== "pending") throw new Fault("conflict", `The top-up is ${topUp.state} already.`);
-			const [row] = await rowsOf<{ transaction_reference: string; first_by: string }>(
+			const [row] = await rowsOf<{ same: boolean; first_by: string }>(
 				tx,
-				sql`select transaction_reference, first_by from top_up_check where top_up_id = ${topUpId}`,
+				sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
+					from top_up_check where top_up_id = ${topUpId}`,
 			);
 			const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 			if (row === undefined) {
@@ -55,7 +57,7 @@ export async function confirmTransfer(
 					values (${topUpId}, ${transactionReference}, ${operatorId})`);
 				if (needsTwo) return { secondLookNeeded: true };
 			} else {
-				if (row.transaction_reference !== transactionReference)
+				if (!row.same)
 					throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
 				if (row.first_by === operatorId && needsTwo)
 					throw new Fault("conflict", "A second operator must look at this one.");
@@ -71,6 +73,20 @@ export async function confirmTransfer(
 		if (cause instanceof Fault) throw cause;
 		throw faultOfSql(cause, "This transaction has paid another top-up already.");
 	}
+}
+
+/** Letters and digits without accents, and signs between them: so that two references differ in what people see. */
+function isReference(text: string): boolean {
+	return (
+		isLabel(text, REFERENCE_CHARS_MAX) &&
+		/^[\x20-\x7e]*$/.test(text) &&
+		text.replace(/[^A-Za-z0-9]/g, "").length >= REFERENCE_SIGNS_MIN
+	);
+}
+
+/** What of a bank's reference counts, as in the index of `top_up_check`: `BANK1`, `bank1` and `Bank-1` are one. */
+function sameReference(text: SQL): SQL {
+	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 }
 
 /**

@@ -1,4 +1,5 @@
-import { bigint, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { bigint, index, integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 /** A top-up: credit appears only when its payment was verified. */
 export const topUp = pgTable(
@@ -17,6 +18,14 @@ export const topUp = pgTable(
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
 		decidedAt: timestamp("decided_at", { withTimezone: true }),
 		decidedBy: text("decided_by"),
+		/** Tells those apart that were written before case and blanks made no difference to a reference; else 0. */
+		former: integer().notNull().default(0),
 	},
-	(table) => [index("top_up_account").on(table.accountId, table.createdAt)],
+	(table) => [
+		index("top_up_account").on(table.accountId, table.createdAt),
+		uniqueIndex("top_up_same_reference").on(
+			sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`,
+			table.former,
+		),
+	],
 );

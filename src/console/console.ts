@@ -19,6 +19,7 @@ import { consoleErrorResponse } from "./console-error.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live-feed.ts";
+import { createHoldingRights } from "./live-rights.ts";
 import { createMailer } from "./mailer.ts";
 import { packed } from "./pack.ts";
 import { playgroundChat } from "./playground.ts";
@@ -110,7 +111,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		mailer,
 		auth,
 		visits: createVisits({ secondFactor: config.production }),
-		live: createLiveFeed(deps),
+		live: createLiveFeed({ ...deps, holding: createHoldingRights(statements, { secondFactor: config.production }) }),
 		origin,
 	};
 	const api = createConsoleApi(parts);

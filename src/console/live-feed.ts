@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import type { HoldingRights, LiveRight } from "./live-rights.ts";
 
 /** Something that pages watch. Subscribers with the same `name` share one reading. */
 export interface LiveTopic {
@@ -13,11 +14,11 @@ export interface LiveTopic {
 
 /**
  * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent to
- * each page that does not have it. Plain streams of our own: one that a page leaves must end without a trace.
+ * each page that does not have it and whose right to it still holds, which is looked at after the reading. Plain streams of our own: one that a page leaves must end without a trace.
  */
 export interface LiveFeed {
 	/** Fault overloaded if too many pages are open. */
-	open(topics: readonly LiveTopic[], watcher: { userId: string }): Response;
+	open(topics: readonly LiveTopic[], right: LiveRight): Response;
 	size(): number;
 	/** Ends all streams and takes no more. */
 	stop(): void;
@@ -31,7 +32,7 @@ const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
 
 interface Stream {
-	readonly userId: string;
+	readonly right: LiveRight;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
 	/** The last event of each topic. Kept by stream: a page that came later may have been told something else. */
@@ -41,8 +42,8 @@ interface Stream {
 	end(): void;
 }
 
-export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
-	const { clock, log } = deps;
+export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingRights }): LiveFeed {
+	const { clock, log, holding } = deps;
 	const streams = new Set<Stream>();
 	const watched = new Map<string, LiveTopic>();
 	let cancelTick: (() => void) | undefined;
@@ -60,37 +61,50 @@ export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
 			commentedMs = nowMs;
 			for (const stream of streams) stream.send(": \n\n");
 		}
-		for (const [name, topic] of watched) {
-			const readers = [...streams].filter((stream) => stream.topics.has(name));
-			if (readers.length === 0) watched.delete(name);
-			else await refresh(topic, readers);
-		}
+		for (const name of watched.keys())
+			if (![...streams].some((stream) => stream.topics.has(name))) watched.delete(name);
+		await refresh([...watched.values()], [...streams]);
 		cancelTick = undefined;
 		wake();
 	}
 
-	async function refresh(topic: LiveTopic, readers: readonly Stream[]): Promise<void> {
+	/** Where it cannot be asked who may still watch, nobody is told anything. */
+	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
+		const news = new Map<string, string>();
+		for (const topic of topics) {
+			try {
+				news.set(topic.name, eventText(topic.event, await topic.read()));
+			} catch (error) {
+				log.debug("a live reading failed", { topic: topic.name, error });
+			}
+		}
 		try {
-			const text = eventText(topic.event, await topic.read());
+			const held = await holding(readers.map(({ right }) => right));
 			for (const stream of readers) {
-				if (stream.sent.get(topic.name) !== text && stream.send(text)) stream.sent.set(topic.name, text);
+				if (held.has(stream.right)) tell(stream, news);
+				else stream.end();
 			}
 		} catch (error) {
-			log.debug("a live reading failed", { topic: topic.name, error });
+			log.debug("who may watch could not be asked", { error });
+		}
+	}
+
+	function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
+		for (const [name, text] of news) {
+			if (!stream.topics.has(name) || stream.sent.get(name) === text) continue;
+			if (stream.send(text)) stream.sent.set(name, text);
 		}
 	}
 
 	/** The present state, at once. */
 	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
-		for (const topic of topics) {
-			watched.set(topic.name, topic);
-			await refresh(topic, [stream]);
-		}
+		for (const topic of topics) watched.set(topic.name, topic);
+		await refresh(topics, [stream]);
 	}
 
 	return {
-		open(topics, { userId }) {
-			const ofUser = [...streams].filter((stream) => stream.userId === userId).length;
+		open(topics, right) {
+			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
 			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
 				throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
 			const encoder = new TextEncoder();
@@ -99,7 +113,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log }): LiveFeed {
 				{
 					start(controller) {
 						stream = {
-							userId,
+							right,
 							topics: new Set(topics.map((topic) => topic.name)),
 							sinceMs: clock.monotonicMs(),
 							sent: new Map(),

@@ -1,21 +1,20 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../base/fault.ts";
 import { accountOfFinding, closeFinding } from "../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../billing/top-up-checks.ts";
 import type { TopUpState } from "../billing/top-ups.ts";
 import { getTopUp } from "../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../keys/account-admin.ts";
-import { nanoUsd } from "../money/nano-usd.ts";
 import { audit, listAudit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { balanceOf, topUpView } from "./credit.ts";
+import { topUpView } from "./credit.ts";
 import { fenceOf } from "./fence-view.ts";
-import { accountDetail, adjustCredit, searchAccounts } from "./operator-accounts.ts";
+import { accountDetail, searchAccounts } from "./operator-accounts.ts";
+import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
-import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "./page-query.ts";
+import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "./page-query.ts";
 import { checkBooks, listReconciliations } from "./reconciliation.ts";
 
 const pageQuery = t.Object({ ...PAGE_QUERY, q: t.Optional(t.String({ maxLength: 200 })) });
@@ -28,13 +27,12 @@ const TOP_UP_STATE = t.Union([
 	t.Literal("disputed"),
 ]);
 const text = t.Optional(t.String({ maxLength: 200 }));
-/** One adjustment by hand; a larger one is a slip of the keyboard or takes two. */
-const ADJUSTMENT_NANO_USD_MAX = nanoUsd(100_000 * 1_000_000_000);
 
 /** Every handler asks for the operator first; every act is in the audit log before it is answered. */
 export function operatorRoutes(parts: ConsoleParts) {
 	return new Elysia({ name: "console-operator", prefix: "/operator" })
 		.use(accountRoutes(parts))
+		.use(adjustmentRoutes(parts))
 		.use(topUpRoutes(parts))
 		.use(serviceRoutes(parts));
 }
@@ -95,28 +93,7 @@ function accountRoutes(parts: ConsoleParts) {
 			return accountDetail(statements, params.id, clock.wallMs());
 		})
 		.post("/accounts/:id/suspend", changeState("suspended"), { body: REASON_BODY })
-		.post("/accounts/:id/unsuspend", changeState("active"), { body: REASON_BODY })
-		.post(
-			"/accounts/:id/adjust",
-			async ({ request, params, body }) => {
-				const { userId } = visits.operator(request);
-				await refuseOwnAccount(statements, userId, params.id);
-				const amount = amountOf(body.usd, "usd", true);
-				if (amount === 0 || Math.abs(amount) > ADJUSTMENT_NANO_USD_MAX)
-					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
-						param: "usd",
-					});
-				await adjustCredit(statements, params.id, {
-					amount,
-					reason: body.reason,
-					idempotencyKey: body.idempotencyKey,
-					operatorId: userId,
-				});
-				await act(request, "account.adjust", params.id, params.id, { usd: body.usd, reason: body.reason });
-				return { balance: await balanceOf(statements, params.id) };
-			},
-			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{36}$" }) }) },
-		);
+		.post("/accounts/:id/unsuspend", changeState("active"), { body: REASON_BODY });
 }
 
 function topUpRoutes(parts: ConsoleParts) {

@@ -4,12 +4,15 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import type { AdjustmentRow } from "./operator-adjustments.ts";
+import { listAdjustments } from "./operator-adjustments.ts";
 import type { TopUpWaiting } from "./operator-top-ups.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
 export interface OperatorSummary {
 	readonly waitingTopUps: TopUpWaiting[];
+	readonly waitingAdjustments: AdjustmentRow[];
 	/** Card payments that Stripe and the books do not agree about. */
 	readonly paymentFindings: OpenFinding[];
 	/** When the last comparison with Stripe's lists ended. */
@@ -54,8 +57,9 @@ interface HeldRow {
 /** What an operator needs today, on one page. */
 export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
 	const { statements } = parts;
-	const [waiting, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
+	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
+		listAdjustments(statements, "pending", { asked: WAITING_SHOWN, after: null }),
 		listOpenFindings(statements),
 		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
@@ -74,6 +78,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 	]);
 	return {
 		waitingTopUps: waiting,
+		waitingAdjustments: adjustments,
 		paymentFindings: findings,
 		clearedAtMs: counts?.cleared_at?.getTime() ?? null,
 		heldTooLong: held.map((row) => ({

@@ -24,16 +24,18 @@ export function overviewRoutes(parts: ConsoleParts) {
 		.get(
 			"/live",
 			({ request, query }) => {
-				const userId = visits.viewer(request).userId;
+				const { userId, sessionId } = visits.viewer(request);
+				let accountId: string | null = null;
 				const topics: LiveTopic[] = [];
 				if (query.topics === "operator") {
 					visits.operator(request);
 					topics.push(operatorTopic);
 				} else {
-					topics.push(overviewTopic(visits.account(request).accountId));
+					accountId = visits.account(request).accountId;
+					topics.push(overviewTopic(accountId));
 				}
 				visits.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
-				return live.open(topics, { userId });
+				return live.open(topics, { userId, sessionId, accountId });
 			},
 			{
 				query: t.Object({

@@ -112,3 +112,112 @@ test("nobody decides about an account that he belongs to, did, or is asked into"
 	expect(body.topUp.state).toBe("confirmed");
 	expect((await owner.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(205e9);
 });
+
+const credit = async (person: Person) =>
+	(await person.get("/api/console/credit")).body.balance.balanceNanoUsd as number;
+const waiting = async (person: Person, accountId: string) =>
+	(await person.get("/api/console/operator/adjustments")).body.items.filter(
+		(item: { accountId: string }) => item.accountId === accountId,
+	);
+const decide = (person: Person, id: string, act: "confirm" | "reject", body: unknown = {}) =>
+	person.send("POST", `/api/console/operator/adjustments/${id}/${act}`, body);
+
+test("an adjustment from the amount on that takes two moves nothing until a second operator confirms it, once", async () => {
+	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
+	const payee = await signedUp(product);
+	const large = adjustment("1000", "made good for the outage");
+	// However often, in whatever form, by however many at once it is sent: it is one.
+	const sent = await Promise.all(
+		Array.from({ length: 6 }, (_, nth) =>
+			carl.send("POST", at("/adjust", payee.accountId), {
+				...large,
+				idempotencyKey: nth % 2 === 0 ? large.idempotencyKey : large.idempotencyKey.toUpperCase(),
+			}),
+		),
+	);
+	expect(sent.map(({ status, body }) => [status, body.secondLookNeeded])).toEqual(Array(6).fill([200, true]));
+	const [row, ...others] = await waiting(dora, payee.accountId);
+	expect(others).toEqual([]);
+	expect(row).toMatchObject({ amountNanoUsd: 1000e9, firstBy: carl.email, reason: "made good for the outage" });
+	expect((await dora.get("/api/console/operator/summary")).body.waitingAdjustments).toContainEqual(row);
+	// Nor does another operator send the first one's again, or the first one something else under its key.
+	expect((await dora.send("POST", at("/adjust", payee.accountId), large)).status).toBe(409);
+	const changed = { ...large, usd: "999" };
+	expect((await carl.send("POST", at("/adjust", payee.accountId), changed)).status).toBe(409);
+	expect((await decide(carl, row.id, "confirm")).status).toBe(409);
+	expect(await credit(payee)).toBe(0);
+
+	const confirmed = await Promise.all([dora, eve, dora, eve, dora].map((person) => decide(person, row.id, "confirm")));
+	expect(confirmed.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
+	expect(await credit(payee)).toBe(1000e9);
+	expect((await decide(carl, row.id, "reject", { reason: "too late" })).status).toBe(409);
+	const audit = (await dora.get(`/api/console/operator/audit?subject=${payee.accountId}`)).body.items;
+	expect(audit.map(({ action }: { action: string }) => action).slice(0, 2)).toEqual([
+		"account.adjust",
+		"adjustment.ask",
+	]);
+});
+
+test("many small adjustments are a large one, whatever their sign, account and moment", async () => {
+	const carl = await boss();
+	const [one, two] = [await signedUp(product), await signedUp(product)];
+	const sent = await Promise.all(
+		Array.from({ length: 8 }, (_, nth) =>
+			carl.send("POST", at("/adjust", (nth % 2 === 0 ? one : two).accountId), adjustment("300")),
+		),
+	);
+	expect(sent.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	expect(sent.filter(({ body }) => !body.secondLookNeeded)).toHaveLength(3);
+	expect((await credit(one)) + (await credit(two))).toBe(900e9);
+	const back = await carl.send("POST", at("/adjust", one.accountId), adjustment("-300"));
+	expect([back.status, back.body.secondLookNeeded]).toEqual([200, true]);
+	// A day later the count begins anew.
+	await product.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
+	const next = await carl.send("POST", at("/adjust", one.accountId), adjustment("300"));
+	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
+});
+
+test("what was rejected is never booked, and what is not covered when it is confirmed stays open", async () => {
+	const [carl, dora] = [await boss(), await boss()];
+	const payee = await signedUp(product);
+	await carl.send("POST", at("/adjust", payee.accountId), adjustment("5000"));
+	const [first] = await waiting(dora, payee.accountId);
+	const raced = await Promise.all([
+		decide(dora, first.id, "confirm"),
+		decide(carl, first.id, "reject", { reason: "a slip" }),
+	]);
+	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
+	const booked = raced[0]?.status === 200;
+	expect(await credit(payee)).toBe(booked ? 5000e9 : 0);
+
+	await carl.send("POST", at("/adjust", payee.accountId), adjustment("-9000"));
+	const [second] = await waiting(dora, payee.accountId);
+	expect((await decide(dora, second.id, "confirm")).status).toBe(409);
+	expect(await waiting(dora, payee.accountId)).toEqual([second]);
+	expect((await decide(dora, second.id, "reject", { reason: "not covered" })).status).toBe(200);
+	expect((await decide(dora, second.id, "confirm")).status).toBe(409);
+	expect(await waiting(dora, payee.accountId)).toEqual([]);
+	expect(await credit(payee)).toBe(booked ? 5000e9 : 0);
+});
+
+test("one transaction of the bank pays one top-up, however its reference is written", async () => {
+	const payer = await signedUp(product);
+	const [carl, dora] = [await boss(), await boss()];
+	const expected = async (usd: string) =>
+		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd })).body.topUp.id as string;
+	const confirm = (person: Person, id: string, transactionReference: string) =>
+		person.send("POST", `/api/console/operator/top-ups/${id}/confirm`, { transactionReference });
+	const [paid, other, large] = [await expected("100"), await expected("100"), await expected("2000")];
+	expect((await confirm(carl, paid, "BANK 2026/1")).status).toBe(200);
+	for (const same of ["bank 2026/1", "Bank2026-1", " BANK  2026 1 ", "b.a.n.k.20261"])
+		expect([same, (await confirm(carl, other, same)).status]).toEqual([same, 409]);
+	for (const strange of ["ＢＡＮＫ20261", "BANK\u200b2026/1", "ВANK 2026/1", "--- / ---", "B\u0130NK 1", "--1"])
+		expect([strange, (await confirm(carl, other, strange)).status]).toEqual([strange, 400]);
+	expect(await credit(payer)).toBe(100e9);
+	// Two people who read the same line write it as one of them likes.
+	expect((await confirm(carl, large, "Ref 77-A")).body.secondLookNeeded).toBe(true);
+	expect((await confirm(dora, large, "REF 78-A")).status).toBe(409);
+	expect((await confirm(dora, large, "ref77a")).body.topUp.state).toBe("confirmed");
+	const raced = await Promise.all([confirm(carl, other, "Same-1"), confirm(dora, await expected("100"), "SAME 1")]);
+	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
+});

@@ -143,16 +143,33 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		expect(await credit.getByText(/This account is suspended/).count()).toBe(0);
 	});
 
-	test("credit moved by hand stands with its reason in the customer's ledger and the audit log; too much is refused", async () => {
-		await credit.goto("/credit");
-		await available().getByText("$5,350.00").waitFor();
+	test("a large adjustment waits for another operator, who finds it on the page of today; too much is refused", async () => {
 		await office.getByRole("button", { name: "Adjust the credit" }).click();
 		await office.getByLabel("Amount in USD").fill("-6000");
 		await office.getByLabel("Reason").fill("a slip of the keyboard");
 		await office.getByRole("button", { name: "Book it" }).click();
-		await office.getByRole("dialog").getByRole("alert").waitFor();
+		await office.getByText(/needs another operator/).waitFor();
+		await shoot(office, "operator-5-adjustment-waits");
+		await office.getByRole("button", { name: "Done" }).click();
+
+		await colleague.goto("/operator");
+		const row = colleague.getByRole("table", { name: "Adjustments" }).locator("tbody tr", { hasText: customer.email });
+		await row.getByRole("button", { name: "Confirm" }).click();
+		await colleague.getByRole("dialog").getByRole("button", { name: /^Book/ }).click();
+		await colleague.getByText("The available credit does not cover it.").waitFor();
 		expected.push("409");
-		await shoot(office, "operator-5-too-much");
+		await shoot(colleague, "operator-5-too-much");
+		await colleague.getByRole("button", { name: "Cancel" }).click();
+		await row.getByRole("button", { name: "Reject" }).click();
+		await colleague.getByLabel("Reason").fill("a slip indeed");
+		await colleague.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+		await row.waitFor({ state: "detached" });
+	});
+
+	test("credit moved by hand stands with its reason in the customer's ledger and the audit log", async () => {
+		await credit.goto("/credit");
+		await available().getByText("$5,350.00").waitFor();
+		await office.getByRole("button", { name: "Adjust the credit" }).click();
 		await office.getByLabel("Amount in USD").fill("12.5");
 		await office.getByLabel("Reason").fill("goodwill for the outage");
 		await office.getByRole("button", { name: "Book it" }).click();
@@ -166,7 +183,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await office.getByRole("link", { name: "acts on it" }).click();
 		const log = office.getByRole("table", { name: "Audit log" });
 		const line = log.locator("tbody tr", { hasText: "account.adjust" });
-		await line.getByText(/usd: 12\.5, reason: goodwill for the outage/).waitFor();
+		await line.getByText(/usd: 12\.50, reason: goodwill for the outage/).waitFor();
 		await log
 			.locator("tbody tr", { hasText: "account.suspend" })
 			.getByText(/reason: unpaid invoice/)

@@ -1,13 +1,17 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createLiveFeed } from "../../src/console/live-feed.ts";
+import type { HoldingRights, LiveRight } from "../../src/console/live-rights.ts";
 import { manualClock } from "../keys/manual-clock.ts";
 import { waitFor } from "../support/wait.ts";
+
+const all: HoldingRights = async (rights) => new Set(rights);
+const rightOf = (userId: string) => ({ userId, sessionId: "s", accountId: null });
 
 /** A feed behind a real server, so that a leaving client leaves as browsers do. */
 function serve() {
 	const clock = manualClock();
-	const feed = createLiveFeed({ clock, log: silentLog });
+	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let reads = 0;
 	const topic = (user: string) => ({ name: `n ${user}`, event: "n", read: async () => ({ reads: ++reads }) });
 	const server = Bun.serve({
@@ -15,7 +19,7 @@ function serve() {
 		fetch(request) {
 			const user = new URL(request.url).searchParams.get("user") ?? "";
 			try {
-				return feed.open([topic("all")], { userId: user });
+				return feed.open([topic("all")], rightOf(user));
 			} catch {
 				return new Response(null, { status: 429 });
 			}
@@ -72,11 +76,11 @@ test("stopping ends every page cleanly", async () => {
 
 test("each page hears of what differs from what it was told itself, whatever others were told before", async () => {
 	const clock = manualClock();
-	const feed = createLiveFeed({ clock, log: silentLog });
+	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
 	const topic = { name: "n", event: "n", read: async () => value };
 	const open = (userId: string) => {
-		const reader = (feed.open([topic], { userId }).body as ReadableStream<Uint8Array>).getReader();
+		const reader = (feed.open([topic], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
 		const heard: string[] = [];
 		const follow = (async () => {
 			for (;;) {
@@ -99,4 +103,62 @@ test("each page hears of what differs from what it was told itself, whatever oth
 	expect(early.heard).toEqual(["before"]);
 	feed.stop();
 	await Promise.all([early.follow, late.follow]);
+});
+
+test("a right that ends is seen before the next word, also one that ends while it is read, and where it cannot be asked", async () => {
+	const clock = manualClock();
+	let asked = 0;
+	let ask: HoldingRights = all;
+	const holding: HoldingRights = (rights) => {
+		asked += 1;
+		return ask(rights);
+	};
+	const feed = createLiveFeed({ clock, log: silentLog, holding });
+	let value = 0;
+	const gone = new Set<string>();
+	let meanwhile = () => {};
+	const topic = {
+		name: "n",
+		event: "n",
+		read: async () => {
+			meanwhile();
+			return ++value;
+		},
+	};
+	const open = (userId: string) => {
+		const heard: string[] = [];
+		const reader = (feed.open([topic], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
+		const ended = (async () => {
+			for (;;) {
+				const { done, value: bytes } = await reader.read();
+				if (done) return;
+				heard.push(...(new TextDecoder().decode(bytes).match(/(?<=data: )\d+/g) ?? []));
+			}
+		})();
+		return { heard, ended };
+	};
+	const people = [open("a"), open("b"), open("c")];
+	const [a, b, c] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]];
+	await waitFor(() => people.every(({ heard }) => heard.length === 1), "all to be greeted");
+	ask = async (rights) => new Set(rights.filter(({ userId }: LiveRight) => !gone.has(userId)));
+	gone.add("a");
+	meanwhile = () => void gone.add("b");
+	asked = 0;
+	clock.advance(2_000);
+	await Promise.all([a.ended, b.ended]);
+	expect([a.heard.length, b.heard.length]).toEqual([1, 1]);
+	await waitFor(() => c.heard.length === 2, "the one whose right holds to hear more");
+	// One question for all of them.
+	expect(asked).toBe(1);
+	ask = async () => {
+		throw new Error("away");
+	};
+	clock.advance(2_000);
+	await waitFor(() => asked === 2, "the rights to be asked for in vain");
+	ask = all;
+	clock.advance(2_000);
+	await waitFor(() => c.heard.length === 3, "the news to come when rights can be asked for again");
+	expect(c.heard).toEqual(["3", "4", "6"]);
+	feed.stop();
+	await c.ended;
 });

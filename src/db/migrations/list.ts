@@ -9,6 +9,7 @@ import storedFile from "./0007_stored_file.sql" with { type: "text" };
 import paymentFindings from "./0008_payment_findings.sql" with { type: "text" };
 import batch from "./0009_batch.sql" with { type: "text" };
 import keyShare from "./0010_key_share.sql" with { type: "text" };
+import creditAdjustment from "./0011_credit_adjustment.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -30,4 +31,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0008_payment_findings", sql: paymentFindings },
 	{ name: "0009_batch", sql: batch },
 	{ name: "0010_key_share", sql: keyShare },
+	{ name: "0011_credit_adjustment", sql: creditAdjustment },
 ];

@@ -4,7 +4,7 @@ import { LEDGER_KINDS, ROLES, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -229,12 +229,29 @@ function ReasonDialog(props: {
 function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) {
 	const [usd, setUsd] = useState("");
 	const [reason, setReason] = useState("");
+	const [waits, setWaits] = useState(false);
 	// One adjustment for one dialog, however often it is sent.
 	const [idempotencyKey] = useState(newUuid);
 	const adjust = useAction(async () => {
-		await operatorApi.adjust(id, usd.trim(), reason.trim(), idempotencyKey);
-		onDone();
+		const { secondLookNeeded } = await operatorApi.adjust(id, usd.trim(), reason.trim(), idempotencyKey);
+		if (secondLookNeeded) setWaits(true);
+		else onDone();
 	});
+	if (waits) {
+		return (
+			<Modal opened onClose={onDone} title="Adjust the credit" closeButtonProps={{ "aria-label": "Close" }}>
+				<div className="stack">
+					<Notice kind="ok">
+						It is recorded and waits. An amount of this size needs another operator, who confirms it on the page of
+						today.
+					</Notice>
+					<div className="form-end">
+						<Button onClick={onDone}>Done</Button>
+					</div>
+				</div>
+			</Modal>
+		);
+	}
 	return (
 		<Modal opened onClose={onClose} title="Adjust the credit" closeButtonProps={{ "aria-label": "Close" }}>
 			<form

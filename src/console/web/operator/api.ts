@@ -14,6 +14,8 @@ export const operatorApi = {
 	unsuspend: (id: string, reason: string) => dataOf(operator.accounts({ id }).unsuspend.post({ reason })),
 	adjust: (id: string, usd: string, reason: string, idempotencyKey: string) =>
 		dataOf(operator.accounts({ id }).adjust.post({ usd, reason, idempotencyKey })),
+	confirmAdjustment: (id: string) => dataOf(operator.adjustments({ id }).confirm.post({})),
+	rejectAdjustment: (id: string, reason: string) => dataOf(operator.adjustments({ id }).reject.post({ reason })),
 	topUps: (state: TopUpState, after: After) =>
 		dataOf(operator["top-ups"].get({ query: { state, ...given({ after }) } })),
 	confirmTopUp: (id: string, transactionReference: string) =>

@@ -6,6 +6,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { AdjustmentTable } from "./adjustment-table.tsx";
 import { operatorApi } from "./api.ts";
 import { FindingTable } from "./finding-table.tsx";
 import { ReplicaTable } from "./replica-table.tsx";
@@ -62,6 +63,11 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 			<Panel title="Top-ups to verify" flush aside={<Link to="/operator/top-ups">All top-ups</Link>}>
 				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
 			</Panel>
+			{data && data.waitingAdjustments.length > 0 && (
+				<Panel title="Adjustments that wait for a second operator" flush>
+					<AdjustmentTable rows={data.waitingAdjustments} onDecided={onDecided} />
+				</Panel>
+			)}
 			{data && data.paymentFindings.length > 0 && (
 				<Panel title="Card payments that do not agree with the books" flush>
 					<FindingTable rows={data.paymentFindings} onClosed={onDecided} />

@@ -7,6 +7,7 @@ type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number]
 
 export type OperatorSummary = Answer<typeof operatorApi.summary>;
 export type PaymentFinding = OperatorSummary["paymentFindings"][number];
+export type AdjustmentWaiting = OperatorSummary["waitingAdjustments"][number];
 export type OperatorAccount = Answer<typeof operatorApi.account>;
 export type TopUpWaiting = Item<Answer<typeof operatorApi.topUps>>;
 export type DeploymentRow = Item<Answer<typeof operatorApi.deployments>>;

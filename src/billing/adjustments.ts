@@ -1,0 +1,214 @@
+import { sql } from "drizzle-orm";
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Transactional } from "../db/transactional.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { rowsOf, type Transaction } from "./stripe-books.ts";
+
+export type AdjustmentState = "pending" | "booked" | "rejected";
+
+export interface Adjustment {
+	readonly id: string;
+	readonly accountId: string;
+	readonly amountNanoUsd: NanoUsd;
+	readonly reason: string;
+	readonly state: AdjustmentState;
+	/** An operator's id. */
+	readonly firstBy: string;
+	readonly firstAtMs: number;
+}
+
+export interface NewAdjustment {
+	readonly accountId: string;
+	/** Not zero; negative takes credit away. */
+	readonly amount: NanoUsd;
+	readonly reason: string;
+	readonly idempotencyKey: string;
+	readonly operatorId: string;
+	readonly ip: string | null;
+}
+
+interface Decision {
+	readonly id: string;
+	readonly operatorId: string;
+	readonly ip: string | null;
+}
+
+/** Adjustments of one operator that wait for another. */
+const PENDING_MAX = 50;
+/** What one operator has booked alone within it counts towards the amount that takes two. */
+const WINDOW_HOURS = 24;
+
+/**
+ * Moves an account's credit by hand, once for each idempotency key; or has it wait for a second operator, if its amount,
+ * with what this one booked alone in the last 24 hours, is `secondLookFrom` or more: many small ones are a large one.
+ * Faults: not_found; conflict if it is not covered, if the key was used for something else, or if too many wait.
+ */
+export async function adjust(
+	db: Transactional,
+	asked: NewAdjustment,
+	secondLookFrom: NanoUsd | null,
+): Promise<Adjustment> {
+	return inTransaction(db, async (tx) => {
+		// What one operator asks for at the same moment is added up one after the other.
+		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
+		const former = await find(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
+		if (former !== undefined) {
+			if (isSame(former, asked)) return former;
+			throw new Fault("conflict", "This adjustment was sent before, with something else in it.");
+		}
+		const takesTwo = secondLookFrom !== null && (await bookedAlone(tx, asked)) >= secondLookFrom;
+		if (takesTwo) await checkPending(tx, asked.operatorId);
+		const [row] = await rowsOf<{ id: string }>(
+			tx,
+			sql`insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)
+				select ${newId("adj")}, a.id, ${asked.amount}::bigint, ${asked.reason}, ${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
+				from account a where a.id = ${asked.accountId} returning id`,
+		);
+		if (row === undefined) throw new Fault("not_found", `There is no account ${asked.accountId}.`);
+		const made = (await find(tx, sql`id = ${row.id}`)) as Adjustment;
+		if (!takesTwo) await book(tx, made, asked.idempotencyKey);
+		await note(tx, takesTwo ? "adjustment.ask" : "account.adjust", made, asked);
+		return made;
+	});
+}
+
+/** The second operator's word. Faults: not_found; conflict if it was decided, is his own, or is not covered. */
+export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
+	return inTransaction(db, async (tx) => {
+		const { adjustment, idempotencyKey } = await lock(tx, decision.id);
+		if (adjustment.state !== "pending") throw new Fault("conflict", `The adjustment is ${adjustment.state} already.`);
+		if (adjustment.firstBy === decision.operatorId)
+			throw new Fault("conflict", "A second operator must confirm this one.");
+		await decide(tx, decision, "booked");
+		await book(tx, adjustment, idempotencyKey);
+		await note(tx, "account.adjust", adjustment, decision, { firstBy: adjustment.firstBy });
+		return { ...adjustment, state: "booked" };
+	});
+}
+
+/** Any operator's, also who asked for it. Repeating it changes nothing. Faults: not_found; conflict if it was booked. */
+export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
+	return inTransaction(db, async (tx) => {
+		const { adjustment } = await lock(tx, decision.id);
+		if (adjustment.state === "booked") throw new Fault("conflict", "The adjustment is booked already.");
+		if (adjustment.state === "rejected") return adjustment;
+		await decide(tx, decision, "rejected");
+		await note(tx, "adjustment.reject", adjustment, decision, { why: decision.reason });
+		return { ...adjustment, state: "rejected" };
+	});
+}
+
+/** Fault not_found. */
+export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
+	const [row] = await statements<Row>`select * from credit_adjustment where id = ${id}`;
+	if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+	return adjustmentOf(row);
+}
+
+interface Row {
+	id: string;
+	account_id: string;
+	amount_nano_usd: string;
+	reason: string;
+	idempotency_key: string;
+	state: AdjustmentState;
+	first_by: string;
+	first_at: Date | string;
+}
+
+function adjustmentOf(row: Row): Adjustment {
+	return {
+		id: row.id,
+		accountId: row.account_id,
+		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
+		reason: row.reason,
+		state: row.state,
+		firstBy: row.first_by,
+		firstAtMs: new Date(row.first_at).getTime(),
+	};
+}
+
+async function find(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
+	const [row] = await rowsOf<Row>(tx, sql`select * from credit_adjustment where ${condition}`);
+	return row === undefined ? undefined : adjustmentOf(row);
+}
+
+async function lock(tx: Transaction, id: string): Promise<{ adjustment: Adjustment; idempotencyKey: string }> {
+	const [row] = await rowsOf<Row>(tx, sql`select * from credit_adjustment where id = ${id} for update`);
+	if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+	return { adjustment: adjustmentOf(row), idempotencyKey: row.idempotency_key };
+}
+
+function isSame(former: Adjustment, asked: NewAdjustment): boolean {
+	return (
+		former.accountId === asked.accountId &&
+		former.amountNanoUsd === asked.amount &&
+		former.reason === asked.reason &&
+		former.firstBy === asked.operatorId
+	);
+}
+
+/** With the one that is asked for; what takes away counts like what gives. */
+async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<number> {
+	const [row] = await rowsOf<{ sum: string }>(
+		tx,
+		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
+			where first_by = ${operatorId} and state = 'booked' and second_by is null
+				and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`,
+	);
+	return Number(row?.sum) + Math.abs(amount);
+}
+
+async function checkPending(tx: Transaction, operatorId: string): Promise<void> {
+	const [row] = await rowsOf<{ count: string }>(
+		tx,
+		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
+	);
+	if (Number(row?.count) >= PENDING_MAX)
+		throw new Fault("conflict", `${PENDING_MAX} adjustments of yours wait for another operator already.`);
+}
+
+async function decide(tx: Transaction, { id, operatorId }: Decision, state: AdjustmentState): Promise<void> {
+	await tx.execute(sql`
+		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`);
+}
+
+async function book(tx: Transaction, adjustment: Adjustment, idempotencyKey: string): Promise<void> {
+	const { accountId, amountNanoUsd, firstBy, reason } = adjustment;
+	const [row] = await rowsOf<{ seq: string | null }>(
+		tx,
+		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amountNanoUsd}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
+	);
+	// By a version that kept no record of what was asked for.
+	if (row === undefined || row.seq === null)
+		throw new Fault("conflict", "An adjustment was booked with this idempotency key before.");
+}
+
+async function note(
+	tx: Transaction,
+	action: string,
+	{ id, accountId, amountNanoUsd, reason }: Adjustment,
+	by: { operatorId: string; ip: string | null },
+	more: Record<string, string> = {},
+): Promise<void> {
+	const detail = JSON.stringify({ usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more });
+	await tx.execute(sql`
+		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
+		values (${newId("aud")}, ${by.operatorId}, ${action}, ${accountId}, ${accountId}, ${by.ip}, ${detail}::text::jsonb)`);
+}
+
+/** The query builder wraps what the driver throws; what our own functions raise becomes a Fault. */
+async function inTransaction<T>(db: Transactional, work: (tx: Transaction) => Promise<T>): Promise<T> {
+	try {
+		return await db.transaction(work);
+	} catch (error) {
+		if (error instanceof Fault) throw error;
+		const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+		if (cause instanceof Fault) throw cause;
+		throw faultOfSql(cause, "This adjustment was sent before.");
+	}
+}

@@ -288,6 +288,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		await tab.page.waitForURL("**/models/qwen/qwen3-32b");
 		await dialog.waitFor({ state: "detached" });
 		await tab.page.keyboard.press("/");
+		await wanted.waitFor();
 		await tab.page.keyboard.type(stage.ids.request);
 		await tab.page.keyboard.press("Enter");
 		await tab.page.waitForURL(`**/requests/${stage.ids.request}`);

@@ -82,9 +82,9 @@ const suspend: Command = {
 	options: FENCE_OPTIONS,
 	details: "Returns when no instance admits its requests any more; running ones settle normally.",
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements }) => {
+		withDatabase(async ({ statements, liveness }) => {
 			const { id, seq } = await suspendAccount(statements, input.argument(0));
-			return inForceOutput({ statements }, { id, state: "suspended" }, seq, input);
+			return inForceOutput({ liveness }, { id, state: "suspended" }, seq, input);
 		}),
 };
 
@@ -94,9 +94,9 @@ const unsuspend: Command = {
 	arguments: ["ID"],
 	options: FENCE_OPTIONS,
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements }) => {
+		withDatabase(async ({ statements, liveness }) => {
 			const { id, seq } = await unsuspendAccount(statements, input.argument(0));
-			return inForceOutput({ statements }, { id, state: "active" }, seq, input);
+			return inForceOutput({ liveness }, { id, state: "active" }, seq, input);
 		}),
 };
 

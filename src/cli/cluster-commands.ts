@@ -1,7 +1,10 @@
+import { systemClock } from "../base/clock.ts";
+import { FENCE_GRACE_MS } from "../cluster/fence.ts";
+import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { migrate } from "../db/migrate.ts";
 import type { Statements } from "../db/statements.ts";
+import { recoverLost } from "../ledger/lost-journal.ts";
 import { reconcile } from "../ledger/reconcile.ts";
-import { recoverLost } from "../ledger/recovery.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
@@ -59,12 +62,16 @@ const instanceRecover: Command = {
 		"journal-lost": { type: "boolean", help: "you attest that no process of it runs and that its journal is gone" },
 	},
 	details:
-		"What it held is available again at once; its requests that Postgres does not know of are not charged. If its disk is still there, start it again instead: it replays its journal by itself.",
+		"If its lease may not be over yet, that is waited for. What it held is available again then; its requests that Postgres does not know of are not charged. If its disk is still there, start it again instead: it replays its journal by itself.",
 	async run({ withDatabase }, input) {
 		if (!input.flag("journal-lost"))
 			throw new UsageError("say --journal-lost to attest that no process of it runs and that its journal is gone");
 		const id = input.argument(0);
-		const { epochs, leases } = await withDatabase(({ statements }) => recoverLost(statements, id));
+		const { epochs, leases } = await withDatabase(({ statements, liveness }) =>
+			recoverLost({ statements, fence: createPgFenceStore(liveness), clock: systemClock }, id, {
+				graceMs: FENCE_GRACE_MS,
+			}),
+		);
 		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs with ${leases} leases` };
 	},
 };
@@ -113,7 +120,7 @@ async function readInstances(statements: Statements, all: boolean): Promise<Inst
 				from lease l join budget b on b.id = l.budget_id and b.kind = 'account'
 				where l.instance_id = i.id and l.epoch = i.epoch and l.state = 'open'
 			), 0) as leased
-		from instance i where ${all}::boolean or i.state <> 'left'
+		from instance_now i where ${all}::boolean or i.state <> 'left'
 		order by i.started_at desc limit ${INSTANCES_MAX}`;
 	return rows.map((row) => ({
 		id: row.id,

@@ -7,7 +7,7 @@ import { createDatabase } from "../db/database.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
 
-export type DatabaseSession = Pick<Database, "statements" | "url">;
+export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;

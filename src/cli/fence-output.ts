@@ -17,7 +17,7 @@ export const FENCE_OPTIONS = {
  * deadline is exit code 1; with `--no-wait` it is not an error.
  */
 export async function inForceOutput(
-	deps: { statements: Statements },
+	deps: { liveness: Statements },
 	subject: { readonly id: string; readonly state?: string },
 	seq: number,
 	input: CommandInput,

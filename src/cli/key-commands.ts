@@ -77,9 +77,9 @@ const revoke: Command = {
 	details:
 		"Returns when no instance admits a request by it any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements }) => {
+		withDatabase(async ({ statements, liveness }) => {
 			const { id, seq } = await revokeKey(statements, { id: input.argument(0) });
-			return inForceOutput({ statements }, { id }, seq, input);
+			return inForceOutput({ liveness }, { id }, seq, input);
 		}),
 };
 

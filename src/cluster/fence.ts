@@ -1,27 +1,47 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
-import type { Statements } from "../db/statements.ts";
 
-export interface PendingInstance {
+/** A live instance that has not applied an entry yet. */
+export interface LaggingInstance {
 	readonly id: string;
 	readonly epoch: number;
-	/** When its lease runs out by the database's clock, unless it renews it. */
+	/** Grows with each renewal of its lease. */
+	readonly beat: number;
+	readonly ttlMs: number;
+	/** When its lease runs out by the database's wall clock, unless it renews it: for people. */
 	readonly leaseUntilMs: number;
+}
+
+/** What a fence asks of the database; every call may be repeated and may throw. */
+export interface FenceStore {
+	/** Live instances that lag behind `seq`, after fencing off those that another instance found silent. */
+	lagging(seq: number): Promise<readonly LaggingInstance[]>;
+	/** Fences an instance off unless it has renewed its lease since that beat. */
+	fenceOff(id: string, epoch: number, beat: number): Promise<void>;
+	/** The server, and for how long instances may act by what another one told them; 0 if they cannot. */
+	server(): Promise<{ readonly mark: string; readonly unquietMs: number }>;
+	/** The caller has waited for so long. */
+	quiet(mark: string): Promise<void>;
 }
 
 export interface FenceResult {
 	/** True once no instance acts by anything older than the entry. */
 	readonly effective: boolean;
 	readonly elapsedMs: number;
-	readonly pending: readonly PendingInstance[];
+	readonly pending: readonly LaggingInstance[];
+	/** How much longer it can take at most, by what is known now; 0 if it is effective. */
+	readonly leftMs: number;
 }
 
 export interface FenceOptions {
 	/** Gives up after it with `effective: false`; Infinity never does. */
 	deadlineMs: number;
-	/** Added to a lease's end before its holder is taken for stopped. */
+	/** Added to a lease before its holder is taken for stopped; covers clocks that run at different rates. */
 	graceMs: number;
 }
+
+/** An instance closes its gate before its lease ends by its own clock; this covers a clock that runs slower. */
+export const FENCE_GRACE_MS = 1_000;
 
 /** How long the caller waits between two questions: a fixed share of what it has waited, so that it hears soon. */
 const POLL_SHARE = 0.25;
@@ -31,43 +51,88 @@ const POLL_MS_MAX = 100;
 const FAILURES_MAX = 10;
 
 /**
- * Waits until each live instance has applied the control log up to `seq` or its lease is over. An instance that is
- * fenced off here is `dead`: it cannot renew, and by its own clocks it stopped admitting before its lease ended.
+ * Waits until each live instance has applied the control log up to `seq` or its lease is over.
+ *
+ * A lease is over when the caller has seen the same beat for as long as the lease is, by his own monotonic clock: its
+ * holder counts from before it sent that beat, so it has stopped admitting by then. No wall clock matters, neither the
+ * database's, which a failover or a correction can set forward, nor anybody else's. The holder is then fenced off: it
+ * cannot renew any more, and if it did in the last moment, the fencing finds another beat and the wait goes on.
+ *
+ * A server that the database has not lived on before may lack the last commits of the one before it, an instance
+ * among them. So on a new one the caller also waits for as long as the longest lease.
  */
 export async function waitApplied(
-	deps: { pending: (seq: number, graceMs: number) => Promise<readonly PendingInstance[]>; clock: Clock },
+	deps: { store: FenceStore; clock: Clock },
 	seq: number,
 	options: FenceOptions,
 ): Promise<FenceResult> {
-	const startedMs = deps.clock.monotonicMs();
+	const { store, clock } = deps;
+	const startedMs = clock.monotonicMs();
+	const silences = createSilences(clock);
 	let failures = 0;
 	for (;;) {
-		let pending: readonly PendingInstance[] | undefined;
-		try {
-			pending = await deps.pending(seq, options.graceMs);
-			failures = 0;
-		} catch (error) {
+		const look = await lookOnce().catch((error: unknown) => {
 			failures += 1;
 			if (failures >= FAILURES_MAX) throw error;
+			return undefined;
+		});
+		const elapsedMs = clock.monotonicMs() - startedMs;
+		if (look) {
+			failures = 0;
+			if (look.effective) return { ...look, elapsedMs };
 		}
-		const elapsedMs = deps.clock.monotonicMs() - startedMs;
-		if (pending?.length === 0) return { effective: true, elapsedMs, pending };
-		const pollMs = pending
+		const pollMs = look
 			? Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, elapsedMs * POLL_SHARE))
 			: // The database did not answer: it is given a second in all.
 				POLL_MS_MAX;
-		if (pending && elapsedMs + pollMs > options.deadlineMs) return { effective: false, elapsedMs, pending };
-		await sleep(deps.clock, pollMs);
+		if (look && elapsedMs + pollMs > options.deadlineMs) return { ...look, elapsedMs };
+		await sleep(clock, pollMs);
+	}
+
+	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
+		const [server, pending] = await Promise.all([store.server(), store.lagging(seq)]);
+		const leftMs = [await serverLeftMs(server)];
+		const over: LaggingInstance[] = [];
+		for (const instance of pending) {
+			const { id, epoch, beat, ttlMs } = instance;
+			const untilOverMs = ttlMs + options.graceMs - silences.ofMs(`${id} ${epoch}`, beat);
+			if (untilOverMs <= 0) over.push(instance);
+			leftMs.push(Math.max(0, untilOverMs));
+		}
+		for (const { id, epoch, beat } of over) await store.fenceOff(id, epoch, beat);
+		const mostMs = Math.max(...leftMs);
+		// Whether those that were fenced off just now really were is seen at the next look.
+		return { effective: pending.length === 0 && mostMs === 0, pending, leftMs: mostMs };
+	}
+
+	async function serverLeftMs({ mark, unquietMs }: { mark: string; unquietMs: number }): Promise<number> {
+		if (unquietMs === 0) return 0;
+		const leftMs = unquietMs + options.graceMs - silences.ofMs(`server ${mark}`, 0);
+		if (leftMs > 0) return leftMs;
+		await store.quiet(mark);
+		return 0;
 	}
 }
 
-/** Asks Postgres which live instances lag behind `seq`, fencing off those whose lease is over. */
-export function pendingInstances(
-	statements: Statements,
-): (seq: number, graceMs: number) => Promise<readonly PendingInstance[]> {
-	return async (seq, graceMs) => {
-		const rows = await statements<{ id: string; epoch: number; lease_until: Date }>`
-			select id, epoch, lease_until from instance_pending(${seq}, ${graceMs})`;
-		return rows.map((row) => ({ id: row.id, epoch: row.epoch, leaseUntilMs: new Date(row.lease_until).getTime() }));
+/** How long something has been seen unchanged, by a monotonic clock: counted from after it was first seen. */
+export interface Silences {
+	ofMs(what: string, beat: number): number;
+	/** Forgets all but these. */
+	keep(what: ReadonlySet<string>): void;
+}
+
+export function createSilences(clock: Clock): Silences {
+	const seen = new Map<string, { beat: number; sinceMs: number }>();
+	return {
+		ofMs(what, beat) {
+			const nowMs = clock.monotonicMs();
+			const known = seen.get(what);
+			if (known?.beat === beat) return nowMs - known.sinceMs;
+			seen.set(what, { beat, sinceMs: nowMs });
+			return 0;
+		},
+		keep(what) {
+			for (const name of seen.keys()) if (!what.has(name)) seen.delete(name);
+		},
 	};
 }

@@ -4,16 +4,22 @@ import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
+/** Where the control log stands, and which server says so: its identity and timeline. */
+export interface LogPosition {
+	readonly seq: number;
+	readonly server: string;
+}
+
 /** What one instance epoch asks of the database. Every call may be repeated and may throw (outcome unknown). */
 export interface HeartbeatStore {
 	/** Takes the next epoch, in state joining. */
 	join(id: string, ttlMs: number): Promise<number>;
 	/** The control log's newest sequence number. */
-	seq(): Promise<number>;
+	position(): Promise<LogPosition>;
 	/** joining → live if nothing is newer than `applied`; gives the newest sequence number, null if fenced off. */
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
 	/** Renews the lease; gives the newest sequence number, null if fenced off. */
-	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
+	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
 	/** Says that this epoch admits nothing any more, so that no revocation waits for it. */
 	leave(id: string, epoch: number): Promise<void>;
@@ -38,18 +44,21 @@ export interface Heartbeat {
 	stop(): void;
 }
 
+/** Why an epoch ended: it was fenced off, or the database is on another server, which may not know all that the last one did. */
+export type EndOfEpoch = "fenced off" | "another server";
+
 export interface HeartbeatDeps {
 	store: HeartbeatStore;
 	clock: Clock;
 	log: Log;
 	gate: Gate;
 	/**
-	 * Makes an entry count in memory. What it must have handed back (a recall) is committed when the promise resolves:
-	 * only then does this instance say that it has applied the entry.
+	 * Makes an entry count in memory, at once: the heartbeat waits for nothing but its own statements. What it allowed
+	 * before must be impossible when it returns, for then this instance says that it has applied the entry.
 	 */
-	apply(entry: ControlEntry): void | Promise<void>;
-	/** This epoch was fenced off; the gate is closed and a new epoch is needed. */
-	onFenced(): void;
+	apply(entry: ControlEntry): void;
+	/** The gate is closed and a new epoch is needed. */
+	onEnded(why: EndOfEpoch): void;
 }
 
 /** Attempts to go live before the start is given up; each follows the log once more. */
@@ -63,7 +72,8 @@ export async function startHeartbeat(
 	const { store, clock, log, gate } = deps;
 	const { id, ttlMs } = options;
 	const epoch = await store.join(id, ttlMs);
-	let applied = await store.seq();
+	const joinedAt = await store.position();
+	let applied = joinedAt.seq;
 	let live = false;
 	let stopped = false;
 	let running: Promise<void> | undefined;
@@ -75,7 +85,7 @@ export async function startHeartbeat(
 		const entries = await store.readAfter(applied);
 		for (const entry of entries) {
 			assert(entry.seq > applied, "the control log is read in order");
-			await deps.apply(entry);
+			deps.apply(entry);
 			applied = entry.seq;
 		}
 		return entries.length > 0;
@@ -93,10 +103,12 @@ export async function startHeartbeat(
 		for (let round = 0; !stopped; round++) {
 			await follow();
 			const mark = gate.mark();
-			const seq = await store.heartbeat(id, epoch, applied, ttlMs);
+			const position = await store.heartbeat(id, epoch, applied, ttlMs);
 			if (stopped) return;
-			if (seq === null) return fenced();
-			if (seq > applied) {
+			if (position === null) return end("fenced off");
+			// Its log may have other entries under the numbers that were applied here.
+			if (position.server !== joinedAt.server) return end("another server");
+			if (position.seq > applied) {
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
 				await catchUp();
 			}
@@ -105,11 +117,17 @@ export async function startHeartbeat(
 		}
 	}
 
-	function fenced(): void {
-		log.warn("this instance epoch was fenced off", { instance: id, epoch });
+	function end(why: EndOfEpoch): void {
+		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		gate.close("fenced off; joining again");
-		deps.onFenced();
+		gate.close(`${why}; joining again`);
+		if (why !== "fenced off") tellOthers();
+		deps.onEnded(why);
+	}
+
+	/** If it does not arrive, the lease runs out by itself. */
+	function tellOthers(): void {
+		store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
 	}
 
 	function sync(): Promise<void> {
@@ -153,8 +171,7 @@ export async function startHeartbeat(
 			if (stopped) return;
 			stop();
 			gate.close("stopping");
-			// If it does not arrive, the lease runs out by itself.
-			store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
+			tellOthers();
 		},
 		async goLive() {
 			for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {

@@ -1,35 +1,69 @@
-import { bigint, index, integer, jsonb, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
-/** One life of one process that admits requests. */
-export const instance = pgTable(
-	"instance",
+/**
+ * What an epoch of an instance stands at: a row is added for each change and each heartbeat, the newest one counts (view
+ * `instance`) and none is ever updated. So nobody's lock on a row can keep a heartbeat or a fence waiting.
+ */
+export const instanceBeat = pgTable(
+	"instance_beat",
 	{
 		id: text().notNull(),
 		/** Grows with each start of the same identity; its journal and leases are its own. */
 		epoch: integer().notNull(),
-		/** joining → live → left | dead. A dead one keeps its leases until its journal was replayed; then `left`. */
-		state: text({ enum: ["joining", "live", "left", "dead"] }).notNull(),
+		/** Counts the rows of the epoch. */
+		beat: bigint({ mode: "number" }).notNull(),
+		/**
+		 * joining → live ⇄ silent → dead → closing → left. A silent one was not heard of for longer than its lease, by the
+		 * clock of another instance. A dead one admits nothing any more and may still settle. A closing one's leases are being closed.
+		 */
+		state: text({ enum: ["joining", "live", "silent", "dead", "closing", "left"] }).notNull(),
+		/** How long the lease is that this row began. Whoever waits for its end counts from when he saw the row. */
+		ttlMs: integer("ttl_ms").notNull(),
+		/** When it ends by the database's wall clock: for people. */
 		leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
 		/** The newest entry of the control log that it acts by. */
 		appliedSeq: bigint("applied_seq", { mode: "number" }).notNull().default(0),
 		startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
 		endedAt: timestamp("ended_at", { withTimezone: true }),
+		/** An instance of version 0.1: it hears recalls through the control log alone. */
+		is01: boolean("is_0_1").notNull().default(false),
 	},
-	(table) => [primaryKey({ columns: [table.id, table.epoch] }), index("instance_state").on(table.state)],
+	(table) => [
+		primaryKey({ columns: [table.id, table.epoch, table.beat] }),
+		index("instance_beat_unfinished").on(table.state).where(sql`${table.state} <> 'left'`),
+	],
 );
 
-/** One row: its lock makes the order of sequence numbers the order of commits. */
-export const controlClock = pgTable("control_clock", {
-	id: smallint().primaryKey(),
-	seq: bigint({ mode: "number" }).notNull(),
-});
+/**
+ * The servers that this database has lived on: system identifier and timeline. On one that is not `quiet` yet instances
+ * may still act by what the server before it had told them and this one does not know.
+ */
+export const serverSeen = pgTable(
+	"server_seen",
+	{
+		mark: text().notNull(),
+		quiet: boolean().notNull(),
+		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.mark, table.quiet] })],
+);
 
 /** Every change that running instances must hear of, in order. */
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
+	/** `recall` is of versions before the table of that name. */
 	kind: text({ enum: ["key", "account", "budget", "recall", "catalog"] }).notNull(),
 	/** The id of the key, account or budget. */
 	subject: text().notNull(),
 	payload: jsonb().notNull(),
 	at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+});
+
+/** Entries of a transaction that has more to do: they are appended to the log when it commits. */
+export const controlPending = pgTable("control_pending", {
+	id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+	kind: text().notNull(),
+	subject: text().notNull(),
+	payload: jsonb().notNull(),
 });

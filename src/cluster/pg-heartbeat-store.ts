@@ -1,34 +1,38 @@
 import type { Statements } from "../db/statements.ts";
 import { readControlAfter } from "./control-log.ts";
-import type { HeartbeatStore } from "./heartbeat.ts";
+import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
 
 /** The heartbeat's statements on Postgres; the functions stand in `db/functions/cluster.sql`. */
 export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
-	const number = (value: string | null | undefined) => (value === null || value === undefined ? null : Number(value));
 	return {
 		async join(id, ttlMs) {
 			const [row] = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}) as epoch`;
 			return Number(row?.epoch);
 		},
-		async seq() {
-			const [row] = await statements<{ seq: string }>`select seq from control_clock where id = 1`;
-			return Number(row?.seq);
+		async position() {
+			const [row] = await statements<{ seq: string; server: string }>`
+				select coalesce(max(seq), 0) as seq, server_mark() as server from control_log`;
+			return positionOf(row);
 		},
 		async goLive(id, epoch, applied, ttlMs) {
 			const [row] = await statements<{
 				seq: string | null;
 			}>`select instance_go_live(${id}, ${epoch}, ${applied}, ${ttlMs}) as seq`;
-			return number(row?.seq);
+			return row === undefined || row.seq === null ? null : Number(row.seq);
 		},
 		async heartbeat(id, epoch, applied, ttlMs) {
-			const [row] = await statements<{
-				seq: string | null;
-			}>`select instance_heartbeat(${id}, ${epoch}, ${applied}, ${ttlMs}) as seq`;
-			return number(row?.seq);
+			const [row] = await statements<{ seq: string; server: string }>`
+				select seq, server from instance_renew(${id}, ${epoch}, ${applied}, ${ttlMs})`;
+			return row === undefined ? null : positionOf(row);
 		},
 		readAfter: (seq) => readControlAfter(statements, seq),
 		async leave(id, epoch) {
-			await statements`update instance set state = 'dead' where id = ${id} and epoch = ${epoch} and state in ('joining', 'live')`;
+			await statements`
+				select instance_stand(${id}, ${epoch}, null, array['joining', 'live', 'silent'], 'dead', null, null)`;
 		},
 	};
+}
+
+function positionOf(row: { seq: string; server: string } | undefined): LogPosition {
+	return { seq: Number(row?.seq ?? 0), server: row?.server ?? "" };
 }

@@ -17,6 +17,8 @@ import type { Visits } from "./visit.ts";
 export interface ConsoleParts {
 	/** A client of the console's own: a slow page does not stand in the way of settlements. */
 	readonly statements: Statements;
+	/** For fences: they wait behind no page. */
+	readonly liveness: Statements;
 	readonly tx: Transactional;
 	/** Checks the books, for all that want to know: readiness, metrics and the history. */
 	readonly books: Pick<Reconciler, "run">;

@@ -58,6 +58,9 @@ const CONNECTIONS_MAX = 4;
 const STATEMENT_DEADLINE_MS = 10_000;
 /** The first sums of a large database read every usage row. */
 const SUMS_DEADLINE_MS = 10 * 60_000;
+const SUMS_LOCK_TIMEOUT_MS = 60_000;
+const LIVENESS_CONNECTIONS_MAX = 2;
+const LIVENESS_DEADLINE_MS = 2_000;
 const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -69,11 +72,19 @@ export function createConsole(deps: ConsoleDeps): Console {
 		connectionsMax: CONNECTIONS_MAX,
 		statementDeadlineMs: STATEMENT_DEADLINE_MS,
 	});
+	const liveness = createStatements(deps, {
+		url: databaseUrl,
+		applicationName: "tollgate console liveness",
+		connectionsMax: LIVENESS_CONNECTIONS_MAX,
+		statementDeadlineMs: LIVENESS_DEADLINE_MS,
+	});
 	const sums = createStatements(deps, {
 		url: databaseUrl,
 		applicationName: "tollgate sums",
 		connectionsMax: 1,
 		statementDeadlineMs: SUMS_DEADLINE_MS,
+		// It stands in nobody's way: what it has summed up is not thrown away for a row that is held for a moment.
+		lockTimeoutMs: SUMS_LOCK_TIMEOUT_MS,
 	});
 	const origin = () => config.publicUrl ?? deps.listeningAt();
 	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo });
@@ -99,6 +110,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 	};
 	const parts: ConsoleParts = {
 		statements,
+		liveness,
 		tx,
 		books: deps.books,
 		clock,
@@ -142,7 +154,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		async stop() {
 			parts.live.stop();
 			// Sums that are being made for the first time would keep the others waiting.
-			await Promise.all([jobs.stop(), sums.end()]);
+			await Promise.all([jobs.stop(), sums.end(), liveness.end()]);
 			mailer.stop();
 			await statements.end();
 		},

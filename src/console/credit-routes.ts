@@ -114,7 +114,7 @@ async function creditOf(parts: ConsoleParts, accountId: string) {
 		balanceOf(statements, accountId),
 		statements<{ held: string }>`
 			select coalesce(sum(r.reserved_nano_usd), 0) as held
-			from reservation r join instance i on i.id = r.instance_id and i.epoch = r.epoch
+			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where r.account_id = ${accountId}`,
 		readAlert(parts, accountId),

@@ -20,7 +20,7 @@ const SILENCE_S = 60;
 
 /** Waits until every live instance acts by control entry `seq`, while the page's connection is silent. */
 export async function fenceOf(
-	deps: { statements: Statements; clock: Clock },
+	deps: { liveness: Statements; clock: Clock },
 	connection: Connection,
 	seq: number,
 ): Promise<Fence> {

@@ -60,7 +60,7 @@ interface Row {
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
 	const rows = await statements<Row>`
 		select i.*, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
-		from instance i
+		from instance_now i
 			left join (
 				select o.instance_id, o.epoch, count(*) as leases, sum(o.granted_nano_usd - o.returned_nano_usd - o.settled_nano_usd) as held
 				from lease o join budget b on b.id = o.budget_id and b.kind = 'account' where o.state = 'open' group by 1, 2

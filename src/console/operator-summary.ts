@@ -63,11 +63,11 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 		listOpenFindings(statements),
 		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
-			from reservation r left join instance i on i.id = r.instance_id and i.epoch = r.epoch
+			from reservation r left join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
 			order by r.admitted_at limit ${HELD_SHOWN}`,
 		statements<{ live: string; dead: string; accounts: string; cleared_at: Date | null }>`
-			select (select count(*) from instance where state = 'live') as live, (select count(*) from instance where state = 'dead') as dead,
+			select (select count(*) from instance_now where state = 'live') as live, (select count(*) from instance_now where state = 'dead') as dead,
 				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
 		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first

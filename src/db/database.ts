@@ -1,13 +1,21 @@
 import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { reconnectDelayS } from "./lane.ts";
 import type { Statements } from "./statements.ts";
-import { createStatements, reconnectDelayS } from "./statements.ts";
+import { createStatements } from "./statements.ts";
 
-/** What a gateway needs of a database. Transactions are the console's, by a client of its own (`transactional.ts`). */
+/**
+ * What a gateway needs of a database, as clients that share no connection: none of them waits behind what another one
+ * waits for. Transactions are the console's, by a client of its own (`transactional.ts`).
+ */
 export interface Database {
 	readonly url: string;
-	/** Single repeatable statements with a deadline. */
+	/** Heartbeat, control log, fence: what an instance's right to admit hangs on. */
+	readonly liveness: Statements;
+	/** What requests need at once, credit and keys: statements that wait for no row. */
+	readonly ledger: Statements;
+	/** All other single repeatable statements, with a deadline. */
 	readonly statements: Statements;
 	/**
 	 * Hears NOTIFY on `channel`. `onListen` runs on the first subscription and after each reconnect: what was
@@ -20,18 +28,28 @@ export interface Database {
 export interface DatabaseOptions {
 	url: string;
 	applicationName: string;
+	/** Of `statements` and of `ledger` each. */
 	statementConnectionsMax?: number;
 	statementDeadlineMs?: number;
 }
 
+/** One for the heartbeat and one beside it, so that a question that hangs does not hold up the next. */
+const LIVENESS_CONNECTIONS = 2;
+/** A request waits for credit a few seconds: within them a connection that went silent is given up and the next one tried. */
+const LEDGER_DEADLINE_MS_MAX = 2_000;
+
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions): Database {
 	const { url, applicationName } = options;
-	const statements = createStatements(deps, {
-		url,
-		applicationName: `${applicationName} statements`,
-		connectionsMax: options.statementConnectionsMax ?? 4,
-		statementDeadlineMs: options.statementDeadlineMs ?? 5_000,
+	const connectionsMax = options.statementConnectionsMax ?? 4;
+	const statementDeadlineMs = options.statementDeadlineMs ?? 5_000;
+	const single = (name: string, more: { connectionsMax: number; statementDeadlineMs: number }) =>
+		createStatements(deps, { url, applicationName: `${applicationName} ${name}`, ...more });
+	const liveness = single("liveness", { connectionsMax: LIVENESS_CONNECTIONS, statementDeadlineMs });
+	const ledger = single("ledger", {
+		connectionsMax,
+		statementDeadlineMs: Math.min(LEDGER_DEADLINE_MS_MAX, statementDeadlineMs),
 	});
+	const statements = single("statements", { connectionsMax, statementDeadlineMs });
 	const listenClient = postgres(url, {
 		connect_timeout: 5,
 		backoff: reconnectDelayS,
@@ -44,12 +62,14 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
+		liveness,
+		ledger,
 		statements,
 		async listen(channel, onNotify, onListen) {
 			await listenClient.listen(channel, onNotify, onListen);
 		},
 		async end() {
-			await Promise.all([statements.end(), listenClient.end({ timeout: 1 })]);
+			await Promise.all([liveness.end(), ledger.end(), statements.end(), listenClient.end({ timeout: 1 })]);
 		},
 	};
 }

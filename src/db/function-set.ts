@@ -5,6 +5,7 @@ import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
 import keyFunctions from "./functions/keys.sql" with { type: "text" };
+import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
@@ -12,6 +13,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 /** In the order in which they are laid down: later ones may name earlier ones. */
 const FILES: readonly string[] = [
 	clusterFunctions,
+	leaseFunctions,
 	ledgerFunctions,
 	keyFunctions,
 	usageFunctions,

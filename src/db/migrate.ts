@@ -49,7 +49,6 @@ export async function migrate(
 			});
 			deps.log.info("applied a migration", { name });
 		}
-		await beginLog(client);
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, url);
@@ -123,18 +122,13 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 	await dropFunctions(client, 1);
 }
 
-/** The control log's clock. */
-async function beginLog(client: postgres.Sql | postgres.TransactionSql): Promise<void> {
-	await client`insert into control_clock (id, seq) select 1, 0 where not exists (select 1 from control_clock)`;
-}
-
 /** Version 0.1 knows of no breaking migrations. It begins with an insert into the clock, and so it ends there. */
 async function barFormerVersion(transaction: postgres.TransactionSql): Promise<void> {
-	await beginLog(transaction);
 	await transaction.unsafe(`
 		create or replace function refuse_version_0_1() returns trigger language plpgsql as $$
 		begin
 			raise exception 'The database belongs to a newer version of Tollgate, with which this one cannot work.';
 		end $$;
-		create or replace trigger refuse_version_0_1 before insert on control_clock for each row execute function refuse_version_0_1()`);
+		create or replace trigger control_clock_0_1 instead of insert or update on control_clock
+			for each row execute function refuse_version_0_1()`);
 }

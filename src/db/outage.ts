@@ -1,4 +1,4 @@
-import { DatabaseTimeout } from "./statements.ts";
+import { DatabaseBusy, DatabaseTimeout } from "./statements.ts";
 
 /** How far down the chain of causes it is looked for: the query builder wraps what the driver threw. */
 const CAUSES_MAX = 5;
@@ -32,7 +32,7 @@ const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006)$/;
 /** Whether an error means that the database is away for now, and not that it refused what it was asked. */
 export function isDatabaseAway(error: unknown): boolean {
 	return someCause(error, (cause) => {
-		if (cause instanceof DatabaseTimeout || endsConnection(cause)) return true;
+		if (cause instanceof DatabaseTimeout || cause instanceof DatabaseBusy || endsConnection(cause)) return true;
 		const { code } = cause as { code?: unknown };
 		return typeof code === "string" && SERVER_STATES.test(code);
 	});

@@ -1,13 +1,11 @@
-import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
+import { sleep, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-
-/** Bytes are a `bytea`. */
-export type StatementValue = string | number | boolean | null | Uint8Array;
+import type { Lane, StatementValue } from "./lane.ts";
+import { createLane } from "./lane.ts";
 
 /**
- * The client of the write-behind path: single statements that may be repeated, each with a deadline.
+ * A client of single statements that may be repeated, each with a deadline.
  *
  * It has no `begin`: on a pipelined client a BEGIN can be sent without its connection being reserved, and then the
  * acknowledged statements of strangers are rolled back with it. It is a template function alone, so the type forbids it.
@@ -23,83 +21,121 @@ export class DatabaseTimeout extends Error {
 	override readonly name = "DatabaseTimeout" as const;
 }
 
-export interface HotOptions {
+/** Nothing was carried out: too many statements wait for a connection, or somebody held a row until the deadline. */
+export class DatabaseBusy extends Error {
+	override readonly name = "DatabaseBusy" as const;
+}
+
+export interface StatementsOptions {
 	url: string;
 	connectionsMax: number;
-	/** After it the statement is given up, its client discarded and a new one made. */
+	/** After it the statement is given up, its connection discarded and a new one made. */
 	statementDeadlineMs: number;
+	/**
+	 * The server gives a statement up that waits for a lock so long; nothing of it was carried out, and it is sent again
+	 * until its deadline. So a row that somebody holds keeps a connection from nobody for longer than this.
+	 */
+	lockTimeoutMs?: number;
 	applicationName: string;
 }
 
-const RECONNECT_S_MIN = 0.05;
-const RECONNECT_S_MAX = 0.5;
+const LOCK_TIMEOUT_MS = 500;
+/** Between two attempts at a lock the connection is for others. */
+const LOCK_PAUSE_MS = 50;
+/** Statements that wait for a connection; each is given up at its own deadline. */
+const WAITING_MAX = 20_000;
+/** SQLSTATE lock_not_available, also what our own functions say of a row that is held. */
+const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Pause before a connection is tried again, seconds. The driver's own grows to 20 s, and for so long an instance would
- * stay away from a database that is back. Those who ask pace themselves.
+ * One statement at a time on each connection: what waits for a lock, or for an answer that never comes, holds up no
+ * other statement behind it, and a connection that is stuck is given up alone.
  */
-export function reconnectDelayS(failuresInRow: number): number {
-	const mostS = Math.min(RECONNECT_S_MAX, RECONNECT_S_MIN * 2 ** failuresInRow);
-	return mostS * (0.5 + Math.random() / 2);
-}
-
-/** The server itself lets a statement run so long at least: it ends what nobody waits for any more. */
-const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
-
-export function createStatements(deps: { clock: Clock; log: Log }, options: HotOptions): Statements {
-	let client = connect(options);
+export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
+	const { clock, log } = deps;
+	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
+	const lanes = Array.from({ length: options.connectionsMax }, () =>
+		createLane({ log }, { ...options, lockTimeoutMs }),
+	);
+	/** The one used last is on top, so that a quiet service keeps few connections warm. */
+	const free: Lane[] = [...lanes];
+	const waiting: ((lane: Lane) => void)[] = [];
 	let ended = false;
 
-	/** A half-open connection never answers and never fails, so the whole client goes, with its queue. */
-	function replace(broken: postgres.Sql): void {
-		if (client !== broken || ended) return;
-		client = connect(options);
-		void broken
-			.end({ timeout: 0 })
-			.catch((error) => deps.log.debug("closing a stuck database client failed", { error }));
+	async function acquire(waitMs: number): Promise<Lane> {
+		const lane = free.pop();
+		if (lane) return lane;
+		if (waiting.length >= WAITING_MAX) throw new DatabaseBusy("too many statements wait for a connection");
+		const { promise, resolve } = Promise.withResolvers<Lane>();
+		waiting.push(resolve);
+		try {
+			return await withDeadline(clock, promise, waitMs, late);
+		} catch (error) {
+			const at = waiting.indexOf(resolve);
+			if (at >= 0) waiting.splice(at, 1);
+			// It had its turn in the same moment.
+			else void promise.then(release);
+			throw error;
+		}
+	}
+
+	function release(lane: Lane): void {
+		const next = waiting.shift();
+		if (next) next(lane);
+		else free.push(lane);
+	}
+
+	/** What has gone silent on one connection has probably on all: those that nobody uses are made anew, too. */
+	function discard(stuck: Lane): void {
+		stuck.renew();
+		for (const lane of free) lane.renew();
+	}
+
+	async function attempt<Row>(
+		strings: TemplateStringsArray,
+		values: readonly StatementValue[],
+		untilMs: number,
+	): Promise<Row[]> {
+		const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
+		const lane = await acquire(leftMs());
+		try {
+			const query = lane.run<Row>(strings, values);
+			return await withDeadline(clock, query, leftMs(), () => {
+				query.catch(() => {
+					// Already reported as a timeout; the discarded connection rejects it later.
+				});
+				if (!ended) discard(lane);
+				return late();
+			});
+		} finally {
+			release(lane);
+		}
 	}
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
-		const used = client;
-		const query = used(strings, ...values) as unknown as Promise<Row[]>;
-		try {
-			return await withDeadline(
-				deps.clock,
-				query,
-				options.statementDeadlineMs,
-				() => new DatabaseTimeout("the database did not answer in time"),
-			);
-		} catch (error) {
-			if (error instanceof DatabaseTimeout) {
-				query.catch(() => {
-					// Already reported as a timeout; the discarded client rejects it later.
-				});
-				replace(used);
+		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;
+		for (;;) {
+			try {
+				return await attempt<Row>(strings, values, untilMs);
+			} catch (error) {
+				if (!isLockHeld(error)) throw error;
+				if (clock.monotonicMs() + LOCK_PAUSE_MS + lockTimeoutMs > untilMs)
+					throw new DatabaseBusy("a row that the statement needs is held", { cause: error });
+				await sleep(clock, LOCK_PAUSE_MS);
 			}
-			throw error;
 		}
 	}
 
 	return Object.assign(run, {
 		async end() {
 			ended = true;
-			await client.end({ timeout: 1 });
+			await Promise.all(lanes.map((lane) => lane.end()));
 		},
 	});
 }
 
-function connect(options: HotOptions): postgres.Sql {
-	return postgres(options.url, {
-		max: options.connectionsMax,
-		connect_timeout: 5,
-		backoff: reconnectDelayS,
-		idle_timeout: 0,
-		// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
-		fetch_types: false,
-		onnotice: () => {},
-		connection: {
-			application_name: options.applicationName,
-			statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
-		},
-	});
+const late = () => new DatabaseTimeout("the database did not answer in time");
+
+function isLockHeld(error: unknown): boolean {
+	return (error as { code?: unknown } | null)?.code === LOCK_NOT_AVAILABLE;
 }

@@ -4,8 +4,9 @@ import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { reconnectDelayS } from "./lane.ts";
 import { isConnectionLost } from "./outage.ts";
-import { DatabaseTimeout, reconnectDelayS } from "./statements.ts";
+import { DatabaseTimeout } from "./statements.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
@@ -96,6 +97,8 @@ function connect(options: TransactionalOptions): postgres.Sql {
 			application_name: options.applicationName,
 			idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 			statement_timeout: 2 * options.statementDeadlineMs,
+			// What a transaction appends to the control log it appends at its end: see `control_append`.
+			"tollgate.control_at_commit": "on",
 		},
 	});
 	// Drizzle sets how types are read on the client that it is given; one that comes later needs the same.

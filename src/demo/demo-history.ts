@@ -91,7 +91,7 @@ async function goLive({ statements }: HistoryDeps): Promise<number> {
 	const cluster = createPgHeartbeatStore(statements);
 	const epoch = await cluster.join(INSTANCE, INSTANCE_TTL_MS);
 	for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {
-		const applied = await cluster.seq();
+		const { seq: applied } = await cluster.position();
 		if ((await cluster.goLive(INSTANCE, epoch, applied, INSTANCE_TTL_MS)) === applied) return epoch;
 	}
 	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log does not rest.");
@@ -104,7 +104,7 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 		for (const budget of [account, key]) costs.set(budget, (costs.get(budget) ?? 0) + charged);
 	}
 	const wishes = [...costs].map(([budget, cost]) => {
-		return { op: newUuid(), budget, want: nanoUsd(cost), min: nanoUsd(cost), again: false };
+		return { op: newUuid(), budget, want: nanoUsd(cost), min: nanoUsd(cost), again: false, ticket: null };
 	});
 	const replies = await store.grant(wishes);
 	if (replies.some(({ op, amount }) => amount !== wishes.find((wish) => wish.op === op)?.want))
@@ -114,6 +114,6 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 /** Epochs of starts that were cut off: what they drew and did not book is available again. */
 async function closeUnfinished(deps: HistoryDeps): Promise<void> {
 	const rows = await deps.statements<{ epoch: number }>`
-		select epoch from instance where id = ${INSTANCE} and state <> 'left' order by epoch`;
+		select epoch from instance_now where id = ${INSTANCE} and state <> 'left' order by epoch`;
 	for (const { epoch } of rows) await createPgLedgerStore(deps, INSTANCE, epoch).close();
 }

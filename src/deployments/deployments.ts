@@ -39,7 +39,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 		const rows = await statements<Row>`
 			select live, case when place = 1 then models else '[]'::jsonb end as models, replicas from (
 				select r.models, r.replicas, l.live, row_number() over (order by l.live desc, r.at desc) as place
-				from gateway_report r, lateral (select exists (select 1 from instance i
+				from gateway_report r, lateral (select exists (select 1 from instance_now i
 					where i.id = r.instance_id and i.state = 'live' and i.lease_until > clock_timestamp()) as live) l
 			) found where live or place = 1 order by place limit ${REPORTS_MAX}`;
 		return viewOf(rows);
@@ -65,7 +65,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 export async function forgetOldReports(statements: Statements): Promise<void> {
 	await statements`
 		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
-			and not exists (select 1 from instance i where i.id = r.instance_id and i.state = 'live')
+			and not exists (select 1 from instance_now i where i.id = r.instance_id and i.state = 'live')
 			and r.at < (select max(at) from gateway_report)`;
 }
 

@@ -60,11 +60,11 @@ async function readBudget(
 		with budget_leases as (
 			select l.settled_nano_usd as settled, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
 				l.state = 'open' and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false) as absent
-			from lease l left join instance i on i.id = l.instance_id and i.epoch = l.epoch
+			from lease l left join instance_now i on i.id = l.instance_id and i.epoch = l.epoch
 			where l.budget_id = ${id}
 		), running as (
 			select r.reserved_nano_usd as reserved
-			from reservation r join instance i on i.id = r.instance_id and i.epoch = r.epoch
+			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where case when ${kind}::text = 'account' then r.account_id = ${id} else r.key_id = ${id} end
 		)

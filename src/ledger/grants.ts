@@ -12,7 +12,7 @@ export interface Grants {
 	 * Asks until there is a definite answer: an unanswered grant may have been carried out, so its `op` stays the same.
 	 * Rejects with NotLive alone.
 	 */
-	ask(budget: string, want: NanoUsd, min: NanoUsd): Promise<GrantReply>;
+	ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null): Promise<GrantReply>;
 	stop(): void;
 }
 
@@ -23,8 +23,20 @@ interface Wish {
 }
 
 const RETRY_MS = 100;
+/** A row that is held is mostly free again at once; if not, it is asked for ever more rarely. */
+const BUSY_RETRY_MS_MIN = 3;
+const BUSY_RETRY_MS_MAX = 250;
 
-export function createGrants(deps: { store: LedgerStore; clock: Clock; log: Log; newUuid: () => string }): Grants {
+export interface GrantsDeps {
+	store: LedgerStore;
+	clock: Clock;
+	log: Log;
+	newUuid: () => string;
+	/** Nobody asks any more, and an earlier attempt may have been granted: what it got is there when the epoch is closed. */
+	onUnknown(budget: string): void;
+}
+
+export function createGrants(deps: GrantsDeps): Grants {
 	const { store, clock, log, newUuid } = deps;
 	let wishes: Wish[] = [];
 	let stopped = false;
@@ -55,16 +67,33 @@ export function createGrants(deps: { store: LedgerStore; clock: Clock; log: Log;
 	}
 
 	return {
-		async ask(budget, want, min) {
+		async ask(budget, want, min, ticket) {
 			assert(want >= min && min > 0, "a wish is for something");
-			const request: GrantRequest = { op: newUuid(), budget, want, min, again: false };
-			for (let again = false; ; again = true) {
-				if (stopped) throw new NotLive("the ledger is stopping");
+			let op = newUuid();
+			let again = false;
+			for (let busyMs = BUSY_RETRY_MS_MIN; ; ) {
+				if (stopped) {
+					if (again) deps.onUnknown(budget);
+					throw new NotLive("the ledger is stopping");
+				}
 				try {
-					return await sendOnce({ ...request, again });
+					const reply = await sendOnce({ op, budget, want, min, again, ticket });
+					if (again && !reply.busy && reply.amount === 0) {
+						// An earlier attempt was refused, at a time that nobody knows: what is there now is another question.
+						op = newUuid();
+						again = false;
+						continue;
+					}
+					if (!reply.busy) return reply;
+					await sleep(clock, busyMs);
+					busyMs = Math.min(2 * busyMs, BUSY_RETRY_MS_MAX);
 				} catch (error) {
-					if (error instanceof NotLive) throw error;
+					if (error instanceof NotLive) {
+						if (again) deps.onUnknown(budget);
+						throw error;
+					}
 					log.warn("a grant was not answered; asking again", { budget, error });
+					again = true;
 					await sleep(clock, RETRY_MS);
 				}
 			}

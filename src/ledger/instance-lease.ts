@@ -1,29 +1,25 @@
 import { join } from "node:path";
-import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
+import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import type { Gate } from "../cluster/gate.ts";
 import { createGate } from "../cluster/gate.ts";
-import type { Heartbeat, HeartbeatStore } from "../cluster/heartbeat.ts";
-import { startHeartbeat } from "../cluster/heartbeat.ts";
+import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
+import type { WitnessStore } from "../cluster/witness.ts";
+import { startWitness } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
-import { createJournal } from "./journal.ts";
-import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalHome } from "./journal-home.ts";
+import type { Epoch, EpochOptions, EpochParts } from "./epoch.ts";
+import { beginEpoch } from "./epoch.ts";
 import { openJournalHome } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
-import { createLedger } from "./ledger.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { recoverJournals } from "./recovery.ts";
-import { createSlices } from "./slices.ts";
-import type { LedgerStore } from "./store.ts";
-import { createWriter } from "./writer.ts";
 
 /** This process's right to admit requests: its present epoch, with the ledger that goes with it. */
 export interface InstanceLease {
@@ -33,6 +29,8 @@ export interface InstanceLease {
 	present(): Ledger | undefined;
 	gate: Gate;
 	instanceId: string;
+	/** Resolves when no journal of an epoch before is being replayed. */
+	recovered(): Promise<void>;
 	/** Stops admitting, waits for running requests, hands everything back. True if nothing is left to replay. */
 	stop(drainMs: number): Promise<boolean>;
 }
@@ -58,119 +56,92 @@ export interface InstanceLeaseDeps {
 	onDiskFailed(error: unknown): void;
 }
 
-/** What an instance lease is made of, so that the simulation can run it without a database, a disk or real time. */
-export interface InstanceLeaseParts extends Omit<InstanceLeaseDeps, "db"> {
-	newUuid(): string;
-	gate: Gate;
-	heartbeats: HeartbeatStore;
-	storeFor(instanceId: string, epoch: number): LedgerStore;
-	journals: JournalHome;
+/** What an instance lease is made of. */
+export interface InstanceLeaseParts extends EpochParts {
+	witness: WitnessStore;
 	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
 	listen(onChange: () => void): Promise<void>;
+	/** As `listen`, for recalls. */
+	listenRecalls(onRecall: () => void): Promise<void>;
 }
 
-export interface HoldOptions extends Omit<InstanceLeaseOptions, "dataDir"> {
-	segmentBytesMax?: number;
-	idleReturnMs?: number;
+export interface HoldOptions extends EpochOptions {
 	fencedDrainMs?: number;
 }
 
-const HEARTBEAT_MS = 1_000;
-const MARGIN_MS_MAX = 2_000;
-const FLUSH_INTERVAL_MS = 100;
-const FLUSH_BATCH_MAX = 1_000;
-const FLUSH_QUEUE_MAX = 200_000;
-const IDLE_RETURN_MS = 60_000;
-const DRAW_DEADLINE_MS = 5_000;
-const TICK_MS = 1_000;
+/** The channel that `lease_recall` announces recalls on. */
+const RECALL_CHANNEL = "tollgate_recall";
 const REJOIN_MS = 500;
 /** How long the ledger of an epoch that was fenced off waits for its running requests. */
 const FENCED_DRAIN_MS = 35 * 60_000;
-/** How long an epoch that never went live may take to say so. */
-const ABANDONED_DRAIN_MS = 5_000;
+/** How often a journal is tried again that could not be handed in. */
+const RECOVER_AGAIN_MS = 5_000;
+/** Four times a lease, and often enough when leases are long. */
+const WITNESS_MS_MAX = 5_000;
 
-/** Replays what earlier epochs left, joins, and keeps the lease until it is stopped. */
+/** Joins, replays what earlier epochs left, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const parts: InstanceLeaseParts = {
 		...deps,
 		newUuid,
 		gate: createGate({ clock }),
-		heartbeats: createPgHeartbeatStore(db.statements),
-		storeFor: (instanceId, epoch) => createPgLedgerStore({ statements: db.statements, clock }, instanceId, epoch),
+		heartbeats: createPgHeartbeatStore(db.liveness),
+		witness: createPgFenceStore(db.liveness),
+		storeFor: (instanceId, epoch) => createPgLedgerStore({ statements: db.ledger }, instanceId, epoch),
 		journals: openJournalHome(join(options.dataDir, "journal")),
 		listen: (onChange) => db.listen(CONTROL_CHANNEL, onChange, onChange),
+		listenRecalls: (onRecall) => db.listen(RECALL_CHANNEL, onRecall, onRecall),
 	};
 	return holdInstanceLease(parts, options);
 }
 
-interface Present {
-	readonly ledger: Ledger;
-	readonly heartbeat: Heartbeat;
-	release(): void;
-}
-
 /** As `startInstanceLease`, from parts. */
 export async function holdInstanceLease(parts: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
-	const { clock, log, gate, journals } = parts;
-	const { instanceId } = options;
-	const retiring = new Set<Promise<boolean>>();
-	let present: Present | undefined;
+	const { clock, log, gate } = parts;
+	const retiring = new Map<Epoch, Promise<boolean>>();
+	let present: Epoch | undefined;
 	let replacing: Promise<void> | undefined;
+	let recovering: Promise<void> | undefined;
 	let stopping = false;
 
 	async function begin(): Promise<void> {
-		await recoverJournals(parts);
-		let ledger: Ledger | undefined;
-		const heartbeat = await startHeartbeat(
-			{
-				store: parts.heartbeats,
-				clock,
-				log,
-				gate,
-				apply: (entry) => applyEntry(entry, ledger, heartbeat.epoch),
-				onFenced: () => {
-					replacing = replace().finally(() => {
-						replacing = undefined;
-					});
-				},
-			},
-			memberOptions(options),
-		);
-		parts.reset(heartbeat.appliedSeq());
-		const claim = journals.claim(instanceId, heartbeat.epoch, { create: true });
-		assert(claim !== undefined, "a new epoch's journal is nobody else's");
-		try {
-			ledger = buildLedger(parts, options, heartbeat.epoch, claim.disk);
-			await heartbeat.goLive();
-			if (stopping) throw new Error("stopped while joining");
-		} catch (error) {
-			heartbeat.stop();
-			if (ledger) void retire({ ledger, heartbeat, release: claim.release }, ABANDONED_DRAIN_MS);
-			else claim.release();
-			throw error;
-		}
-		present = { ledger, heartbeat, release: claim.release };
-		log.info("this instance is live", { instance: instanceId, epoch: heartbeat.epoch });
+		present = await beginEpoch(parts, options, { onEnded: replaceSoon, isStopping: () => stopping });
+		recoverSoon();
 	}
 
-	async function applyEntry(entry: ControlEntry, ledger: Ledger | undefined, epoch: number): Promise<void> {
-		parts.apply(entry);
-		if (!ledger) return;
-		if (entry.kind === "recall") {
-			const own = entry.payload.instance === instanceId && entry.payload.epoch === epoch;
-			if (!own) await ledger.surrender(entry.subject);
-		} else if (entry.kind === "budget") {
-			ledger.limitChanged(entry.subject);
-			if (entry.payload.lowered === true) await ledger.surrender(entry.subject);
+	/** Beside the traffic: what the last epoch held comes back as its journal is read. */
+	function recoverSoon(): void {
+		recovering ??= recoverAll().finally(() => {
+			recovering = undefined;
+		});
+	}
+
+	async function recoverAll(): Promise<void> {
+		while (!stopping) {
+			const failed = await recoverJournals({ ...parts, isStopping: () => stopping }).catch((error: unknown) => {
+				log.warn("the journals could not be listed", { error });
+				return 1;
+			});
+			if (failed === 0 || stopping) return;
+			await sleep(clock, RECOVER_AGAIN_MS);
 		}
 	}
 
-	function retire({ ledger, heartbeat, release }: Present, drainMs: number): Promise<boolean> {
-		heartbeat.stop();
-		const retired = ledger.retire(drainMs).finally(release);
-		retiring.add(retired);
-		return retired.finally(() => retiring.delete(retired));
+	function retire(epoch: Epoch, drainMs: number): Promise<boolean> {
+		const retired = epoch.retire(drainMs);
+		retiring.set(epoch, retired);
+		return retired.finally(() => {
+			retiring.delete(epoch);
+			// What it could not hand in stands in its journal.
+			if (!stopping) recoverSoon();
+		});
+	}
+
+	function replaceSoon(): void {
+		replacing = replace().finally(() => {
+			replacing = undefined;
+		});
 	}
 
 	/** After being fenced off: the old ledger settles what still runs, a new epoch takes over. */
@@ -189,63 +160,36 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 
 	async function stop(drainMs: number): Promise<boolean> {
 		stopping = true;
+		witness.stop();
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
 		// An epoch that is just joining gives itself up, one that was fenced off may take longer than we wait.
-		const everything = Promise.resolve(replacing).then(() => Promise.all(retiring));
+		const everything = Promise.all([replacing, recovering]).then(() => Promise.all(retiring.values()));
 		const late = () => new Error("not all was handed back in time");
 		const outcomes = await withDeadline(clock, everything, drainMs, late).catch(() => [false]);
 		return outcomes.every(Boolean);
 	}
 
 	await begin();
-	await parts.listen(() => void present?.heartbeat.sync());
+	const witness = startWitness(
+		{ store: parts.witness, clock, log },
+		{ intervalMs: Math.min(WITNESS_MS_MAX, options.leaseTtlMs / 4), graceMs: FENCE_GRACE_MS },
+	);
+	await parts.listen(() => present?.sync());
+	await parts.listenRecalls(() => {
+		for (const epoch of retiring.keys()) epoch.hearRecalls();
+		present?.hearRecalls();
+	});
 
 	return {
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
 		present: () => present?.ledger,
 		gate,
-		instanceId,
+		instanceId: options.instanceId,
+		recovered: async () => {
+			while (recovering) await recovering;
+		},
 		stop,
 	};
-}
-
-function memberOptions({ instanceId, leaseTtlMs }: HoldOptions) {
-	return {
-		id: instanceId,
-		ttlMs: leaseTtlMs,
-		marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),
-		heartbeatMs: Math.min(HEARTBEAT_MS, leaseTtlMs / 5),
-	};
-}
-
-function buildLedger(parts: InstanceLeaseParts, options: HoldOptions, epoch: number, disk: JournalDisk): Ledger {
-	const { clock, log } = parts;
-	const store = parts.storeFor(options.instanceId, epoch);
-	const journal = createJournal(
-		{ disk, clock, log, onSyncFailed: parts.onDiskFailed },
-		{ syncs: options.mode === "host", segmentBytesMax: options.segmentBytesMax },
-	);
-	const writer = createWriter(
-		{ store, clock, log },
-		{
-			flushIntervalMs: options.flushIntervalMs ?? FLUSH_INTERVAL_MS,
-			batchMax: FLUSH_BATCH_MAX,
-			queueMax: FLUSH_QUEUE_MAX,
-		},
-	);
-	const slices = createSlices(
-		{ store, clock, log, newUuid: parts.newUuid },
-		{
-			horizonMs: options.leaseTtlMs + 10_000,
-			idleReturnMs: options.idleReturnMs ?? IDLE_RETURN_MS,
-			drawDeadlineMs: DRAW_DEADLINE_MS,
-			tickMs: TICK_MS,
-		},
-	);
-	return createLedger(
-		{ slices, journal, writer, close: () => store.close(), clock, log },
-		{ epoch, mode: options.mode },
-	);
 }

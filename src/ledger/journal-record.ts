@@ -31,10 +31,9 @@ export function encodeRecord(target: Buffer, kind: RecordKind, body: string): nu
 	return HEADER_BYTES + length;
 }
 
-/** All intact records from the beginning, and how many bytes they take. */
-export function decodeRecords(bytes: Uint8Array): { records: JournalRecord[]; intactBytes: number } {
+/** The intact records from the beginning, one after the other; gives how many bytes they took. */
+export function* readRecords(bytes: Uint8Array): Generator<JournalRecord, number> {
 	const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-	const records: JournalRecord[] = [];
 	let at = 0;
 	while (at + HEADER_BYTES < bytes.length) {
 		const length = view.getUint32(at, true);
@@ -44,8 +43,19 @@ export function decodeRecords(bytes: Uint8Array): { records: JournalRecord[]; in
 		if (Bun.hash.crc32(payload) !== view.getUint32(at + 4, true)) break;
 		const kind = payload[0];
 		if (kind !== RecordKind.admit && kind !== RecordKind.progress && kind !== RecordKind.settle) break;
-		records.push({ kind, body: decoder.decode(payload.subarray(1)) });
+		yield { kind, body: decoder.decode(payload.subarray(1)) };
 		at = end;
 	}
-	return { records, intactBytes: at };
+	return at;
+}
+
+/** All intact records from the beginning, and how many bytes they take. */
+export function decodeRecords(bytes: Uint8Array): { records: JournalRecord[]; intactBytes: number } {
+	const records: JournalRecord[] = [];
+	const reader = readRecords(bytes);
+	for (;;) {
+		const next = reader.next();
+		if (next.done) return { records, intactBytes: next.value };
+		records.push(next.value);
+	}
 }

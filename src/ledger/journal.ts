@@ -13,6 +13,13 @@ export interface Journal {
 	progress(body: string): void;
 	/** Closes a request. Uses the reserved space if the disk is full. */
 	settle(body: string): void;
+	/**
+	 * Opens a running request once more, with its newest progress record, so that its old segment need not be kept for it.
+	 * Gives the number of the segment that holds it now; the old one is then to be acknowledged. Throws DiskFull.
+	 */
+	carry(admitBody: string, progressBody: string | undefined): number;
+	/** Requests whose admission stands in a segment before this one are to be carried forward. */
+	keepsFrom(): number;
 	/** Postgres has the request that `admit` opened in this segment; segments that nobody needs any more are removed. */
 	acknowledge(segment: number): void;
 	/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
@@ -51,13 +58,15 @@ interface Segment {
 }
 
 const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** Segments that running requests may keep; what is in older ones is carried forward. */
+const SEGMENTS_KEPT = 4;
 /** How often a full disk is tried again. */
 const FULL_RETRY_MS = 1_000;
 
 export function createJournal(deps: JournalDeps, options: JournalOptions): Journal {
 	const { disk, clock, log } = deps;
 	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
-	const buffer = Buffer.allocUnsafe(RECORD_BYTES_MAX);
+	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
 	/** Oldest first. */
 	const segments = new Map<number, Segment>();
 	let current = open(1);
@@ -69,6 +78,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	let next: Promise<void> | undefined;
 	/** A failed sync is final: the kernel may report success the next time for data that it dropped. */
 	let syncFailure: { error: unknown } | undefined;
+	/** What was carried forward must be as durable as what it replaces, before that is removed. */
+	let carries = 0;
+	let carriesDurable = 0;
+	let syncingCarries = false;
 	/** Closed when no sync uses them any more: their numbers could mean other files by then. */
 	let unused: JournalFile[] = [];
 
@@ -80,8 +93,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	}
 
 	function append(kind: RecordKind, body: string): void {
+		appendBytes(encodeRecord(buffer, kind, body));
+	}
+
+	function appendBytes(length: number): void {
 		assert(!closed, "the journal is open");
-		const length = encodeRecord(buffer, kind, body);
 		current.file.append(buffer.subarray(0, length));
 		current.bytes += length;
 		current.dirty = true;
@@ -122,10 +138,39 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	function removePaid(): void {
 		for (const segment of segments.values()) {
 			if (segment === current || segment.owed > 0 || closed) return;
+			if (options.syncs && carriesDurable < carries) {
+				syncCarries();
+				return;
+			}
 			segments.delete(segment.number);
 			closeFile(segment.file);
 			disk.remove(segment.name);
 		}
+	}
+
+	function syncCarries(): void {
+		if (syncingCarries) return;
+		syncingCarries = true;
+		const upTo = carries;
+		const done = () => {
+			carriesDurable = upTo;
+			syncingCarries = false;
+			removePaid();
+		};
+		// If it fails, the process ends, with all segments where they are.
+		durable().then(done, () => {});
+	}
+
+	function durable(): Promise<void> {
+		if (!options.syncs) return Promise.resolve();
+		if (syncFailure) return Promise.reject(syncFailure.error);
+		if (!syncing) return startSync();
+		// What is being synced now may not hold our record: wait for the one behind it.
+		next ??= syncing.then(() => {
+			next = undefined;
+			return startSync();
+		});
+		return next;
 	}
 
 	function closeFile(file: JournalFile): void {
@@ -179,17 +224,19 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			segment.owed -= 1;
 			removePaid();
 		},
-		durable() {
-			if (!options.syncs) return Promise.resolve();
-			if (syncFailure) return Promise.reject(syncFailure.error);
-			if (!syncing) return startSync();
-			// What is being synced now may not hold our record: wait for the one behind it.
-			next ??= syncing.then(() => {
-				next = undefined;
-				return startSync();
-			});
-			return next;
+		carry(admitBody, progressBody) {
+			if (isFull()) throw new DiskFull("the journal's disk is full");
+			// In one append, so that a crash leaves both or neither.
+			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
+			if (progressBody !== undefined)
+				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);
+			appendBytes(length);
+			current.owed += 1;
+			carries += 1;
+			return current.number;
 		},
+		keepsFrom: () => current.number - SEGMENTS_KEPT,
+		durable,
 		isFull,
 		close() {
 			if (closed) return;

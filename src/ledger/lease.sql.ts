@@ -1,7 +1,21 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, index, integer, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import {
+	bigint,
+	check,
+	index,
+	integer,
+	pgSequence,
+	pgTable,
+	primaryKey,
+	text,
+	timestamp,
+	uuid,
+} from "drizzle-orm/pg-core";
 
-/** An instance's slice of a budget: what it may spend without asking. One row per budget and instance epoch. */
+/**
+ * An instance's slice of a budget: what it may spend without asking. One row per budget and instance epoch. It is open
+ * while something is left on it: what empties it closes it, and the next grant opens it again.
+ */
 export const lease = pgTable(
 	"lease",
 	{
@@ -15,16 +29,41 @@ export const lease = pgTable(
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
+		/** The newest recall that this instance has answered: nothing that lay idle here then is still here. */
+		recalled: bigint({ mode: "number" }).notNull().default(0),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
-		index("lease_instance").on(table.instanceId, table.epoch),
+		/** What still holds something when an epoch ends. */
+		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),
 		check(
 			"lease_covers_settled",
 			sql`${table.grantedNanoUsd} - ${table.returnedNanoUsd} - ${table.settledNanoUsd} >= 0`,
 		),
 	],
+);
+
+/** Numbers the recalls. A number says when it was taken, not when its row appeared: that is enough, see `recall`. */
+export const recallTicket = pgSequence("recall_ticket");
+
+/**
+ * Who lacks credit of a budget and asks the others for what lies idle there. A row stays for a minute. Whoever answers
+ * ticket n has given back what was idle after n was taken, so a lower number that appears later is answered too.
+ */
+export const recall = pgTable(
+	"recall",
+	{
+		budgetId: text("budget_id").notNull(),
+		ticket: bigint({ mode: "number" }).notNull(),
+		/** Who asks. */
+		instanceId: text("instance_id").notNull(),
+		epoch: integer().notNull(),
+		/** Its entry in the control log, for instances of version 0.1; null if none was there to hear it. */
+		seq01: bigint("seq_0_1", { mode: "number" }),
+		at: timestamp({ withTimezone: true }).notNull().default(sql`clock_timestamp()`),
+	},
+	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],
 );
 
 /** Each grant and return that was carried out, so that a repeated one changes nothing. */

@@ -4,12 +4,13 @@ import { withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { Journal } from "./journal.ts";
 import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
-import type { Shortage, Slice, Slices } from "./slices.ts";
+import type { Outcome, Progress } from "./outcome.ts";
+import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import type { Writer } from "./writer.ts";
 
 /** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
@@ -22,24 +23,13 @@ export interface Hold {
 	/** What the journal says may have been delivered. */
 	bound: NanoUsd;
 	state: "held" | "posted" | "voided";
-	readonly segment: number;
+	/** The journal's segment that holds its admission; a later one when that was carried forward. */
+	segment: number;
+	/** The newest record of how far it has got. */
+	progress: Progress | undefined;
 	readonly ledger: Ledger;
 	/** In mode `remote`: resolves when Postgres knows of the reservation. */
 	readonly known: Promise<void> | undefined;
-}
-
-/** How a request ended. `costNanoUsd` is what it really cost; what credit does not cover is written off. */
-export type Outcome = Omit<SettledEvent, keyof AdmittedEvent | "charged" | "off"> & { readonly costNanoUsd: NanoUsd };
-
-/** How far a running request may have got: the cost of all that was delivered is between the two amounts. */
-export interface Progress {
-	/** What has been delivered so far costs this. */
-	readonly delivered: NanoUsd;
-	/** What will be delivered until the next record costs this at most. */
-	readonly bound: NanoUsd;
-	/** Tokens in `delivered`. */
-	readonly prompt: number;
-	readonly completion: number;
 }
 
 /**
@@ -63,11 +53,16 @@ export interface Ledger {
 	durable(hold: Hold): Promise<void> | undefined;
 	/** As `durable`, for the settlement. */
 	settledDurable(hold: Hold): Promise<void> | undefined;
-	surrender(budget: string): Promise<void>;
-	limitChanged(budget: string): void;
+	/** As of `Slices`. */
+	answer(budget: string, ticket: number): Promise<void>;
+	limitChanged(budget: string, lowered: boolean): void;
 	/** What running requests of this instance hold of a budget. */
 	heldOf(budget: string): NanoUsd;
 	view(): LedgerView;
+	/** For reconciliation and tests. */
+	slices(): Iterable<Readonly<Slice>>;
+	/** The database is on another server: sends again what it may not know. Gives how many settlements it did not know. */
+	sendAgain(): Promise<number>;
 	/** Waits for running requests until the deadline, flushes, closes the leases; true if all of it is in Postgres. */
 	retire(deadlineMs: number): Promise<boolean>;
 }
@@ -77,7 +72,8 @@ export interface LedgerView {
 	readonly running: number;
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
-	readonly slices: readonly Readonly<Slice>[];
+	/** Over accounts, as of the last second; those of keys mirror them. */
+	readonly totals: SliceTotals;
 }
 
 export interface LedgerDeps {
@@ -89,6 +85,9 @@ export interface LedgerDeps {
 	clock: Clock;
 	log: Log;
 }
+
+/** Running requests that one admission carries forward at most. */
+const CARRIED_A_REQUEST = 4;
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
@@ -145,6 +144,32 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
+	/**
+	 * A request that runs on and on keeps the segment that holds its admission, and so all behind it. So with each new
+	 * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
+	 * yet in Postgres. `running` is in the order of segments.
+	 */
+	function carryForward(): void {
+		for (let carried = 0; carried < CARRIED_A_REQUEST; carried++) {
+			const [oldest] = running;
+			if (!oldest || oldest.segment >= journal.keepsFrom()) return;
+			const { id } = oldest.admitted;
+			const from = oldest.segment;
+			try {
+				oldest.segment = journal.carry(
+					JSON.stringify({ ...oldest.admitted, reserved: oldest.reserved }),
+					oldest.progress && JSON.stringify({ id, ...oldest.progress }),
+				);
+			} catch (error) {
+				log.debug("a running request could not be carried forward in the journal", { request: id, error });
+				return;
+			}
+			journal.acknowledge(from);
+			running.delete(oldest);
+			running.add(oldest);
+		}
+	}
+
 	function ended(hold: Hold): void {
 		running.delete(hold);
 		if (running.size === 0) onIdle?.();
@@ -167,6 +192,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			}
 			let acknowledge: (() => void) | undefined;
 			const known = mode === "remote" ? new Promise<void>((resolve) => (acknowledge = resolve)) : undefined;
+			carryForward();
 			const hold: Hold = {
 				admitted,
 				account,
@@ -175,6 +201,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 				bound: ZERO_USD,
 				state: "held",
 				segment,
+				progress: undefined,
 				ledger,
 				known,
 			};
@@ -199,6 +226,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			if (progress.bound <= hold.bound) return;
 			journal.progress(JSON.stringify({ id: hold.admitted.id, ...progress }));
 			hold.bound = progress.bound;
+			hold.progress = progress;
 		},
 
 		settle(hold, outcome) {
@@ -219,7 +247,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 				journal.acknowledge(hold.segment);
 				posted?.resolve();
 			};
-			writer.settle({ json, acknowledge });
+			writer.settle({ id: event.id, account: event.account, key: event.key, json, acknowledge });
 			if (posted) {
 				settling.set(hold, posted.promise);
 				writer.hurry();
@@ -239,8 +267,10 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		},
 
 		settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),
-		surrender: (budget) => slices.surrender(budget),
-		limitChanged: (budget) => slices.limitChanged(budget),
+		answer: (budget, ticket) => slices.answer(budget, ticket),
+		limitChanged: (budget, lowered) => slices.limitChanged(budget, lowered),
+		slices: () => slices.all(),
+		sendAgain: () => writer.sendAgain(),
 		heldOf: (budget) => slices.get(budget)?.held ?? ZERO_USD,
 
 		view: () => ({
@@ -248,7 +278,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			running: running.size,
 			queued: writer.queued(),
 			oldestUnflushedMs: writer.oldestAgeMs(),
-			slices: [...slices.all()],
+			totals: slices.totals(),
 		}),
 
 		async retire(deadlineMs) {
@@ -290,13 +320,3 @@ function unavailable(detail: string, cause?: unknown): Fault {
 	const message = "The service cannot record usage right now.";
 	return new Fault("service_unavailable", message, { retryAfterS: 2, private: detail, cause });
 }
-
-/** For callers that settle nothing: an outcome that costs nothing. */
-export const NOTHING_USED = {
-	prompt: 0,
-	cached: 0,
-	completion: 0,
-	reasoning: 0,
-	units: 0,
-	costNanoUsd: nanoUsd(0),
-} as const;

@@ -1,55 +1,51 @@
-import type { Clock } from "../base/clock.ts";
-import { newId } from "../base/id.ts";
-import { appendControl } from "../cluster/control-log.ts";
-import { pendingInstances, waitApplied } from "../cluster/fence.ts";
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded, NotLive } from "./store.ts";
 
-/** How long a request that would hear 402 waits for other instances to hand back what lies idle. */
-const RECALL_WAIT_MS = 250;
-
 interface GrantRow {
 	op: string;
 	amount: string;
 	available: string | null;
-	elsewhere: boolean;
-	live: number;
+	unanswered: number;
+	contested: boolean;
+	busy: boolean;
 }
 
-/** The ledger's statements on Postgres; the functions stand in `db/functions/ledger.sql`. */
-export function createPgLedgerStore(
-	deps: { statements: Statements; clock: Clock },
-	instanceId: string,
-	epoch: number,
-): LedgerStore {
-	const { statements, clock } = deps;
+/** Leases that are closed in one statement: it holds their budgets' rows while it runs. */
+const CLOSE_BATCH = 500;
+
+/** The ledger's statements on Postgres; the functions stand in `db/functions/lease.sql` and `ledger.sql`. */
+export function createPgLedgerStore(deps: { statements: Statements }, instanceId: string, epoch: number): LedgerStore {
+	const { statements } = deps;
 	return {
 		async grant(requests) {
 			try {
 				const rows = await statements<GrantRow>`
-					select op, amount, available, elsewhere, live
-					from ledger_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
+					select op, amount, available, unanswered, contested, busy
+					from lease_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 				return rows.map((row) => ({
 					op: row.op,
 					amount: nanoUsdOfColumn(row.amount),
 					available: row.available === null ? null : nanoUsdOfColumn(row.available),
-					elsewhere: row.elsewhere,
-					live: row.live,
+					unanswered: row.unanswered,
+					contested: row.contested,
+					busy: row.busy,
 				}));
 			} catch (error) {
 				throw sqlState(error) === "TG001" ? new NotLive("the instance is not live", { cause: error }) : error;
 			}
 		},
 		async giveBack(requests) {
-			await statements`select ledger_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
+			const rows = await statements<{ op: string }>`
+				select op from lease_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json) as op`;
+			return new Set(rows.map(({ op }) => op));
 		},
 		async flush(settledJson, openJson) {
 			try {
-				const [row] = await statements<{ state: "ok" | "late" }>`
-					select ledger_flush(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json) as state`;
-				return row?.state ?? "ok";
+				const [row] = await statements<{ late: boolean; fresh: number; busy: string[] }>`
+					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json)`;
+				return { late: row?.late ?? false, fresh: row?.fresh ?? 0, busy: new Set(row?.busy) };
 			} catch (error) {
 				const exceeded = (error as { constraint_name?: unknown } | null)?.constraint_name === "lease_covers_settled";
 				throw exceeded ? new LeaseExceeded("more was charged than the lease holds", { cause: error }) : error;
@@ -58,23 +54,20 @@ export function createPgLedgerStore(
 		async settleLate(eventJson) {
 			await statements`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
 		},
-		async creditUndelivered(requestId, delivered) {
-			// What was charged is read from the books: a request that they know better from elsewhere is not credited.
-			await statements`
-				select ledger_book(${newId("led")}, e.account_id, 'credit_note', e.charged_nano_usd - ${delivered}::bigint,
-					'recovered:' || e.request_id, 'recovery', 'not delivered before a crash', false)
-				from usage_event e
-				where e.request_id = ${requestId} and e.basis = 'recovered' and e.charged_nano_usd > ${delivered}::bigint`;
-		},
 		async close() {
-			await statements`select ledger_close(${instanceId}, ${epoch}, false)`;
+			const [row] = await statements<{ closed: number; done: boolean }>`
+				select closed, done from lease_close(${instanceId}, ${epoch}, false, ${CLOSE_BATCH})`;
+			return { closed: row?.closed ?? 0, done: row?.done ?? false };
 		},
-		async recall(budget) {
-			const seq = await appendControl(statements, "recall", budget, { instance: instanceId, epoch });
-			await waitApplied({ pending: pendingInstances(statements), clock }, seq, {
-				deadlineMs: RECALL_WAIT_MS,
-				graceMs: 0,
-			});
+		async recall(budgets) {
+			const [row] = await statements<{ ticket: string }>`
+				select lease_recall(${instanceId}, ${epoch}, ${JSON.stringify(budgets)}::text::json) as ticket`;
+			return Number(row?.ticket);
+		},
+		async recalls() {
+			const rows = await statements<{ budget: string; ticket: string }>`
+				select budget, ticket from lease_recalled(${instanceId}, ${epoch})`;
+			return rows.map(({ budget, ticket }) => ({ budget, ticket: Number(ticket) }));
 		},
 	};
 }

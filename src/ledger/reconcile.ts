@@ -61,7 +61,7 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 			from charges c left join lease l using (budget_id, instance_id, epoch) where l.budget_id is null and c.charged > 0
 			union all
 			select 'no lease is open whose instance has left', l.budget_id || ' ' || l.instance_id || ' ' || l.epoch
-			from lease l join instance i on i.id = l.instance_id and i.epoch = l.epoch where l.state = 'open' and i.state = 'left'
+			from lease l join instance_now i on i.id = l.instance_id and i.epoch = l.epoch where l.state = 'open' and i.state = 'left'
 			union all
 			select 'no settled request is still shown as running', r.request_id::text
 			from reservation r join usage_event u on u.request_id = r.request_id

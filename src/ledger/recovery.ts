@@ -1,122 +1,160 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { minUsd, ZERO_USD } from "../money/nano-usd.ts";
-import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import { DatabaseBusy } from "../db/statements.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
-import { decodeRecords, RecordKind } from "./journal-record.ts";
-import type { Progress } from "./ledger.ts";
+import type { LeftBehind } from "./journal-reader.ts";
+import { readJournal } from "./journal-reader.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
-/** A request that the journal opened and did not close, settled at its bound. */
-export interface RecoveredRequest {
-	readonly event: SettledEvent;
-	/** What it received at least; what it was charged beyond that is credited back. */
-	readonly delivered: NanoUsd;
-}
-
-export interface Replay {
-	/** Settlements as they stand in the journal, JSON. */
-	readonly settled: readonly string[];
-	readonly recovered: readonly RecoveredRequest[];
-	/** Bytes behind the first torn or damaged record of a segment; they were not read. */
-	readonly damagedBytes: number;
-}
-
+const JOURNALS_AT_ONCE = 4;
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
+/** Settlements that wait for a row that somebody holds; beyond it the replay waits with them. */
+const HELD_MAX = 10_000;
+
+export interface RecoveryDeps {
+	journals: JournalHome;
+	storeFor: (instanceId: string, epoch: number) => LedgerStore;
+	clock: Clock;
+	log: Log;
+	/** The process is about to end: what is not done is left to the next start. */
+	isStopping: () => boolean;
+}
 
 /**
- * Reads what a dead epoch left behind. A request without a settlement is charged what its journal says was delivered
- * at most, and credited the part of it that was only allowed, not yet delivered.
+ * Replays every journal on this machine whose owner is gone, its own earlier ones and those of others, some at a time: one
+ * that cannot be handed in, or waits for a row that somebody holds, does not hold up the others. Gives how many are left
+ * that should be tried again.
  */
-export function replayJournal(disk: JournalDisk, nowWallMs: number): Replay {
-	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
-	const settled: string[] = [];
-	const closed = new Set<string>();
-	let damagedBytes = 0;
-	for (const name of disk.list()) {
-		const bytes = disk.read(name);
-		const { records, intactBytes } = decodeRecords(bytes);
-		damagedBytes += bytes.length - intactBytes;
-		for (const { kind, body } of records) {
-			const record = JSON.parse(body) as { id: string };
-			if (kind === RecordKind.admit) open.set(record.id, { admitted: record as AdmittedEvent, progress: undefined });
-			else if (kind === RecordKind.settle) {
-				open.delete(record.id);
-				if (!closed.has(record.id)) settled.push(body);
-				closed.add(record.id);
-			} else {
-				const request = open.get(record.id);
-				if (request) request.progress = record as unknown as Progress;
+export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
+	const rest = deps.journals.list().values();
+	const failed = await Promise.all(
+		Array.from({ length: JOURNALS_AT_ONCE }, async () => {
+			let count = 0;
+			for (const { id, epoch } of rest) if (!(await recoverOne(deps, id, epoch))) count += 1;
+			return count;
+		}),
+	);
+	return failed.reduce((sum, count) => sum + count, 0);
+}
+
+/** False if it should be tried again. */
+async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promise<boolean> {
+	const { journals, log } = deps;
+	const claim = journals.claim(id, epoch, { create: false });
+	if (!claim) return true;
+	try {
+		log.info("replaying a journal", { instance: id, epoch });
+		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch) }, claim.disk);
+		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { instance: id, epoch, ...counts });
+		claim.disk.destroy();
+		return true;
+	} catch (error) {
+		log.warn("a journal could not be handed in", { instance: id, epoch, error });
+		return false;
+	} finally {
+		claim.release();
+	}
+}
+
+interface HandInDeps extends Pick<RecoveryDeps, "clock" | "log" | "isStopping"> {
+	store: LedgerStore;
+}
+
+/**
+ * Brings a journal into Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. What is in
+ * memory meanwhile is one segment, one batch, and what the journal left open.
+ */
+async function handIn(
+	deps: HandInDeps,
+	disk: JournalDisk,
+): Promise<{ settled: number; recovered: number; damagedBytes: number }> {
+	const reader = readJournal(disk, deps.clock.wallMs());
+	let settled = 0;
+	let batch: LeftBehind[] = [];
+	let held: LeftBehind[] = [];
+	const settle = async (): Promise<void> => {
+		held.push(...(await settleBatch(deps, batch)));
+		batch = [];
+		while (held.length > HELD_MAX) held = await settleHeld(deps, held);
+	};
+	for (;;) {
+		const next = reader.next();
+		if (next.done) {
+			const { recovered, damagedBytes } = next.value;
+			for (let at = 0; at < recovered.length; at += BATCH_REQUESTS) {
+				await settle();
+				batch = recovered.slice(at, at + BATCH_REQUESTS);
+			}
+			await settle();
+			while (held.length > 0) held = await settleHeld(deps, held);
+			await closeEpoch(deps);
+			return { settled, recovered: recovered.length, damagedBytes };
+		}
+		settled += 1;
+		batch.push(next.value);
+		if (batch.length >= BATCH_REQUESTS) await settle();
+	}
+}
+
+/** Gives those that wait for a row that somebody holds. */
+async function settleBatch(deps: HandInDeps, batch: readonly LeftBehind[]): Promise<readonly LeftBehind[]> {
+	const { store, log } = deps;
+	if (batch.length === 0) return [];
+	return untilDone(deps, async () => {
+		try {
+			const { late, busy } = await store.flush(`[${batch.map(({ json }) => json).join(",")}]`, "[]");
+			if (!late) return batch.filter(({ id, account, key }) => busy.has(id) || busy.has(account) || busy.has(key));
+		} catch (error) {
+			if (!(error instanceof LeaseExceeded)) throw error;
+			// Of a settlement that cannot be read what was charged is unknown, and others may have spent the difference since.
+			// What credit does not cover then is written off; the books stay within their limits.
+			log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
+			await closeEpoch(deps);
+		}
+		const held: LeftBehind[] = [];
+		for (const one of batch) {
+			try {
+				await store.settleLate(one.json);
+			} catch (error) {
+				if (!(error instanceof DatabaseBusy)) throw error;
+				held.push(one);
 			}
 		}
-	}
-	const recovered = [...open.values()].map(({ admitted, progress }) => recoveredRequest(admitted, progress, nowWallMs));
-	return { settled, recovered, damagedBytes };
+		return held;
+	});
 }
 
-function recoveredRequest(
-	admitted: AdmittedEvent,
-	progress: Progress | undefined,
-	nowWallMs: number,
-): RecoveredRequest {
-	const charged = minUsd(progress?.bound ?? ZERO_USD, admitted.reserved);
-	const delivered = minUsd(progress?.delivered ?? ZERO_USD, charged);
-	const event: SettledEvent = {
-		...admitted,
-		charged,
-		off: ZERO_USD,
-		basis: "recovered",
-		ending: "crashed",
-		status: 500,
-		prompt: progress?.prompt ?? 0,
-		cached: 0,
-		completion: progress?.completion ?? 0,
-		reasoning: 0,
-		units: 0,
-		replica: null,
-		first: null,
-		ms: Math.max(0, nowWallMs - admitted.at),
-	};
-	return { event, delivered };
+async function settleHeld(deps: HandInDeps, held: readonly LeftBehind[]): Promise<LeftBehind[]> {
+	await sleep(deps.clock, RETRY_MS);
+	const still: LeftBehind[] = [];
+	for (let at = 0; at < held.length; at += BATCH_REQUESTS) {
+		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS))));
+	}
+	return still;
 }
 
-/** Brings a replay into Postgres and closes the epoch. Every step may be repeated after a crash. */
-async function settleReplay(deps: { store: LedgerStore; clock: Clock; log: Log }, replay: Replay): Promise<void> {
-	const { store, clock, log } = deps;
-	const events = [...replay.settled, ...replay.recovered.map(({ event }) => JSON.stringify(event))];
-	for (let at = 0; at < events.length; at += BATCH_REQUESTS) {
-		const batch = events.slice(at, at + BATCH_REQUESTS);
-		await untilDone(clock, log, () => settleBatch(store, log, batch));
+/** Closes all leases, some at a time, and ends the epoch; what somebody holds is waited for. */
+export async function closeEpoch(
+	deps: Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> },
+): Promise<void> {
+	for (;;) {
+		const { closed, done } = await untilDone(deps, () => deps.store.close());
+		if (done) return;
+		if (closed === 0) await sleep(deps.clock, RETRY_MS);
 	}
-	for (const { event, delivered } of replay.recovered) {
-		if (event.charged > delivered) await untilDone(clock, log, () => store.creditUndelivered(event.id, delivered));
-	}
-	await untilDone(clock, log, () => store.close());
 }
 
-async function settleBatch(store: LedgerStore, log: Log, batch: readonly string[]): Promise<void> {
-	try {
-		if ((await store.flush(`[${batch.join(",")}]`, "[]")) === "ok") return;
-	} catch (error) {
-		if (!(error instanceof LeaseExceeded)) throw error;
-		// A settlement that cannot be read falls back on its bound, though others have spent the difference since. What
-		// credit does not cover then is written off; the books stay within their limits.
-		log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
-		await store.close();
-	}
-	for (const event of batch) await store.settleLate(event);
-}
-
-async function untilDone(clock: Clock, log: Log, work: () => Promise<void>): Promise<void> {
+async function untilDone<T>(
+	{ clock, log, isStopping }: Pick<HandInDeps, "clock" | "log" | "isStopping">,
+	work: () => Promise<T>,
+): Promise<T> {
 	for (let attempt = 1; ; attempt++) {
+		if (isStopping()) throw new Error("stopping");
 		try {
 			return await work();
 		} catch (error) {
@@ -125,56 +163,4 @@ async function untilDone(clock: Clock, log: Log, work: () => Promise<void>): Pro
 			await sleep(clock, RETRY_MS);
 		}
 	}
-}
-
-/**
- * Replays every journal on this machine whose owner is gone, its own earlier ones and those of others.
- * Gives the number of epochs recovered.
- */
-export async function recoverJournals(deps: {
-	journals: JournalHome;
-	storeFor: (instanceId: string, epoch: number) => LedgerStore;
-	clock: Clock;
-	log: Log;
-}): Promise<number> {
-	const { journals, clock, log } = deps;
-	let recovered = 0;
-	for (const { id, epoch } of journals.list()) {
-		const claim = journals.claim(id, epoch, { create: false });
-		if (!claim) continue;
-		try {
-			const replay = replayJournal(claim.disk, clock.wallMs());
-			const { settled, damagedBytes } = replay;
-			const counts = { settled: settled.length, recovered: replay.recovered.length, damagedBytes };
-			log[damagedBytes > 0 ? "warn" : "info"]("replaying a journal", { instance: id, epoch, ...counts });
-			await settleReplay({ store: deps.storeFor(id, epoch), clock, log }, replay);
-			claim.disk.destroy();
-			recovered += 1;
-		} finally {
-			claim.release();
-		}
-	}
-	return recovered;
-}
-
-/**
- * An operator attests that the journals of this identity are lost: its dead epochs are closed at what Postgres knows.
- * Refused while an epoch may still be admitting.
- */
-export async function recoverLost(
-	statements: Statements,
-	instanceId: string,
-): Promise<{ epochs: number; leases: number }> {
-	const rows = await statements<{ epoch: number; running: boolean }>`
-		select epoch, state in ('live', 'joining') and lease_until > clock_timestamp() as running
-		from instance where id = ${instanceId} and state <> 'left' order by epoch`;
-	if (rows.length === 0) throw new Fault("not_found", `No unfinished epoch of instance ${instanceId}.`);
-	if (rows.some((row) => row.running))
-		throw new Fault("conflict", `Instance ${instanceId} is running: its lease is not over.`);
-	let leases = 0;
-	for (const { epoch } of rows) {
-		const [row] = await statements<{ closed: number }>`select ledger_close(${instanceId}, ${epoch}, true) as closed`;
-		leases += Number(row?.closed ?? 0);
-	}
-	return { epochs: rows.length, leases };
 }

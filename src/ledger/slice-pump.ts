@@ -4,8 +4,10 @@ import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, maxUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createGrants } from "./grants.ts";
+import type { Recaller } from "./recaller.ts";
+import { createRecaller } from "./recaller.ts";
 import type { Slice, Waiter } from "./slice.ts";
-import { isContested } from "./slice.ts";
+import { CONTESTED_MS, isContested } from "./slice.ts";
 import type { GrantReply, LedgerStore } from "./store.ts";
 
 /** Brings credit into slices: for requests that wait for it, and ahead of those that will come. */
@@ -22,6 +24,10 @@ export interface SlicePumpDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
+	/** Takes what is free and not promised out of memory and sends it back. */
+	giveBack(slice: Slice): void;
+	/** As of `GrantsDeps`. */
+	onUnknown(budget: string): void;
 	/** The slice is not being pumped any more. */
 	onServed(slice: Slice): void;
 }
@@ -33,12 +39,26 @@ const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
 /** Each refusal asks the other instances first, but not more often than this: what comes meanwhile waits and is asked for together. */
 const RECALL_INTERVAL_MS = 100;
+/** Between two looks at whether the others have answered: an answer takes some round trips. */
+const ANSWER_PAUSE_MS_MIN = 5;
+const ANSWER_PAUSE_MS_MAX = 100;
+/** A refusal that is not proved by then is none: the request is told to come back. */
+const PROOF_MS_MAX = 2_000;
 /** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
+/** A recall under way: whoever came up to `upTo` may be refused when all have answered it. */
+interface Search {
+	readonly ticket: number;
+	readonly upTo: number;
+	readonly sinceMs: number;
+	pauseMs: number;
+}
+
 export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }): SlicePump {
-	const { store, clock, log } = deps;
+	const { clock, log } = deps;
 	const grants = createGrants(deps);
+	const recaller: Recaller = createRecaller(deps);
 	let stopped = false;
 
 	/** What a slice should hold free: its burn over the horizon and room for as many requests as ran at once. */
@@ -47,11 +67,14 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	/** In the moment in which a grant arrives the waiters have it, before anyone can ask to give it back. */
-	async function ask(slice: Slice, want: NanoUsd, min: NanoUsd): Promise<{ reply: GrantReply; left: NanoUsd }> {
-		const answer = grants.ask(slice.budget, want, min).then((reply) => {
-			slice.free = addUsd(slice.free, reply.amount);
-			return { reply, left: wake(slice) };
-		});
+	async function ask(
+		slice: Slice,
+		want: NanoUsd,
+		min: NanoUsd,
+		ticket: number | null,
+	): Promise<{ reply: GrantReply; left: NanoUsd }> {
+		slice.askedTooEarly = false;
+		const answer = grants.ask(slice.budget, want, min, ticket).then((reply) => ({ reply, left: take(slice, reply) }));
 		const asking = answer.then(
 			() => {},
 			() => {},
@@ -62,6 +85,15 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		} finally {
 			if (slice.asking === asking) slice.asking = undefined;
 		}
+	}
+
+	/** Gives what is left when the waiters had theirs. */
+	function take(slice: Slice, reply: GrantReply): NanoUsd {
+		slice.free = addUsd(slice.free, reply.amount);
+		if (reply.contested) slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
+		if (!slice.askedTooEarly) return wake(slice);
+		deps.giveBack(slice);
+		return ZERO_USD;
 	}
 
 	/** Wakes waiters in their order as far as what is free covers them; gives what is left then. */
@@ -79,7 +111,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	/** One pump a slice at a time: it serves the waiters, asking Postgres for what they need together. */
 	async function serve(slice: Slice): Promise<void> {
 		slice.pumping = true;
-		let searchedFor = 0;
+		let search: Search | undefined;
 		try {
 			let left = wake(slice);
 			while (slice.waiters.length > 0) {
@@ -89,21 +121,18 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 				const upTo = slice.waitersEver;
 				// What is still on its way back then may reach Postgres only behind the question.
 				const returnsBefore = slice.returnsEver - slice.returns.size;
-				const asked = await ask(slice, want, min);
+				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
 				if (asked.reply.amount > 0) {
 					// What the others had is known no longer.
-					searchedFor = 0;
+					search = undefined;
 					continue;
 				}
 				// Those who came meanwhile were not part of the question, nor are those who lack less than was refused.
 				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
-				const newest = slice.waitersEver;
-				const isNew = refused.some((waiter) => waiter.number > searchedFor);
-				const returned = slice.returnsEver > returnsBefore;
 				if (refused.length > 0) {
-					if (await search(slice, isNew && asked.reply.elsewhere)) searchedFor = newest;
-					else if (!returned) refuse(slice, refused, asked.reply.available ?? ZERO_USD);
+					await Promise.all(slice.returns);
+					if (slice.returnsEver === returnsBefore) search = await judge(slice, refused, asked.reply, search);
 				}
 				left = wake(slice);
 			}
@@ -126,22 +155,48 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return { want: maxUsd(min, nanoUsd(Math.min(Number.MAX_SAFE_INTEGER, sum + ahead) - left)), min };
 	}
 
-	/** Before a refusal: brings in what is on its way back, and what lies idle elsewhere. True if others were asked. */
-	async function search(slice: Slice, elsewhere: boolean): Promise<boolean> {
-		await Promise.all(slice.returns);
-		if (!elsewhere) return false;
-		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
-		if (waitMs > 0) await sleep(clock, waitMs);
-		slice.recalledMs = clock.monotonicMs();
-		await store.recall(slice.budget);
-		return true;
+	/**
+	 * Postgres had too little. While instances that hold some have not answered a recall, that proves nothing: they are
+	 * asked, and asked for again when new requests came; and whoever waited too long for the proof hears that it is missing.
+	 */
+	async function judge(
+		slice: Slice,
+		refused: readonly Waiter[],
+		reply: GrantReply,
+		search: Search | undefined,
+	): Promise<Search | undefined> {
+		if (reply.unanswered === 0) {
+			const proven = search ? refused.filter(({ number }) => number <= search.upTo) : refused;
+			refuse(slice, proven, reply.available ?? ZERO_USD);
+			return undefined;
+		}
+		if (!search) {
+			const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
+			if (waitMs > 0) await sleep(clock, waitMs);
+			const upTo = slice.waitersEver;
+			slice.recalledMs = clock.monotonicMs();
+			const ticket = await recaller.recall(slice.budget).catch((error: unknown) => {
+				log.warn("a recall was not answered; asking again", { budget: slice.budget, error });
+				return undefined;
+			});
+			if (ticket === undefined) return undefined;
+			return { ticket, upTo, sinceMs: clock.monotonicMs(), pauseMs: ANSWER_PAUSE_MS_MIN };
+		}
+		if (clock.monotonicMs() - search.sinceMs >= PROOF_MS_MAX) {
+			const out = refused.filter(({ number }) => number <= search.upTo);
+			remove(slice, out);
+			for (const waiter of out) waiter.reject(new Error("other instances that hold some have not answered"));
+			return undefined;
+		}
+		await sleep(clock, search.pauseMs);
+		search.pauseMs = Math.min(2 * search.pauseMs, ANSWER_PAUSE_MS_MAX);
+		return search;
 	}
 
 	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd): void {
 		slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
-		const out = new Set(refused);
-		slice.waiters = slice.waiters.filter((waiter) => !out.has(waiter));
-		for (const waiter of out) {
+		remove(slice, refused);
+		for (const waiter of refused) {
 			waiter.resolve({
 				budget: slice.budget,
 				needNanoUsd: waiter.need,
@@ -150,10 +205,15 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
+	function remove(slice: Slice, out: readonly Waiter[]): void {
+		const gone = new Set(out);
+		slice.waiters = slice.waiters.filter((waiter) => !gone.has(waiter));
+	}
+
 	async function fill(slice: Slice, want: NanoUsd): Promise<void> {
 		slice.pumping = true;
 		try {
-			const { reply } = await ask(slice, want, nanoUsd(1));
+			const { reply } = await ask(slice, want, nanoUsd(1), null);
 			if (reply.amount < want) slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 		} catch (error) {
 			log.debug("asking ahead failed", { budget: slice.budget, error });

@@ -23,6 +23,10 @@ export interface Slice {
 	returnsEver: number;
 	/** The grant under way; it never rejects. */
 	asking: Promise<void> | undefined;
+	/** The limit was lowered while it was under way: what it brings goes back whole. */
+	askedTooEarly: boolean;
+	/** A grant was given up whose fate nobody knows: what is left of the lease may be more than is known here. */
+	mayHoldMore: boolean;
 	/** Charged per second, smoothed. */
 	burnPerSecond: number;
 	burntSinceTick: number;
@@ -41,6 +45,9 @@ export interface Slice {
 	pumping: boolean;
 }
 
+/** What others asked for is kept for nobody but the requests that need it now, for so long. */
+export const CONTESTED_MS = 5_000;
+
 export interface Waiter {
 	/** Counts up from 1 in each slice. */
 	readonly number: number;
@@ -49,7 +56,7 @@ export interface Waiter {
 	reject(error: unknown): void;
 }
 
-/** Neither this instance, nor Postgres, nor the idle slices of other instances cover the need. */
+/** Neither this instance, nor Postgres, nor what lay idle at other instances covers the need, and that is proved. */
 export interface Shortage {
 	readonly budget: string;
 	readonly needNanoUsd: NanoUsd;
@@ -68,6 +75,8 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		returns: new Set(),
 		returnsEver: 0,
 		asking: undefined,
+		askedTooEarly: false,
+		mayHoldMore: false,
 		burnPerSecond: 0,
 		burntSinceTick: 0,
 		heldPeak: 0,

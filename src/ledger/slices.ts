@@ -1,15 +1,15 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
 import type { FaultDetail } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, subUsd } from "../money/nano-usd.ts";
+import { addUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { createReturns } from "./returns.ts";
 import type { Shortage, Slice, Waiter } from "./slice.ts";
-import { createSlice, isContested } from "./slice.ts";
+import { CONTESTED_MS, createSlice, isContested } from "./slice.ts";
 import { createSlicePump } from "./slice-pump.ts";
-import type { LedgerStore, ReturnRequest } from "./store.ts";
+import type { LedgerStore } from "./store.ts";
 import { NotLive } from "./store.ts";
 
 export type { Shortage, Slice } from "./slice.ts";
@@ -21,12 +21,22 @@ export interface SlicesOptions {
 	/** How long a request waits for a grant before it hears 503. */
 	drawDeadlineMs: number;
 	tickMs: number;
+	/** Which budgets `totals` adds up; default all. */
+	counts?: (budget: string) => boolean;
+}
+
+export interface SliceTotals {
+	readonly free: number;
+	readonly held: number;
+	readonly unacknowledged: number;
 }
 
 export interface Slices {
 	get(budget: string): Slice | undefined;
-	/** All slices, for reconciliation and metrics. */
+	/** All slices, for reconciliation and tests. */
 	all(): Iterable<Slice>;
+	/** Sums over the slices that count, as of the last tick. */
+	totals(): SliceTotals;
 	/**
 	 * Waits until `need` was free in each of the budgets, one after the other, or says which one lacks it. What was got
 	 * stays here until the caller had its turn to reserve. A Fault if the database does not answer in time.
@@ -37,39 +47,50 @@ export interface Slices {
 	/** After a settlement. */
 	settled(slice: Slice, nowMs: number): void;
 	/**
-	 * Gives back all that lies free or is on its way here, now, and what becomes free for some seconds.
-	 * Resolves when Postgres has it.
+	 * Answers recall `ticket`: gives back all that lies free or is on its way here, now, and what becomes free for some
+	 * seconds. Resolves when Postgres has that and the answer; never rejects.
 	 */
-	surrender(budget: string): Promise<void>;
-	/** The limit changed: what was refused may be possible now. */
-	limitChanged(budget: string): void;
+	answer(budget: string, ticket: number): Promise<void>;
+	/**
+	 * The limit changed: what was refused may be possible now. If it was lowered, what lies free here, or was granted
+	 * before and is on its way, is nobody's any more when this returns.
+	 */
+	limitChanged(budget: string, lowered: boolean): void;
 	/** Nothing more is admitted: gives back all that is free, and from now on all that becomes free. */
 	handBack(): Promise<void>;
 	/** Stops asking and returning. */
 	stop(): void;
 }
 
-const CONTESTED_MS = 5_000;
-const RETRY_MS = 100;
-const RETURNS_A_STATEMENT = 1_000;
 const WAITERS_MAX = 10_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-
-interface OutgoingReturn {
-	readonly request: ReturnRequest;
-	resolve(arrived: boolean): void;
-}
+/** Slices that one turn of the tick looks at. */
+const SLICES_A_TURN = 5_000;
+const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
 export function createSlices(
 	deps: { store: LedgerStore; clock: Clock; log: Log; newUuid: () => string },
 	options: SlicesOptions,
 ): Slices {
-	const { store, clock, log, newUuid } = deps;
+	const { clock, newUuid } = deps;
+	const returns = createReturns(deps);
 	const slices = new Map<string, Slice>();
-	const pump = createSlicePump({ ...deps, onServed: giveBackIfIdle }, options);
+	const pump = createSlicePump(
+		{
+			...deps,
+			giveBack: (slice) => giveBack(slice),
+			onServed: giveBackIfIdle,
+			onUnknown(budget) {
+				const slice = slices.get(budget);
+				if (slice) slice.mayHoldMore = true;
+			},
+		},
+		options,
+	);
+	const counts = options.counts ?? (() => true);
+	let totals: SliceTotals = NO_TOTALS;
 	let stopped = false;
-	let outbox: OutgoingReturn[] = [];
 	let cancelTick = clock.after(options.tickMs, tick);
 
 	function obtain(budget: string): Slice {
@@ -85,13 +106,16 @@ export function createSlices(
 		if (isContested(slice, clock.monotonicMs()) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/** Takes what is free from memory first: from here on it cannot be spent, whatever the reply's fate. */
-	function giveBack(slice: Slice): void {
+	/**
+	 * Takes what is free from memory first: from here on it cannot be spent, whatever the reply's fate. `recall`: what goes
+	 * back answers it.
+	 */
+	function giveBack(slice: Slice, recall: number | null = null): void {
 		if (slice.free <= slice.promised || stopped) return;
 		const amount = subUsd(slice.free, slice.promised);
 		slice.free = slice.promised;
 		slice.returning = addUsd(slice.returning, amount);
-		const sent = sendBack({ op: newUuid(), budget: slice.budget, amount }).then((arrived) => {
+		const sent = returns.send({ op: newUuid(), budget: slice.budget, amount, recall }).then((arrived) => {
 			slice.returns.delete(sent);
 			if (arrived) slice.returning = subUsd(slice.returning, amount);
 		});
@@ -99,51 +123,62 @@ export function createSlices(
 		slice.returnsEver += 1;
 	}
 
-	/** Returns of the same turn go together. False if it was given up: then it is free again when the leases are closed. */
-	function sendBack(request: ReturnRequest): Promise<boolean> {
-		return new Promise((resolve) => {
-			if (outbox.length === 0) queueMicrotask(emptyOutbox);
-			outbox.push({ request, resolve });
-		});
-	}
-
-	function emptyOutbox(): void {
-		const sent = outbox;
-		outbox = [];
-		for (let at = 0; at < sent.length; at += RETURNS_A_STATEMENT)
-			void deliver(sent.slice(at, at + RETURNS_A_STATEMENT));
-	}
-
-	async function deliver(batch: readonly OutgoingReturn[]): Promise<void> {
-		const requests = batch.map(({ request }) => request);
-		let arrived = false;
-		while (!arrived && !stopped) {
-			try {
-				await store.giveBack(requests);
-				arrived = true;
-			} catch (error) {
-				log.warn("returns were not answered; sending them again", { returns: requests.length, error });
-				await sleep(clock, RETRY_MS);
-			}
-		}
-		for (const { resolve } of batch) resolve(arrived);
-	}
-
+	/** Looks after every slice once, a part of them at a time: requests go in between. */
 	function tick(): void {
 		if (stopped) return;
-		cancelTick = clock.after(options.tickMs, tick);
-		const nowMs = clock.monotonicMs();
-		for (const slice of slices.values()) {
-			const perSecond = (slice.burntSinceTick * 1000) / options.tickMs;
-			// Up at once: an outage can begin in the first seconds of an account's traffic.
-			slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
-			slice.burntSinceTick = 0;
-			slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
-			if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) continue;
-			if (nowMs - slice.lastUsedMs < options.idleReturnMs) continue;
-			if (slice.free > 0) giveBack(slice);
-			else if (slice.unacknowledged === 0 && slice.returning === 0) slices.delete(slice.budget);
+		const sums = { free: 0, held: 0, unacknowledged: 0 };
+		const rest = slices.values();
+		const part = (): void => {
+			if (stopped) return;
+			const nowMs = clock.monotonicMs();
+			for (let looked = 0; looked < SLICES_A_TURN; looked++) {
+				const next = rest.next();
+				if (next.done) {
+					totals = sums;
+					cancelTick = clock.after(options.tickMs, tick);
+					return;
+				}
+				lookAfter(next.value, nowMs);
+				if (!counts(next.value.budget)) continue;
+				sums.free += next.value.free;
+				sums.held += next.value.held;
+				sums.unacknowledged += next.value.unacknowledged;
+			}
+			cancelTick = clock.after(0, part);
+		};
+		part();
+	}
+
+	function lookAfter(slice: Slice, nowMs: number): void {
+		const perSecond = (slice.burntSinceTick * 1000) / options.tickMs;
+		// Up at once: an outage can begin in the first seconds of an account's traffic.
+		slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
+		slice.burntSinceTick = 0;
+		slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
+		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
+		if (nowMs - slice.lastUsedMs < options.idleReturnMs) return;
+		if (slice.free > 0) giveBack(slice);
+		else if (slice.unacknowledged === 0 && slice.returning === 0) slices.delete(slice.budget);
+	}
+
+	/** What is asked for while others lack it too would only lie about here. */
+	function contest(slice: Slice): void {
+		slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
+	}
+
+	/** What lay free or was under way when this was called has arrived in Postgres. False if it was given up. */
+	async function surrender(slice: Slice, ticket: number): Promise<boolean> {
+		contest(slice);
+		const alone =
+			slice.returns.size === 0 && slice.asking === undefined && slice.free > slice.promised && !slice.mayHoldMore;
+		// Waiters of our own ask again beside the others: a slice that covers none of them helps nobody.
+		giveBack(slice, alone ? ticket : null);
+		if (slice.asking) {
+			await slice.asking;
+			giveBack(slice);
 		}
+		await Promise.all(slice.returns);
+		return alone;
 	}
 
 	/** Null: it is promised, and the caller takes the promise back. */
@@ -184,6 +219,7 @@ export function createSlices(
 	return {
 		get: (budget) => slices.get(budget),
 		all: () => slices.values(),
+		totals: () => totals,
 		async draw(budgets, need) {
 			assert(need >= 0, "a need is not negative");
 			const got: Slice[] = [];
@@ -213,21 +249,21 @@ export function createSlices(
 			slice.lastUsedMs = nowMs;
 			giveBackIfIdle(slice);
 		},
-		async surrender(budget) {
+		async answer(budget, ticket) {
+			const slice = slices.get(budget);
+			if (slice && (await surrender(slice, ticket))) return;
+			if (slice?.mayHoldMore) return;
+			// Only behind what is given back: the answer says that it is there.
+			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
+		},
+		limitChanged(budget, lowered) {
 			const slice = slices.get(budget);
 			if (!slice) return;
-			slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
-			// Waiters of our own ask again beside the others: a slice that covers none of them helps nobody.
+			slice.dryUntilMs = Number.NEGATIVE_INFINITY;
+			if (!lowered) return;
+			contest(slice);
+			slice.askedTooEarly = slice.asking !== undefined;
 			giveBack(slice);
-			if (slice.asking) {
-				await slice.asking;
-				giveBack(slice);
-			}
-			await Promise.all(slice.returns);
-		},
-		limitChanged(budget) {
-			const slice = slices.get(budget);
-			if (slice) slice.dryUntilMs = Number.NEGATIVE_INFINITY;
 		},
 		async handBack() {
 			for (const slice of slices.values()) {
@@ -239,6 +275,7 @@ export function createSlices(
 		stop() {
 			stopped = true;
 			pump.stop();
+			returns.stop();
 			cancelTick();
 			for (const slice of slices.values()) {
 				for (const waiter of slice.waiters.splice(0)) waiter.reject(new NotLive("the ledger is stopping"));

@@ -12,6 +12,8 @@ export interface GrantRequest {
 	 * later, must not grant what nobody waits for any more.
 	 */
 	readonly again: boolean;
+	/** The recall whose answers count for `unanswered`; null if others were not asked. */
+	readonly ticket: number | null;
 }
 
 export interface GrantReply {
@@ -19,37 +21,62 @@ export interface GrantReply {
 	readonly amount: NanoUsd;
 	/** What is left for others; null if the budget has no limit. */
 	readonly available: NanoUsd | null;
-	/** Another live instance holds some of it. */
-	readonly elsewhere: boolean;
-	readonly live: number;
+	/**
+	 * How many instances may yet give back something that would help: they hold some and have not answered, or hand in what
+	 * an earlier epoch of theirs left. At 0 a refusal is proved.
+	 */
+	readonly unanswered: number;
+	/** Others lack this budget too: nothing is to be kept that no request needs. */
+	readonly contested: boolean;
+	/** Somebody holds a row of this budget: nothing was done. */
+	readonly busy: boolean;
 }
 
 export interface ReturnRequest {
 	readonly op: string;
 	readonly budget: string;
+	/** 0: an answer to a recall alone. */
 	readonly amount: NanoUsd;
+	/** The newest recall that this answers: what was idle when it was heard is back. */
+	readonly recall: number | null;
+}
+
+/** What others ask an instance for. */
+export interface Recall {
+	readonly budget: string;
+	readonly ticket: number;
+}
+
+export interface Flushed {
+	/** The leases are being closed: nothing was recorded. */
+	readonly late: boolean;
+	/** Settlements that Postgres did not know before. */
+	readonly fresh: number;
+	/** Budgets and requests of which somebody holds a row: settlements that name one of them were left out. */
+	readonly busy: ReadonlySet<string>;
 }
 
 /**
  * The ledger's statements for one instance epoch. Each may be repeated with the same ids. A rejection means that the
- * outcome is unknown, except NotLive, which is final.
+ * outcome is unknown, except NotLive, which is final. None waits for a row that somebody holds: it says which it left out.
  */
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;
-	giveBack(requests: readonly ReturnRequest[]): Promise<void>;
+	/** Gives the ops that were left out. */
+	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
 	/**
-	 * JSON arrays of SettledEvent and AdmittedEvent. `late`: the leases were closed, nothing was recorded. Rejects with
-	 * LeaseExceeded, for good, if the charges are more than the leases hold.
+	 * JSON arrays of SettledEvent and AdmittedEvent. Rejects with LeaseExceeded, for good, if the charges are more than the
+	 * leases hold.
 	 */
-	flush(settledJson: string, openJson: string): Promise<"ok" | "late">;
+	flush(settledJson: string, openJson: string): Promise<Flushed>;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
-	/** Credits the account, once, with what a recovered request was charged beyond `delivered`. */
-	creditUndelivered(requestId: string, delivered: NanoUsd): Promise<void>;
-	/** Closes all leases and ends the epoch. */
-	close(): Promise<void>;
-	/** Asks the other instances for their idle slices of a budget; resolves when they gave them back, or after a limit. */
-	recall(budget: string): Promise<void>;
+	/** Closes some leases; when all are closed, ends the epoch. */
+	close(): Promise<{ readonly closed: number; readonly done: boolean }>;
+	/** Asks all other instances for what lies idle of these budgets; gives the ticket of their answers. */
+	recall(budgets: readonly string[]): Promise<number>;
+	/** What others ask this epoch for and it has not answered. */
+	recalls(): Promise<readonly Recall[]>;
 }
 
 /** The instance was fenced off: it gets no more credit. */

@@ -2,11 +2,16 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
-import { DatabaseTimeout } from "../db/statements.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../db/statements.ts";
 import type { LedgerStore } from "./store.ts";
+import { LeaseExceeded } from "./store.ts";
 
 /** A settlement on its way to Postgres. */
 export interface QueuedSettlement {
+	/** By these it is told apart whose row is held. */
+	readonly id: string;
+	readonly account: string;
+	readonly key: string;
 	/** A SettledEvent as JSON. */
 	readonly json: string;
 	/** Postgres has it, now and for good. */
@@ -31,7 +36,8 @@ export interface WriterOptions {
 
 /**
  * The write-behind queue: batches go to Postgres one after the other, a failed one again with the same ids until it is
- * carried out. Nothing is dropped and nothing counted twice.
+ * carried out. Nothing is dropped and nothing counted twice. What waits for a row that somebody holds steps aside and is
+ * tried again by itself, so that only its own account waits.
  */
 export interface Writer {
 	settle(item: QueuedSettlement): void;
@@ -45,6 +51,11 @@ export interface Writer {
 	queued(): number;
 	/** Age of the oldest settlement that Postgres does not have, milliseconds; 0 if none. */
 	oldestAgeMs(): number;
+	/**
+	 * Sends again what was acknowledged lately: the database is another one now, which may not have it. Gives how many it
+	 * did not know.
+	 */
+	sendAgain(): Promise<number>;
 	/** Stops without flushing; what is queued stays in the journal. */
 	stop(): void;
 }
@@ -53,16 +64,28 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 /** A settlement that is refused alone this often lets the others pass; it is sent again behind them. */
 const REFUSED_ALONE_MAX = 3;
+/** How often those are tried again that wait for a row. */
+const ASIDE_RETRY_MS = 250;
+/** What was acknowledged is kept for so long and so many, for `sendAgain`: a standby is behind by less. */
+const KEPT_MS = 30_000;
+const KEPT_MAX = 20_000;
 
 interface Queued {
 	readonly item: QueuedSettlement;
 	readonly sinceMs: number;
 }
 
+const NONE: ReadonlySet<Queued> = new Set();
+
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
 	const { store, clock, log } = deps;
 	/** What is being sent stays at its head until Postgres has it. */
 	const settled: Queued[] = [];
+	/** Somebody holds a row that they need. */
+	let aside: Queued[] = [];
+	let asideDueMs = 0;
+	/** Acknowledged lately, oldest first. */
+	let kept: { readonly json: string; readonly atMs: number }[] = [];
 	let opened: OpenRequest[] = [];
 	/** Opened before the last flush: those that still run are worth a row. */
 	let outlived: OpenRequest[] = [];
@@ -89,14 +112,14 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		if (running || stopped) return;
 		running = run().finally(() => {
 			running = undefined;
-			if (settled.length > 0 || opened.length > 0 || outlived.length > 0) schedule();
+			if (settled.length + aside.length + opened.length + outlived.length > 0) schedule();
 		});
 	}
 
 	async function run(): Promise<void> {
 		while (!stopped && (hurried || settled.length >= options.batchMax)) {
 			hurried = false;
-			if (await flush()) {
+			if ((await flush()) && (await flushAside())) {
 				retryMs = RETRY_MS_MIN;
 				continue;
 			}
@@ -113,8 +136,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		outlived = opened;
 		opened = [];
 		const open = due.filter((request) => request.isOpen());
+		let held: ReadonlySet<Queued>;
 		try {
-			if (batch.length > 0 || open.length > 0) await send(batch, open);
+			held = batch.length > 0 || open.length > 0 ? await send(batch, open) : NONE;
 		} catch (error) {
 			outlived = [...due, ...outlived];
 			noteFailed(batch, error);
@@ -126,21 +150,86 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		batchMax = Math.min(batchMax * 2, options.batchMax);
 		refusedAlone = 0;
 		settled.splice(0, batch.length);
-		for (const { item } of batch) item.acknowledge();
+		if (held.size > 0) {
+			asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
+			aside.push(...held);
+		}
+		acknowledge(batch, held);
 		for (const request of due) request.acknowledge?.();
 		return true;
 	}
 
-	async function send(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<void> {
-		await deliver(batch, open);
-		noteAnswer();
+	async function flushAside(): Promise<boolean> {
+		if (aside.length === 0 || clock.monotonicMs() < asideDueMs) return true;
+		const batch = aside.slice(0, options.batchMax);
+		let held: ReadonlySet<Queued>;
+		try {
+			held = await send(batch, []);
+		} catch (error) {
+			// Back among the others, where one that is in the way is found.
+			settled.push(...aside.splice(0, batch.length));
+			noteFailed([], error);
+			return false;
+		}
+		if (stopped) return false;
+		// Behind the others, whose rows may be free.
+		aside = [...aside.slice(batch.length), ...held];
+		asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
+		acknowledge(batch, held);
+		return true;
 	}
 
-	async function deliver(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<void> {
-		const settledJson = `[${batch.map(({ item }) => item.json).join(",")}]`;
+	function acknowledge(batch: readonly Queued[], held: ReadonlySet<Queued>): void {
+		const nowMs = clock.monotonicMs();
+		for (const queued of batch) {
+			if (held.has(queued)) continue;
+			queued.item.acknowledge();
+			kept.push({ json: queued.item.json, atMs: nowMs });
+		}
+		// Cut in large pieces, so that it costs nothing for each.
+		const old = kept[kept.length >> 1];
+		if (kept.length > KEPT_MAX || (old && nowMs - old.atMs > KEPT_MS)) kept = kept.slice(kept.length >> 1);
+	}
+
+	/** Gives those that wait for a row that somebody holds. */
+	async function send(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
+		const held = await deliver(batch, open);
+		noteAnswer();
+		return held;
+	}
+
+	async function deliver(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		if ((await store.flush(settledJson, openJson)) === "ok") return;
-		for (const { item } of batch) await store.settleLate(item.json);
+		const { late, busy } = await store.flush(jsonOf(batch.map(({ item }) => item)), openJson);
+		if (!late) return busy.size === 0 ? NONE : new Set(batch.filter(({ item }) => isHeld(item, busy)));
+		const held = new Set<Queued>();
+		for (const queued of batch) {
+			try {
+				await store.settleLate(queued.item.json);
+			} catch (error) {
+				if (!(error instanceof DatabaseBusy)) throw error;
+				held.add(queued);
+			}
+		}
+		return held;
+	}
+
+	async function sendAgain(): Promise<number> {
+		let unknown = 0;
+		for (let at = 0; at < kept.length && !stopped; ) {
+			const batch = kept.slice(at, at + options.batchMax);
+			try {
+				unknown += (await store.flush(jsonOf(batch), "[]")).fresh;
+			} catch (error) {
+				if (error instanceof LeaseExceeded) for (const { json } of batch) await store.settleLate(json);
+				else {
+					await sleep(clock, RETRY_MS_MAX);
+					continue;
+				}
+			}
+			at += batch.length;
+		}
+		return unknown;
 	}
 
 	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
@@ -195,22 +284,29 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 		hurry: start,
 		async drain() {
-			while (settled.length > 0) {
+			while (settled.length + aside.length > 0) {
 				if (stopped) throw new Error("the writer was stopped before it was drained");
 				start();
 				await running;
+				if (settled.length === 0 && aside.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 			}
 		},
-		isFull: () => settled.length >= options.queueMax,
-		queued: () => settled.length,
+		isFull: () => settled.length + aside.length >= options.queueMax,
+		queued: () => settled.length + aside.length,
 		oldestAgeMs() {
-			let sinceMs = Number.POSITIVE_INFINITY;
-			for (const queued of settled) sinceMs = Math.min(sinceMs, queued.sinceMs);
-			return settled.length === 0 ? 0 : clock.monotonicMs() - sinceMs;
+			let sinceMs = clock.monotonicMs();
+			for (const queue of [settled, aside]) for (const queued of queue) sinceMs = Math.min(sinceMs, queued.sinceMs);
+			return clock.monotonicMs() - sinceMs;
 		},
+		sendAgain,
 		stop() {
 			stopped = true;
 			cancelTimer?.();
 		},
 	};
 }
+
+const jsonOf = (items: readonly { readonly json: string }[]) => `[${items.map(({ json }) => json).join(",")}]`;
+
+const isHeld = ({ id, account, key }: QueuedSettlement, busy: ReadonlySet<string>) =>
+	busy.has(id) || busy.has(account) || busy.has(key);

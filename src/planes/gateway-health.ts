@@ -49,19 +49,9 @@ function settlementsLate(instanceLease: InstanceLease): string | undefined {
 		: undefined;
 }
 
-/** Sums over the slices of accounts; those of keys mirror them. */
 export function ledgerTotals(instanceLease: InstanceLease) {
 	const view = instanceLease.present()?.view();
 	if (!view) return undefined;
-	const accounts = view.slices.filter((slice) => slice.budget.startsWith("acc_"));
-	const sum = (pick: (slice: (typeof accounts)[number]) => number) =>
-		accounts.reduce((total, slice) => total + pick(slice), 0);
-	return {
-		running: view.running,
-		queued: view.queued,
-		oldestUnflushedMs: view.oldestUnflushedMs,
-		free: sum((slice) => slice.free),
-		held: sum((slice) => slice.held),
-		unacknowledged: sum((slice) => slice.unacknowledged),
-	};
+	const { running, queued, oldestUnflushedMs, totals } = view;
+	return { running, queued, oldestUnflushedMs, ...totals };
 }

@@ -114,7 +114,7 @@ async function build(
 	const { statements } = db;
 
 	const { catalog, fixedCatalog } = await openCatalog(config, { statements, clock, log, cleanup });
-	const keyring = createKeyring({ load: keyLoader(statements), log });
+	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
 	const instanceLease = await startInstanceLease(
 		{
 			db,

@@ -34,7 +34,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 	const rounds = world.mode.rounds;
 	const need = nanoUsd((CHARGE * rows * (rounds + 1)) / CUSTOMERS + 1e9);
 	for (const { accountId, keyIds } of customers) await ledger.draw(accountId, keyIds[0] as string, need);
-	const store = createPgLedgerStore({ statements: database.statements, clock: systemClock }, "bench", ledger.epoch);
+	const store = createPgLedgerStore({ statements: database.ledger }, "bench", ledger.epoch);
 	// The database stays where it is, so that this process has a core to itself as the gateway has.
 	moveToCore("gateway");
 	try {
@@ -49,7 +49,10 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const own = process.cpuUsage();
 			const postgresCpu = cpuMicros(world.postgres.pids());
 			const startedMs = performance.now();
-			for (const json of queue) writer.settle({ json, acknowledge: () => void acknowledged++ });
+			for (const { event, json } of queue) {
+				const { id, account, key } = event;
+				writer.settle({ id, account, key, json, acknowledge: () => void acknowledged++ });
+			}
 			await writer.drain();
 			const seconds = (performance.now() - startedMs) / 1000;
 			const used = process.cpuUsage(own);
@@ -82,7 +85,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 	await database.close();
 }
 
-function settlement(account: string, key: string): string {
+function settlement(account: string, key: string): { event: SettledEvent; json: string } {
 	const event: SettledEvent = {
 		id: newUuid(),
 		account,
@@ -107,5 +110,5 @@ function settlement(account: string, key: string): string {
 		first: 1.25,
 		ms: 1.25,
 	};
-	return JSON.stringify(event);
+	return { event, json: JSON.stringify(event) };
 }

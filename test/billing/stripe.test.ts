@@ -255,11 +255,11 @@ test("a dispute takes its amount, spent or not, and stops the account until it i
 	expect(await balance(customer)).toBe(before - 100e9);
 	expect(await accountState(customer)).toBe("suspended");
 	expect(await stateOf(page.topUpId)).toBe("disputed");
-	await waitFor(async () => {
-		const refused = await service.post("/v1/chat/completions", secret, body);
-		await refused.text();
-		return refused.status === 403;
-	}, "the suspension to be in force");
+	// Asked by what costs nothing: until then a request is admitted, and charged.
+	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be in force");
+	const refused = await service.post("/v1/chat/completions", secret, body);
+	expect(refused.status).toBe(403);
+	await refused.text();
 	expect(await send("charge.dispute.updated", dispute(paymentId, "under_review"))).toBe(200);
 	expect(await send("charge.dispute.closed", dispute(paymentId, "won"))).toBe(200);
 	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);

@@ -148,7 +148,7 @@ describe("balance", () => {
 		const { id: keyId } = await createKey(maker, accountId, { name: "k", capNanoUsd: usd(20) });
 		const instance = `i-${accountId}`;
 		const { sql } = database;
-		await sql`insert into instance (id, epoch, state, lease_until) values (${instance}, 1, ${state}, now() + make_interval(secs => ${leaseSeconds}))`;
+		await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${instance}, 1, 1, ${state}, 30000, now() + make_interval(secs => ${leaseSeconds}))`;
 		const leaseState = state === "left" ? "closed" : "open";
 		for (const budget of [accountId, keyId]) {
 			await sql`insert into lease values (${budget}, ${instance}, 1, ${usd(12)}, ${usd(2)}, ${usd(3)}, ${leaseState})`;

@@ -6,7 +6,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { FenceResult } from "../../src/cluster/fence.ts";
-import { pendingInstances, waitApplied } from "../../src/cluster/fence.ts";
+import { waitApplied } from "../../src/cluster/fence.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { createStatements } from "../../src/db/statements.ts";
@@ -129,7 +130,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 			return { id, secret };
 		},
 		applied: (seq, deadlineMs = 60_000) =>
-			waitApplied({ pending: pendingInstances(statements), clock: systemClock }, seq, {
+			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, seq, {
 				deadlineMs,
 				graceMs: GRACE_MS,
 			}),

@@ -188,7 +188,7 @@ test("loss of the disk with the process, in every mode", async () => {
 /** From the end of the lease to the instance that serves again without the journal. */
 async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
-	const live = () => fleet.sql`select 1 from instance where state = 'live' and lease_until > clock_timestamp()`;
+	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;
 	await waitFor(async () => (await live()).length === 0, "the lease to end", 30_000);
 	const held = await runCli(["account", "show", account, "--json"], fleet.env);
 	expect(Number(held.json<{ held_usd: string }>().held_usd)).toBeGreaterThan(0);

@@ -179,7 +179,7 @@ describe("Postgres is away", () => {
 		const { account, key, before } = await warmKey();
 		const leaseUntilMs = async () =>
 			Number(
-				(await fleet.sql`select extract(epoch from max(lease_until)) * 1000 as at from instance where id = 'i0'`)[0]
+				(await fleet.sql`select extract(epoch from max(lease_until)) * 1000 as at from instance_now where id = 'i0'`)[0]
 					?.at,
 			);
 		member.proxy.freezeExisting();

@@ -102,12 +102,19 @@ function ofRequests(
 		finding("every request that gave its client a token has its usage record", touched, (one) =>
 			rows.has(one.uuid ?? "") ? undefined : `${one.uuid} (${one.tokens} tokens, ${one.code ?? "no code"})`,
 		),
-		finding("what reached a client was charged or written off, not given away", touched, (one) => {
-			const row = rows.get(one.uuid ?? "");
-			const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
-			const least = costOf(prompt, one.tokens);
-			return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
-		}),
+		finding(
+			"what reached a client was charged or written off; a crash gives away one quantum at most",
+			touched,
+			(one) => {
+				const row = rows.get(one.uuid ?? "");
+				const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
+				// What the journal allowed and may not have been delivered any more is not charged.
+				const least = costOf(prompt, one.tokens) - (row?.basis === "recovered" ? costOf(0, QUANTUM_TOKENS) : 0);
+				return row && row.charged + row.off - row.credited >= least
+					? undefined
+					: `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
+			},
+		),
 		finding(
 			"a refusal costs nothing",
 			sent.filter((one) => one.status >= 400),
@@ -134,7 +141,7 @@ function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]
 				row.charged <= generated(row) ? undefined : `${row.charged} > ${generated(row)} ${JSON.stringify(row)}`,
 		),
 		finding(
-			"a recovered request is charged one quantum more at most, and credited the difference",
+			"a recovered request pays for nothing that the upstream did not generate",
 			rows.filter((row) => row.basis === "recovered"),
 			(row) => {
 				const most = generated(row);
@@ -204,7 +211,7 @@ async function ofBooks(fleet: Fleet): Promise<Finding[]> {
 	const { checks } = await reconcile(fleet.statements);
 	const open = await fleet.sql`select budget_id, instance_id, epoch from lease where state = 'open'`;
 	const running = await fleet.sql`
-		select id, epoch, state from instance where state in ('live', 'dead') or (state = 'joining' and lease_until > clock_timestamp())`;
+		select id, epoch, state from instance_now where state in ('live', 'dead') or (state = 'joining' and lease_until > clock_timestamp())`;
 	const reservations = await fleet.sql`select request_id from reservation`;
 	const left = fleet.members.flatMap((member) => member.journals());
 	const none = (claim: string, list: readonly unknown[]): Finding => ({

@@ -136,10 +136,12 @@ describe("from an account to a key", () => {
 
 describe("waiting until a change is in force", () => {
 	async function addInstance(id: string, leaseSeconds: number): Promise<void> {
-		await database.sql`insert into instance (id, epoch, state, lease_until) values (${id}, 1, 'live', now() + make_interval(secs => ${leaseSeconds}))`;
+		await database.sql`
+			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+			values (${id}, 1, 1, 'live', ${leaseSeconds * 1_000}, now() + make_interval(secs => ${leaseSeconds}))`;
 	}
-	const stateOf = async (id: string) => (await database.sql`select state from instance where id = ${id}`)[0]?.state;
-	const removeAll = () => database.sql`delete from instance`;
+	const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
+	const removeAll = () => database.sql`delete from instance_beat`;
 
 	test("with no instance a revocation is in force at once", async () => {
 		const { id } = await newKey(await newAccount());
@@ -180,7 +182,7 @@ describe("waiting until a change is in force", () => {
 			if (row?.seq !== null) break;
 			await Bun.sleep(5);
 		}
-		await database.sql`update instance set applied_seq = (select seq from control_clock) where id = 'quick'`;
+		await database.sql`update instance_beat set applied_seq = (select max(seq) from control_log) where id = 'quick'`;
 		expect((await suspended).json<object>()).toMatchObject({ id: account, state: "suspended", effective: true });
 		expect((await run("account", "unsuspend", account, "--no-wait")).json<object>()).toMatchObject({ state: "active" });
 		await removeAll();
@@ -191,9 +193,17 @@ describe("waiting until a change is in force", () => {
 		const { data } = (await run("instance", "list")).json<{ data: object[] }>();
 		expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", lease_over: false, leased_usd: "0.00" }]);
 		expect((await run("instance", "recover", "gone")).exitCode).toBe(2);
+		let renews = true;
+		const renewing = (async () => {
+			while (renews) {
+				await database.sql`select instance_renew('gone', 1, 0, 500)`;
+				await Bun.sleep(50);
+			}
+		})();
 		const running = await run("instance", "recover", "gone", "--journal-lost");
 		expect([running.exitCode, JSON.parse(running.stderr).error.code]).toEqual([1, "conflict"]);
-		await database.sql`update instance set lease_until = now() - interval '1 second'`;
+		renews = false;
+		await renewing;
 		expect((await run("instance", "recover", "gone", "--journal-lost")).json<object>()).toEqual({
 			id: "gone",
 			epochs: 1,

@@ -73,7 +73,7 @@ async function startWorkers(name: string, workers: number): Promise<Supervised> 
 }
 
 const liveInstances = async (name: string): Promise<number> =>
-	(await database.sql`select 1 from instance where id like ${`${name}-%`} and state = 'live'`).length;
+	(await database.sql`select 1 from instance_now where id like ${`${name}-%`} and state = 'live'`).length;
 
 /** Clients that hold their connections and never repeat a request. */
 function keepAsking(url: string, clients: number) {
@@ -150,7 +150,7 @@ describe("three workers on one port", () => {
 				(line) => line.message === "this instance is live" && line.epoch === 2,
 				"the second life of the worker",
 			);
-			expect(await liveInstances("killed")).toBe(3);
+			await waitFor(async () => (await liveInstances("killed")) === 3, "the dead one's journal to be handed in");
 			const before = load.ended.length;
 			await waitFor(() => load.ended.length > before + 200, "the load to go on");
 			const answers = answersOf(await load.stop());

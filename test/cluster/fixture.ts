@@ -4,14 +4,14 @@ import { silentLog } from "../../src/base/log.ts";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { Gate } from "../../src/cluster/gate.ts";
 import { createGate } from "../../src/cluster/gate.ts";
-import type { Heartbeat, HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import type { EndOfEpoch, Heartbeat, HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { startHeartbeat } from "../../src/cluster/heartbeat.ts";
 
 export interface TestMember {
 	readonly heartbeat: Heartbeat & { goLive(): Promise<void> };
 	readonly gate: Gate;
 	readonly applied: ControlEntry[];
-	readonly fenced: Promise<void>;
+	readonly ended: Promise<EndOfEpoch>;
 }
 
 export async function joinTestInstance(
@@ -22,26 +22,26 @@ export async function joinTestInstance(
 		marginMs?: number;
 		heartbeatMs?: number;
 		clock?: Clock;
-		apply?: (entry: ControlEntry) => void | Promise<void>;
+		apply?: (entry: ControlEntry) => void;
 	} = {},
 ): Promise<TestMember> {
 	const clock = options.clock ?? systemClock;
 	const gate = createGate({ clock });
 	const applied: ControlEntry[] = [];
-	const fenced = Promise.withResolvers<void>();
+	const ended = Promise.withResolvers<EndOfEpoch>();
 	const heartbeat = await startHeartbeat(
 		{
 			store,
 			clock,
 			log: silentLog,
 			gate,
-			apply: async (entry) => {
+			apply: (entry) => {
 				applied.push(entry);
-				await options.apply?.(entry);
+				options.apply?.(entry);
 			},
-			onFenced: () => fenced.resolve(),
+			onEnded: (why) => ended.resolve(why),
 		},
 		{ id, ttlMs: options.ttlMs ?? 60_000, marginMs: options.marginMs ?? 100, heartbeatMs: options.heartbeatMs ?? 20 },
 	);
-	return { heartbeat, gate, applied, fenced: fenced.promise };
+	return { heartbeat, gate, applied, ended: ended.promise };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { appendControl } from "../../src/cluster/control-log.ts";
-import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
@@ -10,44 +10,79 @@ const db = await withDatabase();
 
 /** The real store behind a switch. */
 function cuttable() {
-	const state = { away: false };
-	const real = createPgHeartbeatStore(db.statements);
+	const state = { away: false, server: undefined as string | undefined };
+	const real = createPgHeartbeatStore(db.liveness);
 	const store = new Proxy(real, {
 		get:
 			(target, name: keyof HeartbeatStore) =>
 			async (...args: never[]) => {
 				if (state.away) throw new Error("the database is away");
-				return (target[name] as (...values: never[]) => Promise<unknown>)(...args);
+				const result = await (target[name] as (...values: never[]) => Promise<unknown>)(...args);
+				if (name !== "heartbeat" || state.server === undefined) return result;
+				return { ...(result as LogPosition), server: state.server };
 			},
 	});
 	return { store, state };
 }
 
 test("each start of an identity takes the next epoch", async () => {
-	const store = createPgHeartbeatStore(db.statements);
+	const store = createPgHeartbeatStore(db.liveness);
 	expect(await Promise.all([1, 2, 3, 4].map(() => store.join("again", 1_000))).then((epochs) => epochs.sort())).toEqual(
 		[1, 2, 3, 4],
 	);
 });
 
-test("entries are applied in order, each once, and acknowledged only when they are applied", async () => {
-	let release = () => {};
-	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.statements), "order", {
-		apply: (entry) => (entry.subject === "slow" ? new Promise<void>((resolve) => (release = resolve)) : undefined),
+test("entries are applied in order, each once, and acknowledged when they are applied", async () => {
+	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
+		heartbeatMs: 10_000,
 	});
 	await heartbeat.goLive();
-	const first = await appendControl(db.statements, "key", "quick", {});
-	const second = await appendControl(db.statements, "recall", "slow", {});
-	void heartbeat.sync();
-	await waitFor(() => applied.length === 2, "both entries");
 	const acknowledged = async () =>
-		Number((await db.sql`select applied_seq from instance where id = 'order'`)[0]?.applied_seq);
-	expect(heartbeat.appliedSeq()).toBe(first);
-	expect(await acknowledged()).toBeLessThan(second);
-	release();
+		Number((await db.sql`select applied_seq from instance_now where id = 'order'`)[0]?.applied_seq);
+	const first = await appendControl(db.statements, "key", "one", {});
+	expect(await acknowledged()).toBeLessThan(first);
+	const second = await appendControl(db.statements, "key", "two", {});
+	void heartbeat.sync();
 	await waitFor(async () => (await acknowledged()) === second, "the acknowledgement");
 	expect(applied.map(({ seq }) => seq)).toEqual([first, second]);
+	expect(heartbeat.appliedSeq()).toBe(second);
 	heartbeat.stop();
+});
+
+test("a heartbeat adds a row and leaves one: the newest counts, and the epoch's beats count up", async () => {
+	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
+	await heartbeat.goLive();
+	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
+	const before = await beat();
+	await heartbeat.sync();
+	await heartbeat.sync();
+	expect(await beat()).toBe(before + 2);
+	expect((await db.sql`select 1 from instance_beat where id = 'beats'`).length).toBe(1);
+	heartbeat.stop();
+});
+
+test("on another server the epoch ends: what was applied here may be other entries there", async () => {
+	const { store, state } = cuttable();
+	const { heartbeat, gate, ended } = await joinTestInstance(store, "moved", { heartbeatMs: 10_000 });
+	await heartbeat.goLive();
+	expect(gate.isOpen()).toBe(true);
+	state.server = "another/00000002";
+	await heartbeat.sync();
+	expect(gate.isOpen()).toBe(false);
+	expect(await ended).toBe("another server");
+	await waitFor(
+		async () => (await db.sql`select state from instance_now where id = 'moved'`)[0]?.state === "dead",
+		"the others to be told",
+	);
+});
+
+test("an epoch that has applied more than the log holds was another log's: it ends", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	const epoch = await store.join("ahead", 60_000);
+	const { seq } = await store.position();
+	await store.goLive("ahead", epoch, seq, 60_000);
+	expect(await store.heartbeat("ahead", epoch, seq + 1, 60_000)).toBe(null);
+	expect(await store.heartbeat("ahead", epoch, seq, 60_000)).toBe(null);
 });
 
 test("through an outage the instance keeps trying: the gate closes when its lease is over and opens again by itself", async () => {
@@ -88,20 +123,20 @@ test("what was missed in an outage is applied before the gate opens again", asyn
 });
 
 test("an instance that was fenced off closes its gate and says that a new epoch is needed", async () => {
-	const { heartbeat, gate, fenced } = await joinTestInstance(createPgHeartbeatStore(db.statements), "fenced");
+	const { heartbeat, gate, ended } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "fenced");
 	await heartbeat.goLive();
-	await db.sql`update instance set state = 'dead' where id = 'fenced'`;
-	await fenced;
+	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
+	expect(await ended).toBe("fenced off");
 	expect(gate.isOpen()).toBe(false);
 });
 
 test("an instance that stops says so, so that no revocation waits for it", async () => {
-	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.statements), "leaving");
+	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();
 	expect(gate.isOpen()).toBe(false);
 	await waitFor(
-		async () => (await db.sql`select state from instance where id = 'leaving'`)[0]?.state === "dead",
+		async () => (await db.sql`select state from instance_now where id = 'leaving'`)[0]?.state === "dead",
 		"its state",
 	);
 });

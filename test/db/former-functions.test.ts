@@ -157,6 +157,55 @@ test("a key that it revokes is refused here, and a revocation from here waits un
 	await former`select ledger_close('former-2', ${epoch}, false)`;
 });
 
+test("what lies idle here goes to the former version that asks for it", async () => {
+	await boot();
+	const { accountId, keyId, secret } = await service.customer();
+	expect((await chat(secret)).status).toBe(200);
+	const epoch = await joins("former-3");
+	const idle = async () => {
+		const [row] = await former`
+			select coalesce(sum(granted_nano_usd - returned_nano_usd - settled_nano_usd), 0) as nano from lease where budget_id in (${accountId}, ${keyId})`;
+		return Number(row?.nano);
+	};
+	expect(await idle()).toBeGreaterThan(0);
+	for (const budget of [accountId, keyId])
+		await former`select control_append('recall', ${budget}, ${json({ instance: "former-3", epoch })}::text::jsonb)`;
+	await waitFor(async () => (await idle()) === 0, "idle credit to be given back");
+	await former`select ledger_close('former-3', ${epoch}, false)`;
+});
+
+test("a refusal here waits for what the former version holds: until it has answered nothing is proved", async () => {
+	await boot();
+	const credit = 1_000_000_000;
+	const { accountId, secret } = await service.customer({ exactCredit: credit });
+	const epoch = await joins("former-4");
+	const held = { op: newUuid(), budget: accountId, want: credit, min: credit, again: false };
+	await former`select op from ledger_grant('former-4', ${epoch}, ${json([held])}::text::json)`;
+	expect((await chat(secret)).status).toBe(503);
+
+	/** Reads the log as the former version does: gives back what it is asked for, then says that it has applied the entry. */
+	const hears = async (givesBack: boolean) => {
+		const [{ from } = { from: 0 }] =
+			await former`select coalesce(max(seq), 0) as from from control_log where kind = 'recall' and subject = ${accountId}`;
+		const answer = chat(secret);
+		await waitFor(async () => {
+			const [asked] = await former<{ seq: string }[]>`
+				select max(seq) as seq from control_log where kind = 'recall' and subject = ${accountId} and seq > ${from}`;
+			if (!asked?.seq) return false;
+			const back = [{ op: newUuid(), budget: accountId, amount: credit }];
+			if (givesBack) await former`select ledger_return('former-4', ${epoch}, ${json(back)}::text::json)`;
+			await former`select instance_heartbeat('former-4', ${epoch}, ${asked.seq}, 30000)`;
+			return true;
+		}, "the former version to be asked");
+		return (await answer).status;
+	};
+	expect(await hears(false)).toBe(402);
+	expect(await hears(true)).toBe(200);
+	await service.settled();
+	await former`select ledger_close('former-4', ${epoch}, false)`;
+	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
+});
+
 /** Joins and goes live as the former version does; gives its epoch. */
 async function joins(id: string): Promise<number> {
 	const [joined] = await former`select instance_join(${id}, 30000) as epoch`;

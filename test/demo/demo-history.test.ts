@@ -40,7 +40,7 @@ async function books() {
 		select count(*)::int as rows, sum(charged_nano_usd)::text as charged, max(admitted_at) as last from usage_event`;
 	const { available, held } = await accountBalance(db.statements, accountId);
 	const broken = (await reconcile(db.statements)).checks.filter(({ ok }) => !ok);
-	const live = await db.sql`select 1 from instance where state <> 'left'`;
+	const live = await db.sql`select 1 from instance_now where state <> 'left'`;
 	return { usage, available: Number(available), held: Number(held), broken, live: live.length };
 }
 

@@ -14,7 +14,7 @@ const { statements } = database;
 const clock = createManualClock();
 
 beforeEach(async () => {
-	await database.sql`truncate gateway_report, instance`;
+	await database.sql`truncate gateway_report, instance_beat`;
 });
 
 const replica = (more: Partial<ReplicaView> = {}): ReplicaView => ({
@@ -41,8 +41,8 @@ async function gateway(instanceId: string, options: { live?: boolean; models?: s
 		{ statements, clock, log: silentLog, catalog, upstreams: { replicas: () => replicas } },
 		{ instanceId },
 	);
-	await database.sql`insert into instance (id, epoch, state, lease_until)
-		values (${instanceId}, 1, ${options.live === false ? "left" : "live"}, now() + interval '30 seconds')`;
+	await database.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+		values (${instanceId}, 1, 1, ${options.live === false ? "left" : "live"}, 30000, now() + interval '30 seconds')`;
 	return {
 		catalog,
 		writer,
@@ -99,7 +99,7 @@ test("without a live gateway the last one's models are shown, and none is connec
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
 	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 second'"]) {
-		await database.sql.unsafe(`update instance set ${gone}`);
+		await database.sql.unsafe(`update instance_beat set ${gone}`);
 		const view = await seen();
 		expect(view.gateways).toBe(0);
 		expect(view.models.map(({ id }) => id)).toEqual(["m", "n"]);

@@ -4,8 +4,11 @@ import { silentLog } from "../../src/base/log.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
-import type { Outcome } from "../../src/ledger/ledger.ts";
-import { NOTHING_USED } from "../../src/ledger/ledger.ts";
+import type { LeftBehind } from "../../src/ledger/journal-reader.ts";
+import { readJournal } from "../../src/ledger/journal-reader.ts";
+import type { Outcome } from "../../src/ledger/outcome.ts";
+import { NOTHING_USED } from "../../src/ledger/outcome.ts";
+import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -92,3 +95,60 @@ export function openTestJournal(
 	);
 	return { journal, failures };
 }
+
+/** A wish, as `grants.ts` sends it. */
+export function wish(budget: string, want: number, min = want, more: Partial<GrantRequest> = {}): GrantRequest {
+	return { op: newUuid(), budget, want: usd(want), min: usd(min), again: false, ticket: null, ...more };
+}
+
+export function giving(budget: string, amount: number, more: Partial<ReturnRequest> = {}): ReturnRequest {
+	return { op: newUuid(), budget, amount: usd(amount), recall: null, ...more };
+}
+
+/** The store as its callers use it: what another statement holds for a moment is asked for again. */
+export function patient(store: LedgerStore): LedgerStore {
+	return {
+		...store,
+		async grant(requests) {
+			const replies = new Map<string, GrantReply>();
+			for (let left = requests; left.length > 0; ) {
+				for (const reply of await store.grant(left)) if (!reply.busy) replies.set(reply.op, reply);
+				left = left.filter(({ op }) => !replies.has(op));
+			}
+			return requests.map(({ op }) => replies.get(op) as GrantReply);
+		},
+		async giveBack(requests) {
+			for (let left = requests; left.length > 0; ) {
+				const busy = await store.giveBack(left);
+				left = left.filter(({ op }) => busy.has(op));
+			}
+			return new Set();
+		},
+		async flush(settledJson, openJson) {
+			for (;;) {
+				const flushed = await store.flush(settledJson, openJson);
+				if (flushed.busy.size === 0) return flushed;
+			}
+		},
+		async close() {
+			for (let closed = 0; ; ) {
+				const part = await store.close();
+				closed += part.closed;
+				if (part.done) return { closed, done: true };
+			}
+		},
+	};
+}
+
+/** All that a journal holds, at once. */
+export function replayed(disk: JournalDisk, nowWallMs = 0) {
+	const settled: LeftBehind[] = [];
+	const reader = readJournal(disk, nowWallMs);
+	for (;;) {
+		const next = reader.next();
+		if (next.done) return { settled, ...next.value };
+		settled.push(next.value);
+	}
+}
+
+export const eventOf = ({ json }: LeftBehind) => JSON.parse(json) as SettledEvent;

@@ -1,21 +1,20 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
+import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 
-const storeOf = (id: string) => createPgLedgerStore({ statements: db.statements, clock: systemClock }, id, 1);
+const storeOf = (id: string) => patient(createPgLedgerStore({ statements: db.ledger }, id, 1));
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
 	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
 
 test("concurrent repetitions of a grant take its amount once", async () => {
 	await makeAccount(db, "g", 1_000, {});
 	await goLive(db, "g");
-	const request = { op: newUuid(), budget: "g", want: usd(300), min: usd(300), again: true };
+	const request = wish("g", 300, 300, { again: true });
 	const replies = await repeat(8, () => storeOf("g").grant([request]));
 	expect(new Set(replies.map(([reply]) => reply?.amount))).toEqual(new Set([usd(300)]));
 	const [row] = await db.sql`select drawn_nano_usd as drawn from budget where id = 'g'`;
@@ -26,7 +25,7 @@ test("concurrent repetitions of a flush, in any cut, count each settlement once"
 	await makeAccount(db, "f", 100_000, { "f-key": null });
 	await goLive(db, "f");
 	const store = storeOf("f");
-	const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(40_000), min: usd(40_000), again: false });
+	const ask = (budget: string) => wish(budget, 40_000);
 	await store.grant([ask("f"), ask("f-key")]);
 	const events = Array.from({ length: 200 }, (_, n) => JSON.stringify(settledEvent("f", "f-key", n)));
 	await repeat(12, async (n) => {
@@ -40,7 +39,7 @@ test("concurrent repetitions of a flush, in any cut, count each settlement once"
 
 test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
 	const accounts = Array.from({ length: 6 }, (_, n) => `d${n}`);
-	for (const account of accounts) await makeAccount(db, account, 1_000_000, {});
+	for (const account of accounts) await makeAccount(db, account, 1_000_000, { [`${account}-key`]: null });
 	const ids = ["d-1", "d-2", "d-3", "d-4"];
 	for (const id of ids) await goLive(db, id);
 	const shuffled = (n: number) =>
@@ -48,16 +47,17 @@ test("flushes, grants and returns of many instances on the same budgets do not d
 	await repeat(120, async (n) => {
 		const store = storeOf(ids[n % 4] as string);
 		const budgets = shuffled(n);
-		const ops = budgets.map((budget) => ({ op: newUuid(), budget, want: usd(100), min: usd(1), again: false }));
-		await store.grant(ops);
-		const events = budgets.map((account) => JSON.stringify(settledEvent(account, "none", 10)));
+		const ops = budgets.map((budget) => wish(budget, 100, 1));
+		await store.grant([...ops, ...budgets.map((budget) => wish(`${budget}-key`, 100, 1))]);
+		const events = budgets.map((account) => JSON.stringify(settledEvent(account, `${account}-key`, 10)));
 		await Promise.all([
 			store.flush(`[${events.join(",")}]`, "[]"),
-			store.giveBack(budgets.map((budget) => ({ op: newUuid(), budget, amount: usd(5) }))),
-			store.grant(budgets.map((budget) => ({ op: newUuid(), budget, want: usd(50), min: usd(1), again: false }))),
+			store.giveBack(budgets.map((budget) => giving(budget, 5))),
+			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
 	});
-	const [row] = await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%'`;
+	const [row] =
+		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
 	expect(Number(row?.settled)).toBe(120 * 6 * 10);
 });
 
@@ -67,18 +67,18 @@ test("a close beside late grants, returns and flushes leaves the books in order"
 		const id = `c-${round}`;
 		await goLive(db, id);
 		const store = storeOf(id);
-		const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(200), min: usd(1), again: false });
+		const ask = (budget: string) => wish(budget, 200, 1);
 		await store.grant([ask("c"), ask("c-key")]);
 		const event = JSON.stringify(settledEvent("c", "c-key", 20));
 		const settle = async () => {
-			if ((await store.flush(`[${event}]`, "[]")) === "late") await store.settleLate(event);
+			if ((await store.flush(`[${event}]`, "[]")).late) await store.settleLate(event);
 		};
 		await Promise.all([
 			store.close(),
 			store.close(),
 			settle(),
 			settle(),
-			store.giveBack([{ op: newUuid(), budget: "c", amount: usd(30) }]),
+			store.giveBack([giving("c", 30)]),
 			store.grant([ask("c")]).catch(() => {}),
 		]);
 		await settle();

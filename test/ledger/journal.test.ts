@@ -7,9 +7,8 @@ import { newUuid } from "../../src/base/id.ts";
 import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
 import { DiskFull, openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { decodeRecords, encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
-import { replayJournal } from "../../src/ledger/recovery.ts";
 import { manualClock } from "../keys/manual-clock.ts";
-import { admitted, openTestJournal, settledEvent } from "./fixture.ts";
+import { admitted, eventOf, openTestJournal, replayed, settledEvent } from "./fixture.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -35,9 +34,9 @@ test("records that were acknowledged survive kill -9 of the process", async () =
 	await child.exited;
 	const lines = output.split("\n").slice(0, -1);
 	expect(lines.length).toBeGreaterThan(5_000);
-	const replay = replayJournal(openJournalDisk(path, { create: false }), 0);
-	const settled = new Set(replay.settled.map((json) => (JSON.parse(json) as { id: string }).id));
-	const known = new Set([...settled, ...replay.recovered.map(({ event }) => event.id)]);
+	const replay = replayed(openJournalDisk(path, { create: false }), 0);
+	const settled = new Set(replay.settled.map(({ id }) => id));
+	const known = new Set([...settled, ...replay.recovered.map(({ id }) => id)]);
 	const missing = lines.filter((line) => {
 		const [kind, id] = line.split(" ") as [string, string];
 		return kind === "settle" ? !settled.has(id) : !known.has(id);
@@ -68,7 +67,7 @@ test("a tail torn at any byte ends the replay at the last whole record", () => {
 	for (let length = bytes.length; length >= 0; length--) {
 		truncateSync(join(path, name), length);
 		const whole = ends.filter((end) => end <= length).length;
-		const replay = replayJournal(openJournalDisk(path, { create: false }), 0);
+		const replay = replayed(openJournalDisk(path, { create: false }), 0);
 		expect([replay.settled.length, replay.recovered.length]).toEqual(
 			[
 				[0, 0],
@@ -93,7 +92,7 @@ test("any flipped bit ends the replay there and nothing before it is lost", () =
 		expect(intactBytes).toBe(before === 0 ? 0 : (ends[before - 1] as number));
 	}
 	writeFileSync(join(path, name), new Uint8Array(bytes.length));
-	expect(replayJournal(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
+	expect(replayed(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
 test("a record longer than the buffer is refused, not cut off", () => {
@@ -131,8 +130,8 @@ test("a settlement in a later segment outlives that segment's own requests until
 	journal.settle(settle("long", 77));
 	journal.admit(admit("next"));
 	journal.acknowledge(second);
-	const replay = replayJournal(disk, 0);
-	expect(replay.settled.map((json) => (JSON.parse(json) as { charged: number }).charged)).toEqual([77]);
+	const replay = replayed(disk, 0);
+	expect(replay.settled.map((one) => eventOf(one).charged as number)).toEqual([77]);
 	journal.close();
 });
 

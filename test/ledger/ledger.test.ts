@@ -16,7 +16,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	const clock = createManualClock();
 	const written: string[] = [];
 	const syncs: (() => void)[] = [];
-	const state = { full: false, settleFails: false, away: false };
+	const state = { full: false, settleFails: false, away: false, segment: 0 };
 	const journal: Journal = {
 		admit: (body) => written.push(`admit ${JSON.parse(body).id}`),
 		progress: (body) => void written.push(`progress ${JSON.parse(body).bound}`),
@@ -24,6 +24,12 @@ async function build(mode: JournalMode, free = 1_000) {
 			if (state.settleFails) throw new Error("EIO");
 			written.push(`settle ${JSON.parse(body).charged}`);
 		},
+		carry(admitBody, progressBody) {
+			const { bound } = JSON.parse(progressBody ?? "{}") as { bound?: number };
+			written.push(`carry ${JSON.parse(admitBody).id} ${bound}`);
+			return state.segment;
+		},
+		keepsFrom: () => state.segment,
 		acknowledge: () => {},
 		durable: () => new Promise((resolve) => syncs.push(resolve)),
 		isFull: () => state.full,
@@ -36,18 +42,22 @@ async function build(mode: JournalMode, free = 1_000) {
 				op,
 				amount: usd(Math.max(min, free)),
 				available: usd(0),
-				elsewhere: false,
-				live: 1,
+				unanswered: 0,
+				contested: false,
+				busy: false,
 			})),
-		giveBack: async () => {},
+		giveBack: async () => new Set(),
 		async flush() {
 			if (state.away) throw new Error("away");
-			return "ok";
+			return { late: false, fresh: 0, busy: new Set() };
 		},
 		settleLate: async () => {},
-		creditUndelivered: async () => {},
-		close: async () => void written.push("leases closed"),
-		recall: async () => {},
+		async close() {
+			written.push("leases closed");
+			return { closed: 2, done: true };
+		},
+		recall: async () => 1,
+		recalls: async () => [],
 	};
 	const slices = createSlices(
 		{ store, clock, log: silentLog, newUuid },
@@ -55,7 +65,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	);
 	const writer = createWriter({ store, clock, log: silentLog }, { flushIntervalMs: 100, batchMax: 10, queueMax: 3 });
 	const ledger = createLedger(
-		{ slices, journal, writer, close: () => store.close(), clock, log: silentLog },
+		{ slices, journal, writer, close: async () => void (await store.close()), clock, log: silentLog },
 		{ epoch: 1, mode },
 	);
 	expect(await ledger.draw("a", "k", usd(free))).toBe(null);

@@ -1,20 +1,18 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { withDatabase } from "../support/database.ts";
-import { goLive, makeAccount, settledEvent, usd } from "./fixture.ts";
+import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 await makeAccount(db, "acc", 10_000, { key: 5_000 });
 await goLive(db, "i");
-const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, "i", 1);
-const ask = (budget: string) => ({ op: newUuid(), budget, want: usd(1_000), min: usd(1_000), again: false });
-await store.grant([ask("acc"), ask("key")]);
+const store = createPgLedgerStore({ statements: db.ledger }, "i", 1);
+await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
 await store.flush(JSON.stringify([settledEvent("acc", "key", 100)]), JSON.stringify([open]));
-await store.giveBack([{ op: newUuid(), budget: "acc", amount: usd(300) }]);
+await store.giveBack([giving("acc", 300)]);
 
 const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
@@ -52,7 +50,7 @@ const corruptions: [string, string][] = [
 		"update usage_event set charged_nano_usd = charged_nano_usd - 1",
 	],
 	["every charge has its lease", "update usage_event set epoch = 9"],
-	["no lease is open whose instance has left", "update instance set state = 'left'"],
+	["no lease is open whose instance has left", "update instance_beat set state = 'left'"],
 	[
 		"no settled request is still shown as running",
 		"update reservation set request_id = (select request_id from usage_event)",

@@ -3,22 +3,22 @@ import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
 import type { Slices } from "../../src/ledger/slices.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
-import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import type { GrantRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
 import { goLive, makeAccount, usd } from "./fixture.ts";
+import { OPTIONS, scripted, settleMicrotasks } from "./scripted-store.ts";
 
 const db = await withDatabase();
 
-const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
-
 async function pgSlices(id: string): Promise<Slices> {
 	const epoch = await goLive(db, id);
-	const store = createPgLedgerStore({ statements: db.statements, clock: systemClock }, id, epoch);
+	const store = createPgLedgerStore({ statements: db.ledger }, id, epoch);
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
@@ -54,49 +54,6 @@ test("400 concurrent requests on a key capped for 50: exactly 50 are reserved", 
 	slices.stop();
 });
 
-/** A store in memory that answers when the test lets it. */
-function scriptedStore(available: number) {
-	const calls: { kind: "grant" | "return"; requests: readonly (GrantRequest | ReturnRequest)[] }[] = [];
-	const granted = new Map<string, number>();
-	const state = { available, elsewhere: false, onRecall: async () => {}, beforeReply: async () => {} };
-	const store: LedgerStore = {
-		async grant(requests) {
-			calls.push({ kind: "grant", requests });
-			const replies = requests.map(({ op, want, min }) => {
-				let amount = granted.get(op);
-				if (amount === undefined) {
-					amount = min <= state.available ? Math.min(want, state.available) : 0;
-					state.available -= amount;
-					granted.set(op, amount);
-				}
-				return { op, amount: usd(amount), available: usd(state.available), elsewhere: state.elsewhere, live: 2 };
-			});
-			await state.beforeReply();
-			return replies;
-		},
-		async giveBack(requests) {
-			calls.push({ kind: "return", requests });
-			await state.beforeReply();
-			for (const { amount } of requests) state.available += amount;
-		},
-		flush: async () => "ok",
-		settleLate: async () => {},
-		creditUndelivered: async () => {},
-		close: async () => {},
-		recall: () => state.onRecall(),
-	};
-	return { store, state, calls };
-}
-
-function scripted(available: number) {
-	const { store, state, calls } = scriptedStore(available);
-	const clock = createManualClock();
-	const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
-	return { slices, state, calls, clock };
-}
-
-const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
-
 test("a grant whose reply was lost is asked for again with the same op, and counts once", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	let failures = 2;
@@ -124,13 +81,13 @@ test("what is returned leaves memory before it is sent, and is not spendable wha
 	const free = slice?.free as number;
 	expect(free).toBeGreaterThan(10);
 	state.beforeReply = () => new Promise(() => {});
-	void slices.surrender("b");
+	void slices.answer("b", 1);
 	expect(slice?.free).toBe(usd(0));
 	expect(slice?.returning).toBe(usd(free));
 	await settleMicrotasks();
 	expect(calls.at(-1)).toEqual({
 		kind: "return",
-		requests: [{ op: expect.any(String), budget: "b", amount: usd(free) }],
+		requests: [{ op: expect.any(String), budget: "b", amount: usd(free), recall: 1 }],
 	});
 });
 
@@ -140,9 +97,9 @@ test("a return that was not answered is sent again with the same op", async () =
 	clock.advance(0);
 	let fail = true;
 	state.beforeReply = async () => {
-		if (fail) throw new Error("timeout");
+		if (fail) throw new DatabaseTimeout("timeout");
 	};
-	const done = slices.surrender("b");
+	const done = slices.answer("b", 1);
 	await settleMicrotasks();
 	fail = false;
 	clock.advance(100);
@@ -153,14 +110,14 @@ test("a return that was not answered is sent again with the same op", async () =
 	expect(slices.get("b")?.returning).toBe(usd(0));
 });
 
-test("a surrender waits for a grant that is on its way here", async () => {
+test("an answer to a recall waits for a grant that is on its way here", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = slices.draw(["b"], usd(10));
 	await settleMicrotasks();
 	let surrendered = false;
-	const done = slices.surrender("b").then(() => {
+	const done = slices.answer("b", 1).then(() => {
 		surrendered = true;
 	});
 	await settleMicrotasks();
@@ -177,18 +134,6 @@ test("a surrender waits for a grant that is on its way here", async () => {
 	expect(state.available).toBe(1_000);
 });
 
-test("idle slices elsewhere are recalled before a need is refused", async () => {
-	const { slices, state } = scripted(5);
-	state.elsewhere = true;
-	let recalls = 0;
-	state.onRecall = async () => {
-		recalls += 1;
-		state.available += 100;
-	};
-	expect(await slices.draw(["b"], usd(50))).toBe(null);
-	expect(recalls).toBe(1);
-});
-
 test("a shortage names the budget, the need and what could be reserved at most", async () => {
 	const { slices } = scripted(30);
 	expect(await slices.draw(["b"], usd(31))).toEqual({ budget: "b", needNanoUsd: usd(31), availableNanoUsd: usd(30) });
@@ -199,7 +144,7 @@ test("what is on its way back is waited for before a need is refused", async () 
 	await slices.draw(["b"], usd(10));
 	let arrive = () => {};
 	state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
-	void slices.surrender("b");
+	void slices.answer("b", 1);
 	const arriveLater = arrive;
 	state.beforeReply = async () => {};
 	const drawn = slices.draw(["b"], usd(95));
@@ -276,25 +221,25 @@ test("an idle slice goes back after its time, and is forgotten when nothing of i
 
 test("two instances that lack the same credit share it to the last nano-dollar", async () => {
 	await makeAccount(db, "shared", 1_000, { "shared-key": null });
+	await db.sql`select instance_stand(i.id, i.epoch, null, array['live'], 'dead', null, null) from instance_now i`;
 	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);
 	// Each answers the other's recalls, as the instances of a cluster do.
-	let stopped = false;
-	const following = both.map(async (slices, index) => {
-		for (let seq = 0; !stopped; ) {
-			const [row] = await db.sql`select max(seq) as seq from control_log`;
-			const newest = Number(row?.seq ?? 0);
-			if (newest > seq) await Promise.all(["shared", "shared-key"].map((budget) => slices.surrender(budget)));
-			seq = newest;
-			await db.sql`select instance_heartbeat(${`shared-${index + 1}`}, 1, ${seq}, 60000)`;
-			await Bun.sleep(1);
-		}
+	const answering = both.map((slices, index) => {
+		const store = createPgLedgerStore({ statements: db.ledger }, `shared-${index + 1}`, 1);
+		const answer = (budget: string, ticket: number) => slices.answer(budget, ticket);
+		return createRecallAnswers({ store, answer, clock: systemClock, log: silentLog });
 	});
-	await db.sql`update instance set applied_seq = 1000000 where id not like 'shared-%'`;
+	await db.listen(
+		"tollgate_recall",
+		() => {
+			for (const answers of answering) answers.hear();
+		},
+		() => {},
+	);
 	const outcomes = await Promise.all(
 		Array.from({ length: 200 }, (_, n) => reserve(both[n % 2] as Slices, ["shared", "shared-key"], 10)),
 	);
 	expect(outcomes.filter(Boolean).length).toBe(100);
-	stopped = true;
-	await Promise.all(following);
+	for (const answers of answering) answers.stop();
 	for (const slices of both) slices.stop();
 });

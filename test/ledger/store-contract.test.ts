@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { GrantReply } from "../../src/ledger/store.ts";
+import type { GrantReply, LedgerStore } from "../../src/ledger/store.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
-import { settledEvent, usd } from "./fixture.ts";
+import { giving, settledEvent, usd, wish } from "./fixture.ts";
 import type { ContractStore } from "./store-contract.ts";
 import { canonical, modelContractStore, postgresContractStore, resultOf } from "./store-contract.ts";
 
@@ -22,7 +22,7 @@ const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0
 
 async function live(store: ContractStore, id: string, ttlMs = 60_000): Promise<number> {
 	const epoch = await store.heartbeats.join(id, ttlMs);
-	await store.heartbeats.goLive(id, epoch, await store.heartbeats.seq(), ttlMs);
+	await store.heartbeats.goLive(id, epoch, (await store.heartbeats.position()).seq, ttlMs);
 	return epoch;
 }
 
@@ -43,13 +43,10 @@ for (const [name, make] of suites) {
 		});
 
 		const rows = async (table: string) => (canonical(await store.dump()) as Record<string, string[]>)[table];
-		const ask = (op: number, budget: string, want: number, min: number, again = false) => ({
-			op: uuid(op),
-			budget,
-			want: usd(want),
-			min: usd(min),
-			again,
-		});
+		const ask = (op: number, budget: string, want: number, min: number, again = false) =>
+			wish(budget, want, min, { op: uuid(op), again });
+		const give = (op: number, budget: string, amount: number, recall: number | null = null) =>
+			giving(budget, amount, { op: uuid(op), recall });
 
 		test("a grant is fair, at least its minimum, and never more than is available", async () => {
 			await live(store, "g");
@@ -62,8 +59,8 @@ for (const [name, make] of suites) {
 			expect(await amounts(ask(4, "acc", 800, 11))).toEqual([[0, 10]]);
 			expect(await amounts(ask(5, "free", 123_456, 1))).toEqual([[123_456, null]]);
 			expect(await amounts(ask(6, "nobody", 5, 1), ask(7, "acc", 10, 1))).toEqual([
-				[5, 5],
 				[0, 0],
+				[5, 5],
 			]);
 		});
 
@@ -83,16 +80,14 @@ for (const [name, make] of suites) {
 
 		test("what is returned counts once", async () => {
 			const ledger = store.ledger("g", 1);
-			const request = { op: uuid(20), budget: "acc", amount: usd(200) };
+			const request = give(20, "acc", 200);
 			await ledger.giveBack([request]);
 			await ledger.giveBack([request]);
 			expect((await ledger.grant([ask(21, "acc", 1, 1)]))[0]?.available).toBe(usd(304));
 		});
 
 		test("more than a lease holds cannot be returned", async () => {
-			expect(
-				await resultOf(() => store.ledger("g", 1).giveBack([{ op: uuid(22), budget: "acc", amount: usd(5000) }])),
-			).toBe("refused");
+			expect(await resultOf(() => store.ledger("g", 1).giveBack([give(22, "acc", 5000)]))).toBe("refused");
 		});
 
 		test("a settlement counts once, whatever is repeated, and ends its reservation", async () => {
@@ -105,7 +100,7 @@ for (const [name, make] of suites) {
 			await ledger.flush(JSON.stringify([a, b, a]), "[]");
 			await ledger.flush("[]", JSON.stringify([a]));
 			expect(await rows("reservations")).toEqual([]);
-			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open"]);
+			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open 0"]);
 		});
 
 		test("charges beyond the lease or the reservation are refused whole", async () => {
@@ -124,13 +119,13 @@ for (const [name, make] of suites) {
 			await ledger.close();
 			const closed = canonical(await store.dump());
 			await ledger.close();
-			expect(await store.attest("g", 1)).toBe(0);
-			await ledger.giveBack([{ op: uuid(50), budget: "acc", amount: usd(1) }]);
+			expect(await store.attest("g", 1, 10)).toBe("0 true");
+			await ledger.giveBack([give(50, "acc", 1)]);
 			expect(canonical(await store.dump())).toEqual(closed);
 			expect(await resultOf(() => ledger.grant([ask(51, "acc", 1, 1)]))).toBe("not live");
 			// 1100 were paid in, 30 spent: of 2000 more, 1070 fit.
 			const late = JSON.stringify(settledEvent("acc", "free", 2_000, { id: uuid(52) }));
-			expect(await ledger.flush(`[${late}]`, "[]")).toBe("late");
+			expect(await ledger.flush(`[${late}]`, "[]")).toMatchObject({ late: true, fresh: 0 });
 			await ledger.settleLate(late);
 			await ledger.settleLate(late);
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
@@ -143,7 +138,8 @@ for (const [name, make] of suites) {
 			await ledger.grant([ask(60, "acc", 50, 50), ask(61, "key", 50, 50)]);
 			const event = settledEvent("acc", "key", 20, { id: uuid(62), reserved: usd(50) });
 			await ledger.flush("[]", JSON.stringify([event]));
-			expect(await store.attest("lost", 1)).toBe(2);
+			expect(await store.attest("lost", 1, 1)).toBe("1 false");
+			expect(await store.attest("lost", 1, 1)).toBe("1 true");
 			expect((await rows("usage"))?.filter((row) => row.startsWith(uuid(62)))).toEqual([
 				`${uuid(62)} acc key lost 1 50 0 0 recovered crashed`,
 			]);
@@ -161,35 +157,121 @@ for (const [name, make] of suites) {
 			expect(await store.book("acc", "top_up", 400, "t", false)).toBeNumber();
 		});
 
-		test("a recovered request is credited once, with what it was charged beyond its delivery", async () => {
-			await live(store, "r");
-			const ledger = store.ledger("r", 1);
+		test("a lease is open while something is left on it, and no longer", async () => {
+			await store.book("acc", "adjustment", 1_000, "idle", false);
+			await live(store, "idle");
+			const ledger = store.ledger("idle", 1);
+			const states = async () =>
+				(await rows("leases"))?.filter((row) => row.includes(" idle 1 ")).map((row) => row.split(" ")[6]);
 			await ledger.grant([ask(70, "acc", 50, 50), ask(71, "free", 50, 50)]);
-			const recovered = settledEvent("acc", "free", 20, { id: uuid(72), basis: "recovered", ending: "crashed" });
-			const exact = settledEvent("acc", "free", 20, { id: uuid(73) });
-			await ledger.flush(JSON.stringify([recovered, exact]), "[]");
-			for (const id of [72, 72, 73, 74]) await ledger.creditUndelivered(uuid(id), usd(15));
-			await ledger.creditUndelivered(uuid(72), usd(30));
-			expect((await rows("entries"))?.filter((row) => row.includes("credit_note"))).toEqual([
-				`acc credit_note 5 recovered:${uuid(72)}`,
-			]);
+			expect(await states()).toEqual(["open", "open"]);
+			await ledger.giveBack([give(72, "acc", 30)]);
+			const event = settledEvent("acc", "free", 20, { id: uuid(73), reserved: usd(50) });
+			await ledger.flush(JSON.stringify([event]), "[]");
+			expect(await states()).toEqual(["closed", "open"]);
+			await ledger.giveBack([give(74, "free", 30)]);
+			expect(await states()).toEqual(["closed", "closed"]);
+			// Free of charge, after the lease was emptied: it needs nothing of it.
+			const free = settledEvent("acc", "free", 0, { id: uuid(75), reserved: usd(9) });
+			expect(await ledger.flush(JSON.stringify([free]), "[]")).toMatchObject({ late: false, fresh: 1 });
+			const more = settledEvent("acc", "free", 1, { id: uuid(76) });
+			expect(await resultOf(() => ledger.flush(JSON.stringify([more]), "[]"))).toBe("refused");
+			await ledger.grant([ask(77, "acc", 5, 5)]);
+			expect(await states()).toEqual(["open", "closed"]);
+			expect(await store.attest("idle", 1, 10)).toBe("1 true");
 		});
 
-		test("only a live instance renews; one whose lease is over is fenced off for good", async () => {
-			const { heartbeats } = store;
+		test("a refusal counts who may still give back; an answer, an end, or too little anywhere prove it", async () => {
+			await store.budget("thin", "account", "thin", 0);
+			await store.book("thin", "adjustment", 100, "thin", false);
+			for (const id of ["p", "q", "r"]) await live(store, id);
+			const [p, q, r] = ["p", "q", "r"].map((id) => store.ledger(id, 1)) as [LedgerStore, LedgerStore, LedgerStore];
+			await p.grant([ask(80, "thin", 40, 40)]);
+			await q.grant([ask(81, "thin", 40, 40)]);
+			const refusal = async (min: number, ticket: number | null, op: number) =>
+				(await r.grant([wish("thin", min, min, { op: uuid(op), ticket })]))[0];
+			expect(await refusal(30, null, 82)).toMatchObject({ amount: usd(0), available: usd(20), unanswered: 2 });
+			// 20 and twice 40: more than that cannot come back.
+			expect(await refusal(101, null, 83)).toMatchObject({ amount: usd(0), unanswered: 0 });
+			const ticket = await r.recall(["thin"]);
+			expect(await p.recalls()).toEqual([{ budget: "thin", ticket }]);
+			await p.giveBack([give(84, "thin", 5, ticket)]);
+			expect(await p.recalls()).toEqual([]);
+			expect(await refusal(30, ticket, 85)).toMatchObject({ unanswered: 1 });
+			// An answer alone: all that it holds is reserved.
+			await q.giveBack([give(86, "thin", 0, ticket)]);
+			expect(await refusal(30, ticket, 87)).toMatchObject({ available: usd(25), unanswered: 0 });
+			expect(await refusal(30, null, 88)).toMatchObject({ unanswered: 2 });
+			await store.fence.silent("q", 1, await store.beatOf("q", 1));
+			expect(await refusal(30, null, 89)).toMatchObject({ unanswered: 1 });
+		});
+
+		test("while others lack a budget a grant is what is needed, and who had nothing has answered with it", async () => {
+			const ledger = store.ledger("q", 1);
+			const [held] = await store.ledger("p", 1).grant([ask(90, "thin", 20, 3)]);
+			expect(held).toMatchObject({ amount: usd(3), contested: true });
+			const [own] = await store.ledger("r", 1).grant([ask(91, "thin", 20, 3)]);
+			expect(own).toMatchObject({ contested: false });
+			await live(store, "s");
+			await store.ledger("s", 1).grant([ask(92, "thin", 20, 2)]);
+			expect(await store.ledger("s", 1).recalls()).toEqual([]);
+			expect((await ledger.recalls()).length).toBe(0);
+		});
+
+		test("what somebody holds is left out and named; all else is carried out", async () => {
+			await store.budget("row", "account", "row", 0);
+			await store.budget("row-key", "key", "row", null);
+			await store.book("row", "adjustment", 500, "row", false);
+			await live(store, "w");
+			const ledger = store.ledger("w", 1);
+			await ledger.grant([ask(100, "row", 50, 50), ask(101, "row-key", 50, 50), ask(102, "free", 50, 50)]);
+			await store.holding("budget", "row", async () => {
+				const replies = await ledger.grant([ask(103, "row", 1, 1), ask(104, "free", 1, 1)]);
+				expect(replies.map(({ busy }) => busy)).toEqual([true, false]);
+				const busy = await ledger.giveBack([give(105, "row", 1), give(106, "free", 1)]);
+				expect([...busy]).toEqual([uuid(105)]);
+			});
+			const events = [
+				settledEvent("row", "row-key", 5, { id: uuid(107) }),
+				settledEvent("nobody", "free", 0, { id: uuid(108), reserved: usd(1) }),
+			];
+			await store.holding("lease", "row", async () => {
+				expect(await ledger.flush(JSON.stringify(events), "[]")).toEqual({
+					late: false,
+					fresh: 1,
+					busy: new Set(["row"]),
+				});
+				expect((await ledger.grant([ask(109, "row", 1, 1)]))[0]?.busy).toBe(true);
+				expect([...(await ledger.giveBack([give(110, "row", 0, 1)]))]).toEqual([uuid(110)]);
+			});
+			expect(await ledger.flush(JSON.stringify(events), "[]")).toEqual({ late: false, fresh: 1, busy: new Set() });
+			await store.holding("budget", "row", async () => {
+				expect(await store.attest("w", 1, 10)).toBe("2 false");
+				expect(await ledger.flush("[]", "[]")).toMatchObject({ late: true });
+			});
+			expect(await store.attest("w", 1, 10)).toBe("1 true");
+		});
+
+		test("only a live instance renews; one that was fenced off is so for good", async () => {
+			const { heartbeats, fence } = store;
 			const epoch = await live(store, "slow");
 			const seq = await store.append("x");
-			expect(await store.pending(seq, 0)).toContain("slow|1");
-			expect(await heartbeats.heartbeat("slow", epoch, seq - 1, -10)).toBe(seq);
-			expect(await store.pending(seq, 60_000)).toContain("slow|1");
-			expect(await store.pending(seq, 0)).not.toContain("slow|1");
+			expect(await store.lagging(seq)).toContain("slow|1");
+			const beat = await store.beatOf("slow", epoch);
+			expect(await heartbeats.heartbeat("slow", epoch, seq - 1, 10)).toEqual({ seq, server: "" });
+			await fence.fenceOff("slow", epoch, beat);
+			expect(await store.lagging(seq)).toContain("slow|1");
+			await fence.silent("slow", epoch, await store.beatOf("slow", epoch));
+			expect(await store.lagging(seq)).not.toContain("slow|1");
 			expect(await heartbeats.heartbeat("slow", epoch, seq, 60_000)).toBe(null);
 			expect(await heartbeats.goLive("slow", epoch, seq, 60_000)).toBe(null);
 			expect(await heartbeats.join("slow", 1000)).toBe(2);
 			expect(await heartbeats.goLive("slow", 2, seq - 1, 1000)).toBe(seq);
-			expect((await rows("instances"))?.filter((row) => row.startsWith("slow"))).toEqual(
-				["slow 1 dead 0", "slow 2 joining 0"].map((row) => row.replace("dead 0", `dead ${seq - 1}`)),
-			);
+			expect((await rows("instances"))?.filter((row) => row.startsWith("slow"))).toEqual([
+				`slow 1 dead ${seq - 1} 5 10`,
+				"slow 2 joining 0 1 1000",
+			]);
+			expect(await heartbeats.heartbeat("slow", 2, seq + 1, 1000)).toBe(null);
 		});
 	});
 }
@@ -212,6 +294,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 	}
 	const past: ((store: ContractStore) => Promise<unknown>)[] = [];
 	let nextId = 1;
+	let tickets = 0;
 	const epochs = new Map(ids.map((id) => [id, 0]));
 	const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
 	for (let step = 0; step < steps; step++) {
@@ -228,45 +311,60 @@ async function compare(seed: number, steps: number): Promise<void> {
 		const request = uuid(random.int(1, 60) + 1000);
 		const op = uuid(nextId++);
 		const again = random.chance(0.3);
-		const seq = (await both((store) => store.heartbeats.seq())) as number;
+		const { seq } = (await both((store) => store.heartbeats.position())) as { seq: number };
 		const applied = Math.max(0, seq - (random.chance(0.8) ? 0 : 1));
-		const ttlMs = random.chance(0.15) ? -100 : 60_000;
+		const ttlMs = random.chance(0.15) ? 5_000 : 60_000;
 		const reserved = usd(amount + random.int(-1, 20));
 		const basis = random.chance(0.2) ? ("recovered" as const) : ("exact" as const);
 		const event = JSON.stringify(settledEvent(account, `k-${account}`, amount, { id: request, reserved, basis }));
-		const min = usd(random.int(1, amount));
-		const part = usd(random.int(1, 20));
+		const min = random.int(1, amount);
+		const ticket = random.chance(0.5) ? random.int(1, tickets + 1) : null;
+		const beat = (await stores[0]?.beatOf(id, epoch)) ?? 0;
 		type Call = (store: ContractStore) => Promise<unknown>;
-		const grant: Call = (store) => store.ledger(id, epoch).grant([{ op, budget, want: usd(3 * amount), min, again }]);
-		const giveBack: Call = (store) => store.ledger(id, epoch).giveBack([{ op, budget, amount: part }]);
+		const grant: Call = (store) =>
+			store.ledger(id, epoch).grant([wish(budget, 3 * amount, min, { op, again, ticket })]);
+		const part = giving(budget, random.int(0, 20), { op, recall: random.chance(0.3) ? tickets : null });
+		const giveBack: Call = (store) => store.ledger(id, epoch).giveBack([part]);
 		const flush: Call = (store) => store.ledger(id, epoch).flush(`[${event}]`, "[]");
 		const open: Call = (store) => store.ledger(id, epoch).flush("[]", `[${event}]`);
 		const settle: Call = async (store) => {
-			if ((await store.ledger(id, epoch).flush(`[${event}]`, "[]")) === "late") {
+			if ((await store.ledger(id, epoch).flush(`[${event}]`, "[]")).late) {
 				await store.ledger(id, epoch).settleLate(event);
 			}
 		};
+		const whileHeld: Call = (store) =>
+			store.holding(step % 2 ? "budget" : "lease", budget, async () => [
+				await resultOf(() => grant(store)),
+				await resultOf(() => giveBack(store)),
+				await resultOf(() => flush(store)),
+			]);
+		const recall: Call = (store) => store.ledger(id, epoch).recall([budget]);
 		const calls: Call[] = [
 			...times(8, grant),
 			...times(4, giveBack),
 			...times(3, flush),
 			...times(3, open),
 			...times(3, settle),
+			...times(2, whileHeld),
+			...times(2, recall),
+			(store) => store.ledger(id, epoch).recalls(),
 			(store) => store.heartbeats.goLive(id, epoch, applied, ttlMs),
 			(store) => store.heartbeats.join("passer-by", ttlMs),
 			...times<Call>(3, (store) => store.heartbeats.heartbeat(id, epoch, applied, ttlMs)),
 			(store) => store.heartbeats.leave(id, epoch),
-			(store) => store.pending(seq, 0),
+			(store) => store.fence.fenceOff(id, epoch, beat - (step % 2)),
+			(store) => store.fence.silent(id, epoch, beat - (step % 2)),
+			(store) => store.lagging(seq),
 			(store) => store.append(request),
-			...times<Call>(2, (store) => store.ledger(id, epoch).creditUndelivered(request, usd(1))),
 			(store) => store.ledger(id, epoch).close(),
-			(store) => store.attest(id, epoch),
+			(store) => store.attest(id, epoch, 1_000),
 			...times<Call>(2, (store) =>
 				store.book(account, "adjustment", step % 3 === 0 ? -amount : amount, op, step % 5 === 0),
 			),
 		];
 		const call = random.chance(0.25) && past.length > 0 ? random.pick(past) : random.pick(calls);
 		past.push(call);
+		if (call === recall) tickets += 1;
 		await both(call);
 		if (step % 20 === 19) expect(canonical(await stores[1]?.dump())).toEqual(canonical(await stores[0]?.dump()));
 	}

@@ -1,23 +1,28 @@
-import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
-import { pendingInstances } from "../../src/cluster/fence.ts";
+import type { FenceStore } from "../../src/cluster/fence.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import type { WitnessStore } from "../../src/cluster/witness.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
-import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
-import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { createModelStore } from "../sim/model-store.ts";
+import { createModelStore, instanceKey } from "../sim/model-store.ts";
 import type { TestDatabase } from "../support/database.ts";
 
 /** What both stores can be asked, so that one suite holds the model to what Postgres does. */
 export interface ContractStore {
 	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
-	ledger(id: string, epoch: number): Omit<LedgerStore, "recall">;
+	ledger(id: string, epoch: number): LedgerStore;
 	heartbeats: HeartbeatStore;
-	attest(id: string, epoch: number): Promise<number>;
-	pending(seq: number, graceMs: number): Promise<string[]>;
+	fence: Pick<FenceStore & WitnessStore, "fenceOff" | "silent">;
+	attest(id: string, epoch: number, limit: number): Promise<string>;
+	lagging(seq: number): Promise<string[]>;
+	/** The number of the epoch's newest row. */
+	beatOf(id: string, epoch: number): Promise<number>;
+	/** Holds rows of a budget while it works: the budget's, or those of all its leases. */
+	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
 	append(subject: string): Promise<number>;
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
 	/** All that the tables say, without times, in a fixed order. */
@@ -30,15 +35,24 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		ledger: (id, epoch) => createPgLedgerStore({ statements, clock: systemClock }, id, epoch),
-		heartbeats: createPgHeartbeatStore(statements),
-		async attest(id, epoch) {
-			const [row] = await sql`select ledger_close(${id}, ${epoch}, true) as closed`;
-			return Number(row?.closed);
+		ledger: (id, epoch) => createPgLedgerStore({ statements: db.ledger }, id, epoch),
+		heartbeats: withoutServer(createPgHeartbeatStore(db.liveness)),
+		fence: createPgFenceStore(db.liveness),
+		async attest(id, epoch, limit) {
+			const [row] = await sql`select closed, done from lease_close(${id}, ${epoch}, true, ${limit})`;
+			return `${row?.closed} ${row?.done}`;
 		},
-		async pending(seq, graceMs) {
-			return (await pendingInstances(statements)(seq, graceMs)).map(({ id, epoch }) => `${id}|${epoch}`).sort();
+		lagging: async (seq) => laggingIds(await createPgFenceStore(db.liveness).lagging(seq)),
+		async beatOf(id, epoch) {
+			const [row] = await sql`select beat from instance_now where id = ${id} and epoch = ${epoch}`;
+			return Number(row?.beat ?? 0);
 		},
+		holding: (kind, budget, work) =>
+			sql.begin(async (transaction) => {
+				if (kind === "budget") await transaction`select 1 from budget where id = ${budget} for update`;
+				else await transaction`select 1 from lease where budget_id = ${budget} for update`;
+				return await work();
+			}) as Promise<never>,
 		append: (subject) => appendControl(statements, "catalog", subject, { note: 1 }),
 		async book(account, kind, amount, ref, forced) {
 			try {
@@ -60,7 +74,7 @@ async function dumpPostgres({ sql }: TestDatabase): Promise<unknown> {
 	return {
 		budgets: await rows(sql`select id, limit_nano_usd, drawn_nano_usd, written_off_nano_usd from budget order by id`),
 		leases: await rows(sql`
-			select budget_id, instance_id, epoch, granted_nano_usd, returned_nano_usd, settled_nano_usd, state from lease order by 1, 2, 3`),
+			select budget_id, instance_id, epoch, granted_nano_usd, returned_nano_usd, settled_nano_usd, state, recalled from lease order by 1, 2, 3`),
 		operations: await rows(sql`
 			select budget_id, instance_id, epoch, kind, amount_nano_usd from lease_op order by 1, 2, 3, 4, 5`),
 		usage: await rows(sql`
@@ -71,7 +85,7 @@ async function dumpPostgres({ sql }: TestDatabase): Promise<unknown> {
 		entries: await rows(
 			sql`select account_id, kind, amount_nano_usd, source_ref from ledger_entry order by source_ref`,
 		),
-		instances: await rows(sql`select id, epoch, state, applied_seq from instance order by 1, 2`),
+		instances: await rows(sql`select id, epoch, state, applied_seq, beat, ttl_ms from instance_now order by 1, 2`),
 		log: await rows(sql`select seq, kind, subject from control_log order by seq`),
 	};
 }
@@ -87,26 +101,41 @@ export function modelContractStore(): ContractStore {
 			giveBack: (requests: readonly ReturnRequest[]) => now(() => model.giveBack(id, epoch, requests)),
 			flush: (settled: string, open: string) => now(() => model.flush(id, epoch, settled, open)),
 			settleLate: (event: string) => now(() => model.settleLate(id, epoch, event)),
-			creditUndelivered: (request: string, delivered: NanoUsd) =>
-				now(() => model.creditUndelivered(request, delivered)),
-			close: () => now(() => void model.close(id, epoch, false)),
+			close: () => now(() => model.close(id, epoch, false, Number.POSITIVE_INFINITY)),
+			recall: (budgets: readonly string[]) => now(() => model.recall(id, epoch, budgets)),
+			recalls: () => now(() => model.recalled(id, epoch)),
 		}),
-		heartbeats: {
+		heartbeats: withoutServer({
 			join: (id, ttlMs) => now(() => model.join(id, ttlMs)),
-			seq: () => now(() => model.seq()),
+			position: () => now(() => model.position()),
 			goLive: (id, epoch, applied, ttlMs) => now(() => model.goLive(id, epoch, applied, ttlMs)),
 			heartbeat: (id, epoch, applied, ttlMs) => now(() => model.heartbeat(id, epoch, applied, ttlMs)),
 			readAfter: (seq) => now(() => model.log.filter((entry) => entry.seq > seq)),
 			leave: (id, epoch) => now(() => model.leave(id, epoch)),
+		}),
+		fence: {
+			fenceOff: (id, epoch, beat) => now(() => model.fenceOff(id, epoch, beat)),
+			silent: (id, epoch, beat) => now(() => model.silent(id, epoch, beat)),
 		},
-		attest: (id, epoch) => now(() => model.close(id, epoch, true)),
-		pending: (seq, graceMs) =>
-			now(() =>
-				model
-					.pending(seq, graceMs)
-					.map(({ id, epoch }) => `${id}|${epoch}`)
-					.sort(),
-			),
+		attest: (id, epoch, limit) =>
+			now(() => {
+				const { closed, done } = model.close(id, epoch, true, limit);
+				return `${closed} ${done}`;
+			}),
+		lagging: (seq) => now(() => laggingIds(model.lagging(seq))),
+		beatOf: (id, epoch) => now(() => model.instances.get(instanceKey(id, epoch))?.beat ?? 0),
+		async holding(kind, budget, work) {
+			const names =
+				kind === "budget"
+					? [`budget ${budget}`]
+					: [...model.leases].filter(([, lease]) => lease.budget === budget).map(([key]) => `lease ${key}`);
+			for (const name of names) model.held.add(name);
+			try {
+				return await work();
+			} finally {
+				for (const name of names) model.held.delete(name);
+			}
+		},
 		append: (subject) => now(() => model.append("catalog", subject, { note: 1 })),
 		book: (...args) => now(() => model.book(...args)),
 		async dump() {
@@ -123,6 +152,7 @@ export function modelContractStore(): ContractStore {
 						l.returned,
 						l.settled,
 						l.state,
+						l.recalled,
 					]),
 				),
 				operations: sorted(
@@ -146,7 +176,9 @@ export function modelContractStore(): ContractStore {
 					[...model.reservations].map(([id, r]) => [id, r.account, r.key, r.instance, r.epoch, r.reserved]),
 				),
 				entries: sorted(model.entries.map((e) => [e.account, e.kind, e.amount, e.ref])),
-				instances: sorted([...model.instances.values()].map((i) => [i.id, i.epoch, i.state, i.appliedSeq])),
+				instances: sorted(
+					[...model.instances.values()].map((i) => [i.id, i.epoch, i.state, i.appliedSeq, i.beat, i.ttlMs]),
+				),
 				log: sorted(model.log.map((e) => [e.seq, e.kind, e.subject])),
 			};
 		},
@@ -162,8 +194,33 @@ export function canonical(dump: unknown): unknown {
 /** What a call came to, in a form that both stores share. */
 export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 	try {
-		return (await call()) ?? "done";
+		return plain((await call()) ?? "done");
 	} catch (error) {
 		return error instanceof NotLive ? "not live" : "refused";
 	}
+}
+
+/** Sets as lists, so that results can be compared. */
+function plain(result: unknown): unknown {
+	if (result instanceof Set) return [...result].sort();
+	const replies = Array.isArray(result) ? (result as Partial<GrantReply>[]) : undefined;
+	// Of a grant that is answered in the same statement the order is the statement's.
+	if (replies?.[0]?.op !== undefined) return replies.toSorted((a, b) => ((a.op ?? "") < (b.op ?? "") ? -1 : 1));
+	if (typeof result !== "object" || result === null || replies) return result;
+	return Object.fromEntries(Object.entries(result).map(([name, value]) => [name, plain(value)]));
+}
+
+const laggingIds = (lagging: readonly { id: string; epoch: number }[]) =>
+	lagging.map(({ id, epoch }) => `${id}|${epoch}`).sort();
+
+/** Which server it is differs, and nothing else may. */
+function withoutServer(store: HeartbeatStore): HeartbeatStore {
+	return {
+		...store,
+		position: async () => ({ ...(await store.position()), server: "" }),
+		async heartbeat(...args) {
+			const position = await store.heartbeat(...args);
+			return position && { ...position, server: "" };
+		},
+	};
 }

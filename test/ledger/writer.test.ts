@@ -11,21 +11,29 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 	const clock = createManualClock();
 	const flushes: { settled: string[]; open: string[] }[] = [];
 	const late: string[] = [];
-	const state = { flush: async (_settled: readonly string[]): Promise<"ok" | "late"> => "ok" };
+	const state = {
+		flush: async (_settled: readonly string[]): Promise<"ok" | "late"> => "ok",
+		busy: new Set<string>(),
+		/** What Postgres says that it did not know, of each flush. */
+		fresh: 0,
+		settleLate: async (_id: string): Promise<void> => {},
+	};
 	const store: LedgerStore = {
 		grant: async () => [],
-		giveBack: async () => {},
+		giveBack: async () => new Set(),
 		async flush(settledJson, openJson) {
 			const settled = JSON.parse(settledJson) as string[];
 			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
-			return state.flush(settled);
+			const answer = await state.flush(settled);
+			return { late: answer === "late", fresh: state.fresh, busy: new Set(state.busy) };
 		},
 		async settleLate(json) {
+			await state.settleLate(JSON.parse(json) as string);
 			late.push(JSON.parse(json) as string);
 		},
-		creditUndelivered: async () => {},
-		close: async () => {},
-		recall: async () => {},
+		close: async () => ({ closed: 0, done: true }),
+		recall: async () => 1,
+		recalls: async () => [],
 	};
 	const logged: { level: string; message: string }[] = [];
 	const log = createLog({ level: "info", write: (line) => void logged.push(JSON.parse(line)) });
@@ -34,7 +42,14 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 		{ flushIntervalMs: 100, batchMax: options.batchMax ?? 10, queueMax: options.queueMax ?? 100 },
 	);
 	const acknowledged: string[] = [];
-	const settle = (id: string) => writer.settle({ json: JSON.stringify(id), acknowledge: () => acknowledged.push(id) });
+	const settle = (id: string, account = `account ${id}`) =>
+		writer.settle({
+			id,
+			account,
+			key: `key ${id}`,
+			json: JSON.stringify(id),
+			acknowledge: () => acknowledged.push(id),
+		});
 	const pass = async (ms: number) => {
 		await turn();
 		clock.advance(ms);

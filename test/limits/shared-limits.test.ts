@@ -33,7 +33,7 @@ afterEach(async () => {
 	await Promise.all(members.map(({ limits }) => limits.stop()));
 	members.length = 0;
 	await db.sql`delete from key_share`;
-	await db.sql`delete from instance`;
+	await db.sql`delete from instance_beat`;
 });
 
 /** Time passes for counts as the test says; pauses are real and short. */
@@ -48,7 +48,7 @@ function createShiftedClock(): Clock & { passMs: number } {
 }
 
 async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
-	await db.sql`insert into instance (id, epoch, state, lease_until) values (${name}, ${epoch}, 'live', now() + interval '1 hour')`;
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${name}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
 	const own = { instanceId: name, present: () => ({ epoch }) };
 	const store = createPgShareStore({ statements: db.statements, instanceLease: own });
 	const reached: ShareStore = {
@@ -175,11 +175,11 @@ test("what one that died has counted counts for two minutes, and what runs there
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	expect(await at(1).enter("key", 5, 5)).toBe(false);
-	await db.sql`update instance set state = 'dead', lease_until = now() - interval '1 minute' where id = 'instance-0'`;
+	await db.sql`update instance_beat set state = 'dead', lease_until = now() - interval '1 minute' where id = 'instance-0'`;
 	at(0).state = "cut off";
 	await waitFor(() => at(1).enter("key", null, 5), "the places of the dead", 5_000);
 	expect(await at(1).enter("key", 5, null)).toBe(false);
-	await db.sql`update instance set lease_until = now() - interval '121 seconds' where id = 'instance-0'`;
+	await db.sql`update instance_beat set lease_until = now() - interval '121 seconds' where id = 'instance-0'`;
 	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead", 5_000);
 });
 
@@ -196,7 +196,7 @@ test("one that stops gives back all but what it has counted", async () => {
 test("a process that was fenced off and joined again keeps what it counted; another by its name counts for itself", async () => {
 	const clock = createShiftedClock();
 	let epoch = 1;
-	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 1, 'live', now() + interval '1 hour')`;
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 	const store = createPgShareStore({
 		statements: db.statements,
 		instanceLease: { instanceId: "again", present: () => ({ epoch }) },
@@ -205,8 +205,8 @@ test("a process that was fenced off and joined again keeps what it counted; anot
 		{ key: "key", kind: "rate", limit: 10, have, need, seq },
 	];
 	expect(await store.hold(ask(0, 1, 1))).toMatchObject([{ share: 10, free: 0 }]);
-	await db.sql`update instance set state = 'dead', lease_until = now() where id = 'again'`;
-	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 2, 'live', now() + interval '1 hour')`;
+	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 2, 1, 'live', 30000, now() + interval '1 hour')`;
 	epoch = 2;
 	expect(await store.hold(ask(4, 5, 2))).toMatchObject([{ share: 10 }]);
 	const other = await join("other", clock);
@@ -215,7 +215,7 @@ test("a process that was fenced off and joined again keeps what it counted; anot
 		statements: db.statements,
 		instanceLease: { instanceId: "again", present: () => ({ epoch: 3 }) },
 	});
-	await db.sql`insert into instance (id, epoch, state, lease_until) values ('again', 3, 'live', now() + interval '1 hour')`;
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 3, 1, 'live', 30000, now() + interval '1 hour')`;
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
@@ -265,7 +265,7 @@ test("shares that count no more are removed", async () => {
 	const { at } = await cluster(2);
 	await at(0).enter("key", 10);
 	await at(1).enter("key", 10);
-	await db.sql`update instance set state = 'left', lease_until = now() - interval '11 minutes' where id = 'instance-0'`;
+	await db.sql`update instance_beat set state = 'left', lease_until = now() - interval '11 minutes' where id = 'instance-0'`;
 	await forgetOldShares(db.statements);
 	expect(await db.sql`select 1 from key_share`).toHaveLength(2);
 	await db.sql`update key_share set at = now() - interval '11 minutes'`;

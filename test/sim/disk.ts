@@ -24,6 +24,8 @@ export interface Appended {
 	readonly id: string;
 	/** PROGRESS: what may be delivered. */
 	readonly bound: number;
+	/** PROGRESS: what has been delivered. */
+	readonly delivered: number;
 }
 
 /** One machine's disk. It survives its processes; each of them sees it through `homeOf`. */
@@ -175,7 +177,7 @@ export function createSimDisk(): SimDisk {
 				}
 				file.bytes.set(bytes, file.length);
 				file.length += bytes.length;
-				onAppend(appendedOf(bytes));
+				for (const record of appendedOf(bytes)) onAppend(record);
 			},
 			sync() {
 				const upTo = file.length;
@@ -193,9 +195,11 @@ export function createSimDisk(): SimDisk {
 	return disk;
 }
 
-function appendedOf(bytes: Uint8Array): Appended {
-	const [record] = decodeRecords(bytes).records;
-	if (!record) throw new Error("what is appended is one whole record");
-	const { id, bound } = JSON.parse(record.body) as { id: string; bound?: number };
-	return { kind: record.kind, id, bound: bound ?? 0 };
+function appendedOf(bytes: Uint8Array): Appended[] {
+	const { records, intactBytes } = decodeRecords(bytes);
+	if (records.length === 0 || intactBytes !== bytes.length) throw new Error("what is appended are whole records");
+	return records.map(({ kind, body }) => {
+		const { id, bound, delivered } = JSON.parse(body) as { id: string; bound?: number; delivered?: number };
+		return { kind, id, bound: bound ?? 0, delivered: delivered ?? 0 };
+	});
 }

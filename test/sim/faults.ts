@@ -1,4 +1,6 @@
+import { leaseKey } from "./model-store.ts";
 import { createSimProcess, type SimProcess } from "./process.ts";
+import { GRACE_MS } from "./terms.ts";
 import { addHost, type Host, type RequestRecord, type World } from "./world.ts";
 
 type CrashKind = "kill" | "power" | "disk";
@@ -46,9 +48,7 @@ export function createFaults(world: World): Faults {
 	function crash(process: SimProcess, kind: CrashKind = "kill"): void {
 		if (process.dead) return;
 		const { host } = process;
-		process.dead = true;
-		host.disk.releaseAll(process);
-		host.others.delete(process);
+		crashQuietly(process);
 		if (host.process === process) host.process = undefined;
 		if (kind === "power") losePower(host);
 		if (kind === "kill" && random.chance(0.15)) damage(host);
@@ -65,11 +65,8 @@ export function createFaults(world: World): Faults {
 		const { settled, admitted } = host.disk.readable();
 		for (const record of recordsOf(host)) {
 			const row = world.model.usage.get(record.id);
-			if (row?.basis === "recovered" && !world.model.entries.some(({ ref }) => ref === `recovered:${record.id}`)) {
-				// A replay that was cut short can lose what it had still to credit.
-				record.excused = true;
-			}
-			if (row) continue;
+			// What an operator gave up for lost may still be heard of, unless it is lost here too.
+			if (row && !(row.card === "" && row.charged === 0)) continue;
 			const forgotten = record.settled || record.settleAppended ? !settled.has(record.id) : !admitted.has(record.id);
 			// Of a running request progress records may be gone.
 			if ((forgotten || !record.settleAppended) && mayForget(record)) record.excused = true;
@@ -99,23 +96,35 @@ export function createFaults(world: World): Faults {
 	}
 
 	function crashQuietly(process: SimProcess): void {
+		const present = process.instanceLease?.present();
+		for (const ledger of present ? [present, ...process.ledgers] : process.ledgers) {
+			for (const { budget, held } of ledger.slices())
+				world.heldAtDeath.set(leaseKey(budget, process.host.id, ledger.epoch), held);
+		}
 		process.dead = true;
 		process.host.disk.releaseAll(process);
 		process.host.others.delete(process);
 	}
 
-	/** `tollgate instance recover --journal-lost`: refused while an epoch may be running. */
-	function attest(host: Host): void {
-		const epochs = [...world.model.instances.values()].filter(({ id, state }) => id === host.id && state !== "left");
-		const running = epochs.some(
-			({ state, leaseUntilMs }) => (state === "live" || state === "joining") && leaseUntilMs > timeline.nowMs(),
-		);
-		if (running || !server.up) {
-			timeline.after(1_000, `${host.id}: attest again`, () => attest(host));
-			return;
+	/** `tollgate instance recover --journal-lost`: an epoch that may be running is watched for as long as its lease. */
+	function attest(host: Host, seen = new Map<number, { beat: number; sinceMs: number }>()): void {
+		const again = () => timeline.after(500, `${host.id}: attest again`, () => attest(host, seen));
+		if (!server.up) return void again();
+		const unfinished = () =>
+			[...world.model.instances.values()].filter(({ id, state }) => id === host.id && state !== "left");
+		const ignored = () => {};
+		const epochs = unfinished();
+		for (const { epoch, beat, state, ttlMs } of epochs) {
+			if (state !== "live" && state !== "joining") continue;
+			const known = seen.get(epoch);
+			if (known?.beat !== beat) seen.set(epoch, { beat, sinceMs: timeline.nowMs() });
+			else if (timeline.nowMs() - known.sinceMs > ttlMs + GRACE_MS)
+				server.fenceOff(host.id, epoch, beat)(ignored, ignored);
 		}
+		if (epochs.some(({ state }) => state === "live" || state === "joining")) return void again();
+		for (const { epoch } of epochs) server.close(host.id, epoch, true, Number.POSITIVE_INFINITY)(ignored, ignored);
+		if (unfinished().length > 0) return void again();
 		world.count("attested");
-		for (const { epoch } of epochs) world.model.close(host.id, epoch, true);
 		if (!host.lost) return;
 		host.lost = false;
 		restartLater(host, random.fraction() * 2_000);
@@ -154,6 +163,7 @@ export function createFaults(world: World): Faults {
 			process.link.replies = true;
 			world.lastFaultMs = timeline.nowMs();
 			process.hear();
+			process.hearRecalls();
 		});
 	}
 
@@ -166,7 +176,7 @@ export function createFaults(world: World): Faults {
 	function serverUp(): void {
 		server.up = true;
 		world.lastFaultMs = timeline.nowMs();
-		for (const listener of world.listeners) listener();
+		for (const listener of [...world.listeners, ...world.recallListeners]) listener();
 	}
 
 	function fillDisk(host: Host): void {
@@ -188,6 +198,11 @@ export function createFaults(world: World): Faults {
 		});
 	}
 
+	/** NTP, or a failover to a machine whose clock is ahead. */
+	function stepServerClock(): void {
+		world.serverAheadMs += random.pick([-20_000, 8_000, 40_000, 3_600_000]);
+	}
+
 	function attestWrongly(host: Host): void {
 		if (world.mode === "remote" || host.lost || !random.chance(0.3)) return;
 		world.mayWriteOff = true;
@@ -201,6 +216,7 @@ export function createFaults(world: World): Faults {
 			["pause", 5, () => process && pause(process)],
 			["partition", 5, () => process && partition(process)],
 			["outage", 2, outage],
+			["server clock step", 3, stepServerClock],
 			["kill", 5, () => process && crash(process)],
 			["power", 2, () => process && crash(process, "power")],
 			["disk lost", 1, () => process && crash(process, "disk")],
@@ -210,7 +226,7 @@ export function createFaults(world: World): Faults {
 			["join", 1, () => world.hosts.length < 4 && startProcess(addHost(world))],
 			["wrong attestation", 1, () => attestWrongly(host)],
 		];
-		if (world.lonely) strikes.splice(5);
+		if (world.lonely) strikes.splice(6);
 		let at = random.int(
 			1,
 			strikes.reduce((sum, [, weight]) => sum + weight, 0),
@@ -230,6 +246,7 @@ export function createFaults(world: World): Faults {
 
 	function heal(): void {
 		world.stormy = false;
+		world.lastFaultMs = timeline.nowMs();
 		if (!server.up) serverUp();
 		for (const host of world.hosts) {
 			host.disk.room = Number.POSITIVE_INFINITY;
@@ -238,6 +255,7 @@ export function createFaults(world: World): Faults {
 				process.link.requests = true;
 				process.link.replies = true;
 				process.hear();
+				process.hearRecalls();
 			}
 		}
 	}

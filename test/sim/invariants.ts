@@ -4,8 +4,10 @@ import { instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
-/** How long before a draw nothing may have gone wrong, for its refusal to be held against what the others had. */
+/** How long nothing may have gone wrong for the weather to be calm: leases run out, restarts are over. */
 const CALM_MS = 12_000;
+/** For so long after a row was let go its account may still notice: what waited for it is tried again now and then. */
+const AFTER_HOLD_MS = 1_500;
 
 const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 
@@ -20,10 +22,6 @@ export function checkStep(world: World): void {
 function watchDraws(world: World): void {
 	const now = new Map<string, number>();
 	for (const draw of world.draws) {
-		if (!isCalm(world, draw)) {
-			world.draws.delete(draw);
-			continue;
-		}
 		for (const budget of draw.budgets) {
 			const key = `${draw.process.name} ${budget}`;
 			let covered = now.get(key);
@@ -36,7 +34,15 @@ function watchDraws(world: World): void {
 	}
 }
 
-const isCalm = (world: World, draw: PendingDraw) => !world.stormy && draw.startedMs - CALM_MS >= world.lastFaultMs;
+/** Nothing has gone wrong for some time before `sinceMs`, and nothing has since. */
+export const isCalm = (world: World, sinceMs: number) =>
+	!world.stormy && sinceMs - CALM_MS >= world.lastFaultMs && world.hosts.every(({ process }) => process !== undefined);
+
+/** Somebody has held a row of the account since `sinceMs`, or shortly before. */
+export function hadHeldRows({ heldRows, timeline }: World, account: string, sinceMs: number): boolean {
+	const held = heldRows.get(account);
+	return held !== undefined && (held.rows > 0 || held.untilMs + AFTER_HOLD_MS > Math.min(sinceMs, timeline.nowMs()));
+}
 
 /** No budget is overspent, and every nano-dollar is in one place. */
 function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
@@ -71,7 +77,7 @@ function checkMemory(world: World): void {
 					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
 					continue;
 				}
-				for (const slice of ledger.view().slices) {
+				for (const slice of ledger.slices()) {
 					const { budget, free, held, unacknowledged, returning } = slice;
 					if (Math.min(free, held, unacknowledged, returning) < 0) throw new Broken(`a slice of ${budget} is negative`);
 					const key = leaseKey(budget, host.id, ledger.epoch);
@@ -89,23 +95,45 @@ function checkMemory(world: World): void {
 	}
 }
 
-/** All that `asking` could reserve of a budget if every other live instance gave back what lies idle there. */
-export function coverage({ model, hosts, pendingCharges }: World, id: string, asking: SimProcess): number {
+/**
+ * All that `asking` could reserve of a budget if every live instance gave back what lies idle there. Of one whose process
+ * is gone that is what no request held, until its lease is known to be over, and again when its next epoch hands it in;
+ * unless it had answered all recalls: answers are given one after the other, and what a crash swallows behind one is missed.
+ */
+export function coverage(world: World, id: string, asking: SimProcess): number {
+	const { model, pendingCharges } = world;
 	const budget = model.budgets.get(id);
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
 	let covered = Math.max(0, budget.limit - budget.drawn);
-	for (const { process, id: hostId } of hosts) {
-		const ledger = process?.instanceLease?.present();
-		if (!process || process.dead || !ledger) continue;
-		if (model.instances.get(instanceKey(hostId, ledger.epoch))?.state !== "live") continue;
-		const key = leaseKey(id, hostId, ledger.epoch);
-		const lease = model.leases.get(key);
-		if (lease?.state !== "open") continue;
-		const slice = sliceOf(ledger, id);
-		covered +=
-			restOf(lease) - (pendingCharges.get(key) ?? 0) - (slice ? takenOf(slice, restOf(lease), process === asking) : 0);
+	const newest = Math.max(0, ...model.recalls.map((recall) => (recall.budget === id ? recall.ticket : 0)));
+	for (const lease of model.leases.values()) {
+		if (lease.budget !== id || lease.state !== "open") continue;
+		if (!model.mayComeBack(lease)) continue;
+		const rest = restOf(lease);
+		const owner = ledgerOf(world, lease.instance, lease.epoch);
+		const key = leaseKey(id, lease.instance, lease.epoch);
+		const pending = pendingCharges.get(key) ?? 0;
+		if (!owner) {
+			if (lease.recalled < newest || newest === 0)
+				covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
+			continue;
+		}
+		const slice = sliceOf(owner.ledger, id);
+		covered += rest - pending - (slice ? takenOf(slice, rest, owner.process === asking) : 0);
 	}
 	return covered;
+}
+
+function ledgerOf({ hosts }: World, id: string, epoch: number): { ledger: Ledger; process: SimProcess } | undefined {
+	const host = hosts.find((one) => one.id === id);
+	for (const process of host ? [host.process, ...host.others] : []) {
+		if (!process || process.dead) continue;
+		const present = process.instanceLease?.present();
+		for (const ledger of present ? [present, ...process.ledgers] : process.ledgers) {
+			if (ledger.epoch === epoch) return { ledger, process };
+		}
+	}
+	return undefined;
 }
 
 /**
@@ -121,12 +149,11 @@ function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 }
 
 function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
-	return ledger.view().slices.find((slice) => slice.budget === budget);
+	return [...ledger.slices()].find((slice) => slice.budget === budget);
 }
 
-/** A refusal is right only if at some moment of the call there really was not enough. */
+/** A refusal is right only if at some moment of the call there really was not enough, whatever goes wrong meanwhile. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
-	if (!isCalm(world, draw)) return;
 	world.count("refusals checked");
 	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
 	if (least >= shortage.needNanoUsd) {
@@ -141,7 +168,7 @@ export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
 		const ledger = host.process?.instanceLease?.present();
 		if (!ledger) throw new Broken(`${host.id} did not come back`);
-		const slices = new Map(ledger.view().slices.map((slice) => [slice.budget, slice]));
+		const slices = new Map([...ledger.slices()].map((slice) => [slice.budget, slice]));
 		for (const lease of world.model.leases.values()) {
 			if (lease.instance !== host.id || lease.epoch !== ledger.epoch || lease.state !== "open") continue;
 			const slice = slices.get(lease.budget);
@@ -188,9 +215,8 @@ function checkRequest(world: World, record: RequestRecord): void {
 		if (row.charged !== charged && !world.mayWriteOff) throw new Broken(`request ${record.id} was written off`);
 		return;
 	}
-	const note = world.model.entries.find((entry) => entry.ref === `recovered:${record.id}`)?.amount ?? 0;
-	if (row.charged - note > record.delivered) throw new Broken(`request ${record.id} paid for more than it received`);
-	const due = Math.min(record.delivered, row.reserved);
+	if (row.charged > record.delivered) throw new Broken(`request ${record.id} paid for more than it received`);
+	const due = Math.min(record.known, row.reserved);
 	if (cost < due && !world.mayWriteOff)
-		throw new Broken(`request ${record.id} received ${record.delivered}, recorded are ${cost}`);
+		throw new Broken(`request ${record.id} had received ${record.known} for sure, recorded are ${cost}`);
 }

@@ -1,12 +1,19 @@
 import type { ControlEntry, ControlKind } from "../../src/cluster/control-log.ts";
+import type { LaggingInstance } from "../../src/cluster/fence.ts";
+import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import type { GrantReply, GrantRequest, ReturnRequest } from "../../src/ledger/store.ts";
+import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 
 /** A rule of the schema would be broken: nothing of the statement is carried out. */
 export class CheckViolated extends Error {
 	override readonly name = "CheckViolated" as const;
+}
+
+/** Somebody holds a row that the statement waited for: nothing of it was carried out. */
+export class RowHeld extends Error {
+	override readonly name = "RowHeld" as const;
 }
 
 export interface ModelBudget {
@@ -26,14 +33,30 @@ export interface ModelLease {
 	returned: number;
 	settled: number;
 	state: "open" | "closed";
+	recalled: number;
 }
 
+export type ModelState = "joining" | "live" | "silent" | "dead" | "closing" | "left";
+
+/** The newest row of an epoch in `instance_beat`. */
 export interface ModelInstance {
 	readonly id: string;
 	readonly epoch: number;
-	state: "joining" | "live" | "left" | "dead";
+	beat: number;
+	state: ModelState;
+	ttlMs: number;
+	/** By the server's wall clock. */
 	leaseUntilMs: number;
 	appliedSeq: number;
+}
+
+/** A row of `recall`. */
+export interface ModelRecall {
+	readonly budget: string;
+	readonly ticket: number;
+	readonly instance: string;
+	readonly epoch: number;
+	readonly atMs: number;
 }
 
 /** A row of `usage_event`; `off` and `charged` may differ from the settlement's if it came late. */
@@ -63,29 +86,44 @@ export interface ModelStore {
 	readonly entries: { account: string; kind: string; amount: number; ref: string }[];
 	readonly instances: Map<string, ModelInstance>;
 	readonly log: ControlEntry[];
+	/** Rows that somebody holds, by name (`budget x`, `lease x|i|1`, `reservation r`): what needs them is left out as busy. */
+	readonly held: Set<string>;
+	readonly recalls: ModelRecall[];
+	/** Which server this is: system identifier and timeline. */
+	server: string;
 	seq(): number;
+	position(): LogPosition;
 	append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number;
 	join(id: string, ttlMs: number): number;
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): number | null;
-	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): number | null;
+	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null;
 	leave(id: string, epoch: number): void;
-	pending(seq: number, graceMs: number): { id: string; epoch: number; leaseUntilMs: number }[];
+	/** Live instances that lag behind; silent ones among them are fenced off. */
+	lagging(seq: number): LaggingInstance[];
+	/** joining, live or silent → dead, if that is still its newest beat. */
+	fenceOff(id: string, epoch: number, beat: number): void;
+	live(): LaggingInstance[];
+	/** live → silent, if that is still its newest beat. */
+	silent(id: string, epoch: number, beat: number): void;
 	grant(id: string, epoch: number, requests: readonly GrantRequest[]): GrantReply[];
-	giveBack(id: string, epoch: number, requests: readonly ReturnRequest[]): void;
-	flush(id: string, epoch: number, settledJson: string, openJson: string): "ok" | "late";
+	giveBack(id: string, epoch: number, requests: readonly ReturnRequest[]): ReadonlySet<string>;
+	recall(id: string, epoch: number, budgets: readonly string[]): number;
+	recalled(id: string, epoch: number): Recall[];
+	flush(id: string, epoch: number, settledJson: string, openJson: string): Flushed;
 	settleLate(id: string, epoch: number, eventJson: string): void;
-	close(id: string, epoch: number, journalLost: boolean): number;
+	close(id: string, epoch: number, journalLost: boolean, limit: number): { closed: number; done: boolean };
+	/** Whether what lies idle on a lease can be there again: its instance answers, or the lease will be closed. */
+	mayComeBack(lease: ModelLease): boolean;
 	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): number | null | "refused";
-	creditUndelivered(requestId: string, delivered: number): void;
 }
 
 export const leaseKey = (budget: string, instance: string, epoch: number) => `${budget}|${instance}|${epoch}`;
 export const instanceKey = (id: string, epoch: number) => `${id}|${epoch}`;
 
-/** Postgres' order of text with the C collation. */
-const byBudget = (a: { budget: string }, b: { budget: string }) =>
-	a.budget < b.budget ? -1 : a.budget > b.budget ? 1 : 0;
+/** How long a recall makes a budget contested. */
+const CONTESTED_MS = 5_000;
+const RECALL_MS = 60_000;
 
 export function createModelStore(nowMs: () => number): ModelStore {
 	const budgets: ModelStore["budgets"] = new Map();
@@ -96,6 +134,9 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	const entries: ModelStore["entries"] = [];
 	const instances: ModelStore["instances"] = new Map();
 	const log: ControlEntry[] = [];
+	const held: ModelStore["held"] = new Set();
+	const recalls: ModelStore["recalls"] = [];
+	let tickets = 0;
 
 	function append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number {
 		const seq = log.length + 1;
@@ -104,81 +145,154 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	}
 
 	const stateOf = (id: string, epoch: number) => instances.get(instanceKey(id, epoch))?.state;
-	const isLive = (lease: ModelLease) => stateOf(lease.instance, lease.epoch) === "live";
+	/** What is being closed comes back, and so does what an epoch left whose instance has a newer one. */
+	function mayComeBack({ instance, epoch }: ModelLease): boolean {
+		const state = stateOf(instance, epoch);
+		if (state === "live" || state === "closing") return true;
+		return [...instances.values()].some(
+			(one) => one.id === instance && one.epoch > epoch && (one.state === "live" || one.state === "silent"),
+		);
+	}
 	const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
+	const isHeld = (kind: "budget" | "lease" | "reservation", name: string) => held.has(`${kind} ${name}`);
 
-	function heldElsewhere(budget: string, id: string, epoch: number): boolean {
-		for (const lease of leases.values()) {
-			const own = lease.instance === id && lease.epoch === epoch;
-			if (lease.budget === budget && !own && lease.state === "open" && isLive(lease) && restOf(lease) > 0) return true;
+	/** Adds a row to the standing of an epoch. */
+	function stand(id: string, epoch: number, from: readonly ModelState[], to: ModelState, ttlMs?: number): boolean {
+		const instance = instances.get(instanceKey(id, epoch));
+		if (!instance || !from.includes(instance.state)) return false;
+		instance.beat += 1;
+		instance.state = to;
+		if (ttlMs !== undefined) {
+			instance.ttlMs = ttlMs;
+			instance.leaseUntilMs = nowMs() + ttlMs;
 		}
-		return false;
+		return true;
 	}
 
-	function grantOne(id: string, epoch: number, request: GrantRequest, budget: ModelBudget, live: number): number {
-		const known = operations.get(request.op);
-		if (known) return known.amount;
-		let amount: number = request.want;
-		if (budget.limit !== null) {
-			const available = budget.limit - budget.drawn;
-			amount = Math.min(request.want, Math.max(request.min, Math.trunc(available / (2 * live))));
-			if (amount > available || amount < request.min) amount = 0;
+	const laggingOf = ({ id, epoch, beat, ttlMs, leaseUntilMs }: ModelInstance) => ({
+		id,
+		epoch,
+		beat,
+		ttlMs,
+		leaseUntilMs,
+	});
+
+	function grantOne(id: string, epoch: number, request: GrantRequest, live: number): GrantReply {
+		const { op } = request;
+		const reply = { op, amount: nanoUsd(0), available: nanoUsd(0), unanswered: 0, contested: false, busy: false };
+		const budget = budgets.get(request.budget);
+		if (!budget) return reply;
+		const key = leaseKey(budget.id, id, epoch);
+		if (isHeld("budget", budget.id) || (leases.has(key) && isHeld("lease", key))) return { ...reply, busy: true };
+		const others = recalls.filter(
+			(recall) =>
+				recall.budget === budget.id &&
+				(recall.instance !== id || recall.epoch !== epoch) &&
+				recall.atMs > nowMs() - CONTESTED_MS,
+		);
+		const contested = others.length > 0;
+		let amount = operations.get(op)?.amount;
+		if (amount === undefined) {
+			amount = request.want;
+			if (budget.limit !== null) {
+				const available = budget.limit - budget.drawn;
+				const fair = Math.max(request.min, Math.trunc(available / (2 * live)));
+				amount = Math.min(contested ? request.min : request.want, fair);
+				if (amount > available || amount < request.min) amount = 0;
+			}
+			if (amount > 0 || request.again) {
+				operations.set(op, { budget: budget.id, instance: id, epoch, kind: "grant", amount });
+			}
+			if (amount > 0) {
+				const lease = leaseOf(budget.id, id, epoch);
+				const newest = Math.max(0, ...others.map(({ ticket }) => ticket));
+				if (lease.state === "closed") lease.recalled = Math.max(lease.recalled, newest);
+				lease.state = "open";
+				lease.granted += amount;
+				budget.drawn += amount;
+			}
 		}
-		if (amount > 0 || request.again) {
-			operations.set(request.op, { budget: budget.id, instance: id, epoch, kind: "grant", amount });
+		if (budget.limit === null) return { ...reply, amount: nanoUsd(amount), available: null, contested };
+		const available = nanoUsd(Math.max(0, budget.limit - budget.drawn));
+		const unanswered = amount > 0 ? 0 : unansweredOf(budget.id, id, epoch, request, available);
+		return { ...reply, amount: nanoUsd(amount), available, unanswered, contested };
+	}
+
+	function unansweredOf(
+		budget: string,
+		id: string,
+		epoch: number,
+		{ min, ticket }: GrantRequest,
+		available: number,
+	): number {
+		let elsewhere = 0;
+		let unanswered = 0;
+		for (const lease of leases.values()) {
+			const own = lease.instance === id && lease.epoch === epoch;
+			if (lease.budget !== budget || own || lease.state !== "open" || !mayComeBack(lease)) continue;
+			elsewhere += restOf(lease);
+			if (lease.recalled < (ticket ?? Number.POSITIVE_INFINITY)) unanswered += 1;
 		}
-		if (amount > 0) {
-			leaseOf(budget.id, id, epoch).granted += amount;
-			budget.drawn += amount;
-		}
-		return amount;
+		return available + elsewhere < min ? 0 : unanswered;
 	}
 
 	function leaseOf(budget: string, instance: string, epoch: number): ModelLease {
 		const key = leaseKey(budget, instance, epoch);
 		let lease = leases.get(key);
 		if (!lease) {
-			lease = { budget, instance, epoch, granted: 0, returned: 0, settled: 0, state: "open" };
+			lease = { budget, instance, epoch, granted: 0, returned: 0, settled: 0, state: "closed", recalled: 0 };
 			leases.set(key, lease);
 		}
 		return lease;
 	}
 
-	function flush(id: string, epoch: number, settledJson: string, openJson: string): "ok" | "late" {
+	function flush(id: string, epoch: number, settledJson: string, openJson: string): Flushed {
 		const state = stateOf(id, epoch);
-		if (state === undefined || state === "left") return "late";
+		const busy = new Set<string>();
+		if (state === undefined || state === "closing" || state === "left") return { late: true, fresh: 0, busy };
 		const settled = JSON.parse(settledJson) as SettledEvent[];
+		for (const { id: request, account, key, charged } of settled) {
+			for (const budget of charged > 0 ? [account, key] : []) {
+				const lease = leaseKey(budget, id, epoch);
+				if (leases.has(lease) && isHeld("lease", lease)) busy.add(budget);
+			}
+			if (reservations.has(request) && isHeld("reservation", request)) busy.add(request);
+		}
+		const taken = settled.filter((event) => ![event.id, event.account, event.key].some((name) => busy.has(name)));
 		const fresh = new Map<string, SettledEvent>();
-		for (const event of settled) {
+		for (const event of taken) {
 			checkUsage(event, event.charged);
 			if (!usage.has(event.id) && !fresh.has(event.id)) fresh.set(event.id, event);
 		}
 		const sums = new Map<string, number>();
 		for (const event of fresh.values()) {
+			if (event.charged === 0) continue;
 			for (const budget of [event.account, event.key]) sums.set(budget, (sums.get(budget) ?? 0) + event.charged);
 		}
 		for (const [budget, sum] of sums) {
 			const lease = leases.get(leaseKey(budget, id, epoch));
-			if (sum > 0 && lease && restOf(lease) < sum) throw new CheckViolated("lease_covers_settled");
+			if (lease?.state !== "open" || restOf(lease) < sum) throw new CheckViolated("lease_covers_settled");
 		}
 		for (const event of fresh.values()) usage.set(event.id, { ...event, instance: id, epoch });
 		for (const [budget, sum] of sums) {
-			const lease = leases.get(leaseKey(budget, id, epoch));
-			if (lease) lease.settled += sum;
+			const lease = leaseOf(budget, id, epoch);
+			lease.settled += sum;
+			if (restOf(lease) === 0) lease.state = "closed";
 		}
-		for (const event of settled) reservations.delete(event.id);
+		for (const event of taken) reservations.delete(event.id);
 		for (const event of JSON.parse(openJson) as SettledEvent[]) {
 			if (usage.has(event.id) || reservations.has(event.id)) continue;
 			const { account, key, reserved } = event;
 			reservations.set(event.id, { account, key, instance: id, epoch, reserved });
 		}
-		return "ok";
+		return { late: false, fresh: fresh.size, busy };
 	}
 
 	function settleLate(id: string, epoch: number, eventJson: string): void {
 		const event = JSON.parse(eventJson) as SettledEvent;
 		const known = usage.get(event.id);
 		if (known && !(known.card === "" && known.charged === 0)) return;
+		if ([event.account, event.key].some((budget) => isHeld("budget", budget))) throw new RowHeld("a budget is held");
 		const touched = [event.account, event.key]
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
@@ -188,8 +302,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		const charged = nanoUsd(fit);
 		usage.set(event.id, { ...event, charged, off: nanoUsd(event.off + event.charged - fit), instance: id, epoch });
 		for (const budget of touched) {
-			const lease = leases.get(leaseKey(budget.id, id, epoch)) ?? leaseOf(budget.id, id, epoch);
-			if (lease.granted === 0) lease.state = "closed";
+			const lease = leaseOf(budget.id, id, epoch);
 			lease.granted += fit;
 			lease.settled += fit;
 			if (fit > 0) {
@@ -207,24 +320,32 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		reservations.delete(event.id);
 	}
 
-	function close(id: string, epoch: number, journalLost: boolean): number {
-		const instance = instances.get(instanceKey(id, epoch));
-		if (!instance || instance.state === "left") return 0;
+	function close(id: string, epoch: number, journalLost: boolean, limit: number): { closed: number; done: boolean } {
+		const state = stateOf(id, epoch);
+		if (state === undefined || state === "left") return { closed: 0, done: true };
+		stand(id, epoch, ["joining", "live", "silent", "dead"], "closing");
 		let closed = 0;
-		for (const lease of leases.values()) {
-			if (lease.instance !== id || lease.epoch !== epoch || lease.state !== "open") continue;
+		const own = (row: { instance: string; epoch: number }) => row.instance === id && row.epoch === epoch;
+		for (const [key, lease] of leases) {
+			if (!own(lease) || lease.state !== "open" || closed === limit) continue;
+			if (isHeld("lease", key) || isHeld("budget", lease.budget)) continue;
 			const budget = budgets.get(lease.budget);
 			if (budget) budget.drawn -= restOf(lease);
 			lease.state = "closed";
 			closed += 1;
 		}
+		let removed = 0;
 		for (const [request, row] of reservations) {
-			if (row.instance !== id || row.epoch !== epoch) continue;
+			if (!own(row) || removed === limit || isHeld("reservation", request)) continue;
 			if (journalLost && !usage.has(request)) usage.set(request, lostUsage(request, row));
 			reservations.delete(request);
+			removed += 1;
 		}
-		instance.state = "left";
-		return closed;
+		const done =
+			![...leases.values()].some((lease) => own(lease) && lease.state === "open") &&
+			![...reservations.values()].some(own);
+		if (done) stand(id, epoch, ["closing"], "left");
+		return { closed, done };
 	}
 
 	function book(
@@ -243,7 +364,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		return append("budget", account, { lowered: amount < 0 });
 	}
 
-	return {
+	const store: ModelStore = {
 		budgets,
 		leases,
 		operations,
@@ -252,19 +373,24 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		entries,
 		instances,
 		log,
+		held,
+		recalls,
+		server: "1/1",
 		seq: () => log.length,
+		position: () => ({ seq: log.length, server: store.server }),
 		append,
 		join(id, ttlMs) {
 			for (const instance of instances.values()) {
-				const abandoned = instance.id === id && instance.state === "joining" && instance.leaseUntilMs < nowMs();
-				if (abandoned) instance.state = "left";
+				if (instance.id === id && instance.leaseUntilMs < nowMs()) stand(id, instance.epoch, ["joining"], "left");
 			}
 			let epoch = 1;
 			while (instances.has(instanceKey(id, epoch))) epoch += 1;
 			instances.set(instanceKey(id, epoch), {
 				id,
 				epoch,
+				beat: 1,
 				state: "joining",
+				ttlMs,
 				leaseUntilMs: nowMs() + ttlMs,
 				appliedSeq: 0,
 			});
@@ -272,66 +398,96 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		},
 		goLive(id, epoch, applied, ttlMs) {
 			if (log.length !== applied) return log.length;
+			if (!stand(id, epoch, ["joining", "live", "silent"], "live", ttlMs)) return null;
 			const instance = instances.get(instanceKey(id, epoch));
-			if (!instance || (instance.state !== "joining" && instance.state !== "live")) return null;
-			instance.state = "live";
-			instance.appliedSeq = applied;
-			instance.leaseUntilMs = nowMs() + ttlMs;
+			if (instance) instance.appliedSeq = Math.max(instance.appliedSeq, applied);
 			return applied;
 		},
 		heartbeat(id, epoch, applied, ttlMs) {
+			if (applied > log.length) {
+				stand(id, epoch, ["live", "silent"], "dead");
+				return null;
+			}
+			if (!stand(id, epoch, ["live", "silent"], "live", ttlMs)) return null;
 			const instance = instances.get(instanceKey(id, epoch));
-			if (instance?.state !== "live") return null;
-			instance.appliedSeq = Math.max(instance.appliedSeq, applied);
-			instance.leaseUntilMs = nowMs() + ttlMs;
-			return log.length;
+			if (instance) instance.appliedSeq = Math.max(instance.appliedSeq, applied);
+			return store.position();
 		},
-		leave(id, epoch) {
-			const instance = instances.get(instanceKey(id, epoch));
-			if (instance?.state === "live" || instance?.state === "joining") instance.state = "dead";
+		leave: (id, epoch) => void stand(id, epoch, ["joining", "live", "silent"], "dead"),
+		lagging(seq) {
+			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);
+			for (const { id, epoch } of lagging) stand(id, epoch, ["silent"], "dead");
+			return lagging.filter(({ state }) => state === "live").map(laggingOf);
 		},
-		pending(seq, graceMs) {
-			const lagging = () => [...instances.values()].filter((i) => i.state === "live" && i.appliedSeq < seq);
-			for (const instance of lagging()) if (instance.leaseUntilMs < nowMs() - graceMs) instance.state = "dead";
-			return lagging().map(({ id, epoch, leaseUntilMs }) => ({ id, epoch, leaseUntilMs }));
+		fenceOff(id, epoch, beat) {
+			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["joining", "live", "silent"], "dead");
+		},
+		live: () => [...instances.values()].filter(({ state }) => state === "live").map(laggingOf),
+		silent(id, epoch, beat) {
+			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["live"], "silent");
 		},
 		grant(id, epoch, requests) {
-			if (stateOf(id, epoch) !== "live") throw new NotLive("the instance is not live");
-			const live = [...instances.values()].filter((instance) => instance.state === "live").length;
-			return [...requests].sort(byBudget).map((request) => {
-				const budget = budgets.get(request.budget);
-				if (!budget) return { op: request.op, amount: nanoUsd(0), available: nanoUsd(0), elsewhere: false, live };
-				const amount = nanoUsd(grantOne(id, epoch, request, budget, live));
-				const available = budget.limit === null ? null : nanoUsd(Math.max(0, budget.limit - budget.drawn));
-				const elsewhere = live > 1 && heldElsewhere(budget.id, id, epoch);
-				return { op: request.op, amount, available, elsewhere, live };
-			});
+			const state = stateOf(id, epoch);
+			if (state !== "live" && state !== "silent") throw new NotLive("the instance is not live");
+			const live = Math.max(1, [...instances.values()].filter((instance) => instance.state === "live").length);
+			return requests.map((request) => grantOne(id, epoch, request, live));
 		},
 		giveBack(id, epoch, requests) {
+			const busy = new Set<string>();
 			const state = stateOf(id, epoch);
-			if (state === undefined || state === "left") return;
-			const fresh = [...requests].sort(byBudget).filter((request) => !operations.has(request.op));
+			if (state === undefined || state === "closing" || state === "left") return busy;
+			const fresh = requests.filter(({ op, budget, amount }) => {
+				if (amount > 0 && operations.has(op)) return false;
+				const lease = leaseKey(budget, id, epoch);
+				const isBusy = (amount > 0 && isHeld("budget", budget)) || (leases.has(lease) && isHeld("lease", lease));
+				if (isBusy) busy.add(op);
+				return !isBusy;
+			});
+			const left = new Map<string, number>();
 			for (const { budget, amount } of fresh) {
 				const lease = leases.get(leaseKey(budget, id, epoch));
-				if (lease?.state !== "open" || restOf(lease) < amount) throw new CheckViolated("lease_covers_settled");
+				if (amount === 0) continue;
+				const rest = (left.get(budget) ?? (lease ? restOf(lease) : 0)) - amount;
+				if (lease?.state !== "open" || rest < 0) throw new CheckViolated("lease_covers_settled");
+				left.set(budget, rest);
 			}
-			for (const { op, budget, amount } of fresh) {
+			for (const { op, budget, amount, recall } of fresh) {
+				const lease = leases.get(leaseKey(budget, id, epoch));
+				if (!lease) continue;
+				lease.returned += amount;
+				lease.recalled = Math.max(lease.recalled, recall ?? 0);
+				if (restOf(lease) === 0) lease.state = "closed";
+				if (amount === 0) continue;
 				operations.set(op, { budget, instance: id, epoch, kind: "return", amount });
-				leaseOf(budget, id, epoch).returned += amount;
 				const row = budgets.get(budget);
 				if (row) row.drawn -= amount;
 			}
+			return busy;
+		},
+		recall(id, epoch, asked) {
+			tickets += 1;
+			while ((recalls[0]?.atMs ?? Number.POSITIVE_INFINITY) < nowMs() - RECALL_MS) recalls.shift();
+			for (const budget of new Set(asked)) {
+				recalls.push({ budget, ticket: tickets, instance: id, epoch, atMs: nowMs() });
+			}
+			return tickets;
+		},
+		recalled(id, epoch) {
+			const newest = new Map<string, number>();
+			for (const { budget, ticket, instance, epoch: of } of recalls) {
+				const lease = leases.get(leaseKey(budget, id, epoch));
+				if ((instance === id && of === epoch) || lease?.state !== "open" || lease.recalled >= ticket) continue;
+				newest.set(budget, Math.max(newest.get(budget) ?? 0, ticket));
+			}
+			return [...newest].map(([budget, ticket]) => ({ budget, ticket }));
 		},
 		flush,
 		settleLate,
 		close,
+		mayComeBack,
 		book,
-		creditUndelivered(requestId, delivered) {
-			const event = usage.get(requestId);
-			if (event?.basis !== "recovered" || event.charged <= delivered) return;
-			book(event.account, "credit_note", event.charged - delivered, `recovered:${requestId}`, false);
-		},
 	};
+	return store;
 }
 
 function checkUsage({ reserved }: SettledEvent, charged: number): void {

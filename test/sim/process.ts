@@ -1,8 +1,10 @@
 import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import type { FenceStore } from "../../src/cluster/fence.ts";
 import { createGate } from "../../src/cluster/gate.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import type { WitnessStore } from "../../src/cluster/witness.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../../src/db/statements.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
@@ -12,7 +14,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import type { Appended } from "./disk.ts";
-import { CheckViolated } from "./model-store.ts";
+import { CheckViolated, RowHeld } from "./model-store.ts";
 import type { Statement } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
 import type { Host, World } from "./world.ts";
@@ -36,11 +38,14 @@ export interface SimProcess {
 	start(): Promise<void>;
 	/** The control log may have grown, or the connection is there again. */
 	hear(): void;
+	/** As `hear`, for recalls. */
+	hearRecalls(): void;
 }
 
+/** Small, so that there are several. */
+const CLOSE_BATCH = 3;
 /** How long a statement is waited for; then its outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
-const RECALL_WAIT_MS = 250;
 
 /** For processes and for the operator, who has a clock and a connection too. */
 export interface Caller {
@@ -98,7 +103,7 @@ export function callServer<T>(
 			give();
 		};
 		const cancelDeadline = caller.clock.after(STATEMENT_DEADLINE_MS, () =>
-			answer(() => reject(new Error(`${name}: no answer in time`))),
+			answer(() => reject(new DatabaseTimeout(`${name}: no answer in time`))),
 		);
 		const deliver = (give: () => void): void => {
 			timeline.after(latencyMs(world), `${name}: reply`, () => {
@@ -116,14 +121,14 @@ export function callServer<T>(
 		const send = (delayMs: number): void => {
 			timeline.after(delayMs, `${name}: request`, () => {
 				if (!caller.link.requests || fate < 0.02) {
-					if (random.chance(0.5)) deliver(() => reject(new Error(`${name}: connection lost`)));
+					if (random.chance(0.5)) deliver(() => reject(away(`${name}: connection lost`)));
 					return;
 				}
-				if (!server.up) return deliver(() => reject(new Error(`${name}: refused`)));
+				if (!server.up) return deliver(() => reject(away(`${name}: refused`)));
 				const lost = (fate >= 0.02 && fate < 0.05) || (fate >= 0.07 && fate < 0.09);
 				statement(
 					(result) => {
-						if (lost) deliver(() => reject(new Error(`${name}: connection reset`)));
+						if (lost) deliver(() => reject(away(`${name}: connection reset`)));
 						else deliver(() => resolve(result));
 					},
 					(error) => deliver(() => reject(error)),
@@ -135,6 +140,11 @@ export function callServer<T>(
 		send(fate >= 0.05 && fate < 0.07 ? 500 + random.fraction() * 6_000 : latencyMs(world));
 		if (fate >= 0.07 && fate < 0.09) send(random.fraction() * 4_000);
 	});
+}
+
+/** As the driver says that there was no connection. */
+function away(message: string): Error {
+	return Object.assign(new Error(message), { code: "ECONNRESET" });
 }
 
 function latencyMs({ stormy, random }: World): number {
@@ -163,6 +173,14 @@ export function createSimProcess(
 
 	const call = <T>(label: string, statement: Statement<T>) =>
 		callServer(world, process, `${name}: ${label}`, statement, () => dieAt("between commit and reply", 0.0008));
+
+	/** A half-open connection hears nothing, and nobody knows. */
+	const heard = (label: string, listener: () => void) => () => {
+		if (process.dead || !link.replies || (world.stormy && random.chance(world.deafness))) return;
+		timeline.after(latencyMs(world), `${name}: ${label}`, () => {
+			if (!process.dead && process.pausedUntilMs <= timeline.nowMs()) listener();
+		});
+	};
 
 	const keyring = createKeyring({
 		log,
@@ -199,6 +217,7 @@ export function createSimProcess(
 		instanceLease: undefined,
 		ledgers: new Set(),
 		hear: () => {},
+		hearRecalls: () => {},
 		call,
 		async start() {
 			const gate = createGate({ clock });
@@ -209,18 +228,17 @@ export function createSimProcess(
 					log,
 					newUuid: random.uuid,
 					gate: world.mutant?.gate?.(gate) ?? gate,
-					heartbeats: memberStore(world, call),
+					heartbeats: heartbeatStore(world, call),
+					witness: witnessStore(world, call),
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {
-						process.hear = () => {
-							// A half-open connection hears nothing, and nobody knows.
-							if (process.dead || !link.replies || (world.stormy && random.chance(world.deafness))) return;
-							timeline.after(latencyMs(world), `${name}: notify`, () => {
-								if (!process.dead && process.pausedUntilMs <= timeline.nowMs()) onChange();
-							});
-						};
+						process.hear = heard("notify", onChange);
 						world.listeners.add(() => process.hear());
+					},
+					listenRecalls: async (onRecall) => {
+						process.hearRecalls = heard("recall", onRecall);
+						world.recallListeners.add(() => process.hearRecalls());
 					},
 					apply: (entry) => keyring.apply(entry),
 					reset: () => keyring.clear(),
@@ -255,8 +273,10 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 	const request = world.requests.get(record.id);
 	if (!request) return;
 	if (record.kind === 1) request.admitAppended = true;
-	else if (record.kind === 2) request.bound = Math.max(request.bound, record.bound);
-	else request.settleAppended = true;
+	else if (record.kind === 2) {
+		request.bound = Math.max(request.bound, record.bound);
+		request.known = Math.max(request.known, record.delivered);
+	} else request.settleAppended = true;
 	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
 }
 
@@ -274,17 +294,17 @@ export function keyFields(id: string, accountId: string, revoked: boolean): KeyF
 	};
 }
 
-function memberStore({ server, model }: World, call: SimProcess["call"]): HeartbeatStore {
+function heartbeatStore({ server, model }: World, call: SimProcess["call"]): HeartbeatStore {
 	return {
 		join: (id, ttlMs) =>
 			call(
 				"join",
 				server.atOnce(() => model.join(id, ttlMs)),
 			),
-		seq: () =>
+		position: () =>
 			call(
-				"seq",
-				server.atOnce(() => model.seq()),
+				"position",
+				server.atOnce(() => model.position()),
 			),
 		goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
 		heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
@@ -293,17 +313,39 @@ function memberStore({ server, model }: World, call: SimProcess["call"]): Heartb
 				"read log",
 				server.atOnce(() => model.log.slice(seq, seq + 50)),
 			),
-		leave: (id, epoch) =>
+		leave: (id, epoch) => call("leave", server.leave(id, epoch)),
+	};
+}
+
+/** What fences and witnesses ask, through the caller's connection. */
+export function witnessStore(
+	{ server, model, quietServers }: World,
+	call: <T>(label: string, statement: Statement<T>) => Promise<T>,
+): WitnessStore & FenceStore {
+	return {
+		server: () =>
 			call(
-				"leave",
-				server.atOnce(() => model.leave(id, epoch)),
+				"which server",
+				server.atOnce(() => ({ mark: model.server, unquietMs: quietServers.has(model.server) ? 0 : LEASE_TTL_MS })),
 			),
+		quiet: (mark) =>
+			call(
+				"quiet",
+				server.atOnce(() => void quietServers.add(mark)),
+			),
+		live: () =>
+			call(
+				"live",
+				server.atOnce(() => model.live()),
+			),
+		silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
+		lagging: (seq) => call("lagging", server.lagging(seq)),
+		fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
 	};
 }
 
 function ledgerStore(world: World, process: SimProcess, id: string, epoch: number): LedgerStore {
 	const { server, model } = world;
-	const { clock } = process;
 	const call: SimProcess["call"] = (label, statement) =>
 		process.call(label, (done, fail) =>
 			statement(
@@ -335,29 +377,23 @@ function ledgerStore(world: World, process: SimProcess, id: string, epoch: numbe
 				"settle late",
 				server.atOnce(() => model.settleLate(id, epoch, event)),
 			),
-		creditUndelivered: (request, delivered) =>
+		close: () => call("close", server.close(id, epoch, false, CLOSE_BATCH)),
+		recall: (budgets) =>
 			call(
-				"credit note",
-				server.appending(() => model.creditUndelivered(request, delivered)),
-			),
-		close: () =>
-			call(
-				"close",
-				server.atOnce(() => void model.close(id, epoch, false)),
-			),
-		async recall(budget) {
-			const seq = await call(
 				"recall",
-				server.appending(() => model.append("recall", budget, { instance: id, epoch })),
-			);
-			const pending = (after: number, graceMs: number) => call("pending", server.pending(after, graceMs));
-			await waitApplied({ pending, clock }, seq, { deadlineMs: RECALL_WAIT_MS, graceMs: 0 });
-		},
+				server.atOnce(() => model.recall(id, epoch, budgets)),
+			),
+		recalls: () =>
+			call(
+				"recalls",
+				server.atOnce(() => model.recalled(id, epoch)),
+			),
 	};
 }
 
 /** As the Postgres store does it. */
 function asLedgerError(error: unknown): unknown {
+	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
 	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
 	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
 }

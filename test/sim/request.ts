@@ -3,10 +3,11 @@ import { checkAccess } from "../../src/keys/access.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
-import type { Hold, Ledger, Outcome } from "../../src/ledger/ledger.ts";
+import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
+import type { Outcome } from "../../src/ledger/outcome.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { checkShortage, coverage } from "./invariants.ts";
+import { checkShortage, coverage, hadHeldRows, isCalm } from "./invariants.ts";
 import type { SimProcess } from "./process.ts";
 import { addPending, Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
@@ -30,6 +31,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 		admitted: false,
 		delivered: 0,
 		bound: 0,
+		known: 0,
 		settled: undefined,
 		acknowledged: false,
 		admitAppended: false,
@@ -78,6 +80,7 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 function attempt(world: World, process: SimProcess, record: RequestRecord, entry: KeyEntry): Hold | Ledger | undefined {
 	const ledger = process.instanceLease?.ledger();
 	if (!ledger) {
+		if (isCalm(world, world.timeline.nowMs())) throw new Broken(`${process.name} admits nothing in calm weather`);
 		world.count("gate closed");
 		return undefined;
 	}
@@ -122,6 +125,12 @@ async function drawWatched(
 		const shortage = await ledger.draw(record.account, record.key, nanoUsd(record.amount));
 		if (shortage) checkShortage(world, draw, shortage);
 		return shortage;
+	} catch (error) {
+		// Only what befalls its own account, or everybody, may keep a request from its credit.
+		if (isCalm(world, draw.startedMs) && !hadHeldRows(world, record.account, draw.startedMs))
+			throw new Broken(`${process.name} got no credit of ${record.account} in calm weather: ${String(error)}`);
+		world.count("unproved");
+		throw error;
 	} finally {
 		world.draws.delete(draw);
 	}

@@ -3,8 +3,10 @@
  *
  *   bun test/sim/run.ts --seeds 10000 [--from N]   stops at the first failing seed and prints it
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
+ *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that few seeds find
  */
 import { parseArgs } from "node:util";
+import { mutants } from "./mutants.ts";
 import { simulate } from "./simulate.ts";
 
 const { values } = parseArgs({
@@ -13,11 +15,27 @@ const { values } = parseArgs({
 		from: { type: "string", default: "1" },
 		seed: { type: "string" },
 		log: { type: "boolean", default: false },
+		rare: { type: "boolean", default: false },
 	},
 });
 
-process.exitCode =
-	values.seed === undefined ? runMany(Number(values.from), Number(values.seeds)) : replay(Number(values.seed));
+process.exitCode = values.rare
+	? findRare(Number(values.from), Number(values.seeds))
+	: values.seed === undefined
+		? runMany(Number(values.from), Number(values.seeds))
+		: replay(Number(values.seed));
+
+function findRare(from: number, count: number): number {
+	let missed = 0;
+	for (const mutant of mutants.filter(({ rare }) => rare)) {
+		let seed = from;
+		while (seed < from + count && !simulate(seed, { mutant }).failure) seed += 1;
+		const found = seed < from + count;
+		console.log(`${mutant.name}: ${found ? `seed ${seed}` : `none of ${count} seeds`}`);
+		if (!found) missed += 1;
+	}
+	return missed;
+}
 
 function replay(seed: number): number {
 	const result = simulate(seed, { log: values.log ? console.log : undefined });

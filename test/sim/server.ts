@@ -1,5 +1,7 @@
+import type { LaggingInstance } from "../../src/cluster/fence.ts";
+import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { Random } from "../support/random.ts";
-import type { ModelStore } from "./model-store.ts";
+import type { ModelInstance, ModelState, ModelStore } from "./model-store.ts";
 import { instanceKey } from "./model-store.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
@@ -9,7 +11,7 @@ import type { Delicate } from "./world.ts";
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
 
 /**
- * The database server of the simulation: the model's statements, with those interleavings that row locks allow. Most
+ * The database server of the simulation: the model's statements, with those interleavings that locks allow. Most
  * statements are carried out at one moment; what the protocol of revocation rests on takes time between its first lock
  * and its commit.
  */
@@ -20,20 +22,31 @@ export interface SimServer {
 	crash(): void;
 	/** One moment. */
 	atOnce<T>(work: () => T): Statement<T>;
-	/** Holds the control clock until it commits, as everything that appends to the control log does. */
+	/** Holds the lock on the control log until it commits, as everything that appends to it does. */
 	appending<T>(work: () => T): Statement<T>;
-	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Statement<number | null>;
+	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Statement<LogPosition | null>;
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Statement<number | null>;
-	pending(seq: number, graceMs: number): Statement<{ id: string; epoch: number; leaseUntilMs: number }[]>;
+	leave(id: string, epoch: number): Statement<void>;
+	lagging(seq: number): Statement<readonly LaggingInstance[]>;
+	fenceOff(id: string, epoch: number, beat: number): Statement<void>;
+	silent(id: string, epoch: number, beat: number): Statement<void>;
+	/** Behind a renewal that is being committed: the first closing ends the epoch. */
+	close(id: string, epoch: number, journalLost: boolean, limit: number): Statement<Closed>;
 }
+
+type Closed = ReturnType<ModelStore["close"]>;
 
 /** Variants of the statements, for mutants. */
 export interface ServerFlaws {
-	/** `pending` reads who is fenced off instead of locking the rows and writing it down. */
-	pendingReadsOnly?: boolean;
-	/** Going live does not hold the control clock while it checks it. */
+	/** Fencing off does not wait for a renewal that is being committed. */
+	fenceWithoutLock?: boolean;
+	/** Whoever asks who lags behind fences off those whose lease is over by the server's wall clock. */
+	fenceByWallClock?: boolean;
+	/** Fencing off does not look whether the lease was renewed meanwhile. */
+	fenceAnyBeat?: boolean;
+	/** Going live does not hold the control log while it checks it. */
 	goLiveWithoutLock?: boolean;
-	/** `pending` also gives back the leases of those that it fences off. */
+	/** Fencing off also gives back the leases. */
 	reclaimsOnExpiry?: boolean;
 }
 
@@ -48,12 +61,14 @@ export function createSimServer(
 		model: ModelStore;
 		timeline: Timeline;
 		random: Random;
+		/** The server's wall clock, which can be set forward. */
+		wallMs: () => number;
 		onCommit: () => void;
 		onDelicate: (kind: Delicate) => void;
 	},
 	options: { commitMsMax: (delicate: boolean) => number; flaws: ServerFlaws },
 ): SimServer {
-	const { model, timeline, random } = deps;
+	const { model, timeline, random, wallMs } = deps;
 	const { flaws } = options;
 	const locks = new Map<string, Lock>();
 	let generation = 0;
@@ -98,6 +113,64 @@ export function createSimServer(
 		});
 	}
 
+	/** What a row that is being added will say: others see it when it is committed. */
+	interface Next {
+		readonly state: ModelState;
+		readonly beat: number;
+		readonly ttlMs?: number;
+		readonly leaseUntilMs?: number;
+		readonly appliedSeq?: number;
+	}
+
+	/** Adds a row to an epoch's standing, under its lock until the commit. */
+	function stand(
+		label: string,
+		[id, epoch]: readonly [string, number],
+		next: (instance: ModelInstance) => Next | undefined,
+		end: { done: (added: boolean) => void; fail: (error: unknown) => void },
+		delicate?: (instance: ModelInstance) => Delicate | undefined,
+	): void {
+		const row = instanceKey(id, epoch);
+		acquire(row, true, () => {
+			const instance = model.instances.get(row);
+			const change = instance && next(instance);
+			if (!instance || !change) {
+				release(row);
+				end.done(false);
+				return;
+			}
+			const commit = () => {
+				Object.assign(instance, change);
+				release(row);
+				end.done(true);
+				deps.onCommit();
+			};
+			commitLater(label, end.fail, commit, delicate?.(instance));
+		});
+	}
+
+	/** At one moment, behind whatever holds the lock. */
+	function standAtOnce(id: string, epoch: number, work: () => void, done: () => void): void {
+		const row = instanceKey(id, epoch);
+		acquire(row, true, () => {
+			work();
+			release(row);
+			done();
+			deps.onCommit();
+		});
+	}
+
+	function fence(id: string, epoch: number, work: () => void, done: () => void): void {
+		const wasDead = () => model.instances.get(instanceKey(id, epoch))?.state === "dead";
+		const before = wasDead();
+		standAtOnce(id, epoch, work, () => {
+			if (flaws.reclaimsOnExpiry && !before && wasDead()) model.close(id, epoch, false, Number.POSITIVE_INFINITY);
+			done();
+		});
+	}
+
+	const appliedOf = (id: string, epoch: number) => model.instances.get(instanceKey(id, epoch))?.appliedSeq ?? 0;
+
 	const server: SimServer = {
 		model,
 		up: true,
@@ -118,48 +191,51 @@ export function createSimServer(
 			deps.onCommit();
 		},
 		appending: (work) => (done, fail) =>
-			acquire("clock", true, () =>
+			acquire("log", true, () =>
 				commitLater("append", fail, () => {
 					try {
 						done(work());
 					} catch (error) {
 						fail(error);
 					}
-					release("clock");
+					release("log");
 					deps.onCommit();
 				}),
 			),
 		heartbeat: (id, epoch, applied, ttlMs) => (done, fail) => {
-			const row = instanceKey(id, epoch);
-			acquire(row, true, () => {
-				const instance = model.instances.get(row);
-				if (instance?.state !== "live") {
-					release(row);
-					done(null);
-					return;
-				}
-				const leaseUntilMs = timeline.nowMs() + ttlMs;
-				const seq = model.seq();
-				const commit = () => {
-					instance.leaseUntilMs = leaseUntilMs;
-					instance.appliedSeq = Math.max(instance.appliedSeq, applied);
-					release(row);
-					done(seq);
-				};
-				commitLater(
-					"heartbeat",
-					fail,
-					commit,
-					instance.leaseUntilMs < timeline.nowMs() - GRACE_MS ? "renewal" : undefined,
+			if (applied > model.seq()) {
+				standAtOnce(
+					id,
+					epoch,
+					() => model.heartbeat(id, epoch, applied, ttlMs),
+					() => done(null),
 				);
-			});
+				return;
+			}
+			const position = model.position();
+			const isLate = (instance: ModelInstance) => instance.leaseUntilMs < wallMs() - GRACE_MS;
+			stand(
+				"heartbeat",
+				[id, epoch],
+				(instance) =>
+					instance.state === "live" || instance.state === "silent"
+						? {
+								state: "live",
+								beat: instance.beat + 1,
+								ttlMs,
+								leaseUntilMs: wallMs() + ttlMs,
+								appliedSeq: Math.max(instance.appliedSeq, applied),
+							}
+						: undefined,
+				{ done: (added) => done(added ? position : null), fail },
+				(instance) => (isLate(instance) ? "renewal" : undefined),
+			);
 		},
 		goLive: (id, epoch, applied, ttlMs) => (done, fail) => {
-			const row = instanceKey(id, epoch);
 			const enter = flaws.goLiveWithoutLock
 				? (run: () => void) => run()
-				: (run: () => void) => acquire("clock", false, run);
-			const leave = flaws.goLiveWithoutLock ? () => {} : () => release("clock");
+				: (run: () => void) => acquire("log", false, run);
+			const leave = flaws.goLiveWithoutLock ? () => {} : () => release("log");
 			enter(() => {
 				const seq = model.seq();
 				const finish = (result: number | null) => {
@@ -167,48 +243,61 @@ export function createSimServer(
 					done(result);
 				};
 				if (seq !== applied) return finish(seq);
-				acquire(row, true, () => {
-					const instance = model.instances.get(row);
-					if (!instance || (instance.state !== "joining" && instance.state !== "live")) {
-						release(row);
-						return finish(null);
-					}
-					const leaseUntilMs = timeline.nowMs() + ttlMs;
-					const commit = () => {
-						Object.assign(instance, { state: "live", appliedSeq: applied, leaseUntilMs });
-						release(row);
-						finish(seq);
-					};
-					commitLater("go live", fail, commit, "go live");
-				});
+				stand(
+					"go live",
+					[id, epoch],
+					(instance) =>
+						instance.state === "joining" || instance.state === "live" || instance.state === "silent"
+							? {
+									state: "live",
+									beat: instance.beat + 1,
+									ttlMs,
+									leaseUntilMs: wallMs() + ttlMs,
+									appliedSeq: Math.max(instance.appliedSeq, applied),
+								}
+							: undefined,
+					{ done: (added) => finish(added ? seq : null), fail },
+					() => "go live",
+				);
 			});
 		},
-		pending: (seq, graceMs) => (done) => {
-			const lagging = () => [...model.instances.values()].filter((i) => i.state === "live" && i.appliedSeq < seq);
-			const isOver = (i: { leaseUntilMs: number }) => i.leaseUntilMs < timeline.nowMs() - graceMs;
-			if (flaws.pendingReadsOnly) {
-				done(lagging().filter((instance) => !isOver(instance)));
-				return;
-			}
-			const expired = lagging().filter(isOver);
+		close: (id, epoch, journalLost, limit) => (done) => {
+			let result: Closed = { closed: 0, done: false };
+			const work = () => {
+				result = model.close(id, epoch, journalLost, limit);
+			};
+			standAtOnce(id, epoch, work, () => done(result));
+		},
+		leave: (id, epoch) => (done) => standAtOnce(id, epoch, () => model.leave(id, epoch), done),
+		lagging: (seq) => (done) => {
+			const over = [...model.instances.values()].filter(
+				({ state, appliedSeq, leaseUntilMs }) =>
+					appliedSeq < seq &&
+					(state === "silent" || (flaws.fenceByWallClock && state === "live" && leaseUntilMs < wallMs() - GRACE_MS)),
+			);
 			const next = (at: number): void => {
-				const instance = expired[at];
+				const instance = over[at];
 				if (!instance) {
-					done(lagging().map(({ id, epoch, leaseUntilMs }) => ({ id, epoch, leaseUntilMs })));
+					done(model.live().filter(({ id, epoch }) => appliedOf(id, epoch) < seq));
 					return;
 				}
-				const row = instanceKey(instance.id, instance.epoch);
-				acquire(row, true, () => {
-					if (instance.state === "live" && instance.appliedSeq < seq && isOver(instance)) {
-						instance.state = "dead";
-						if (flaws.reclaimsOnExpiry) model.close(instance.id, instance.epoch, false);
-					}
-					release(row);
-					next(at + 1);
-				});
+				const { id, epoch, state } = instance;
+				const work = () => {
+					if (instance.state === state) model.fenceOff(id, epoch, instance.beat);
+				};
+				fence(id, epoch, work, () => next(at + 1));
 			};
 			next(0);
 		},
+		fenceOff: (id, epoch, beat) => (done) => {
+			const instance = model.instances.get(instanceKey(id, epoch));
+			const work = () => model.fenceOff(id, epoch, flaws.fenceAnyBeat ? (instance?.beat ?? 0) : beat);
+			if (!flaws.fenceWithoutLock) return fence(id, epoch, work, done);
+			work();
+			done();
+		},
+		silent: (id, epoch, beat) => (done) => standAtOnce(id, epoch, () => model.silent(id, epoch, beat), done),
 	};
+
 	return server;
 }

@@ -1,9 +1,10 @@
 import { drainMicrotasks } from "bun:jsc";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createFaults, type Faults } from "./faults.ts";
-import { checkAtRest, checkEnd, checkStep } from "./invariants.ts";
+import { holdRows } from "./holds.ts";
+import { checkAtRest, checkEnd, checkStep, hadHeldRows, isCalm } from "./invariants.ts";
 import type { Mutant } from "./mutants.ts";
-import { type Caller, callServer, createSimClock, keyFields, type SimProcess } from "./process.ts";
+import { type Caller, callServer, createSimClock, keyFields, type SimProcess, witnessStore } from "./process.ts";
 import { runRequest } from "./request.ts";
 import { GRACE_MS } from "./terms.ts";
 import { addHost, Broken, createWorld, type SimKey, type World } from "./world.ts";
@@ -28,6 +29,8 @@ const TRAFFIC_MS = 45_000;
 /** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
 const REST_MS = 90_000;
 const STOP_MS = 60_000;
+/** What a revocation takes at most while nothing is wrong with any instance, whoever holds rows of accounts. */
+const REVOKED_MS_MAX = 500;
 /** When a revoked key is tried again, from the moment of its revocation on. */
 const TRIALS_MS = [
 	0, 1, 3, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_400, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
@@ -67,6 +70,7 @@ export function simulate(seed: number, options: SimOptions = {}): SimResult {
 		const calmOnly = world.random.chance(0.2);
 		startTraffic(world, failLater);
 		if (!calmOnly) startStorm(world, faults);
+		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + TRAFFIC_MS);
 		runUntil(timeline.nowMs() + TRAFFIC_MS);
 		faults.heal();
 		finish(world, faults, runUntil);
@@ -152,7 +156,8 @@ function createOperator(world: World): Caller {
 
 /** As the console does it: one statement, repeated until it is known to be carried out, then the fence. */
 async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
-	const { server, model } = world;
+	const { server, model, timeline } = world;
+	const startedMs = timeline.nowMs();
 	const call = <T>(statement: Parameters<typeof callServer<T>>[3]) =>
 		callServer(world, operator, "operator", statement, () => {});
 	let seq: number | undefined;
@@ -164,11 +169,15 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 			}),
 		).catch(() => undefined);
 	}
-	const pending = (after: number, graceMs: number) => call(server.pending(after, graceMs));
-	const fence = () => waitApplied({ pending, clock: operator.clock }, seq, { deadlineMs: 120_000, graceMs: GRACE_MS });
+	const store = witnessStore(world, (_label, statement) => call(statement));
+	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
+	const fence = () => waitApplied({ store, clock: operator.clock }, seq, options);
 	let applied = await fence().catch(() => undefined);
 	while (!applied) applied = await fence().catch(() => undefined);
 	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
+	const tookMs = timeline.nowMs() - startedMs;
+	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
+		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
 	world.revokedForSure.add(key.id);
 	world.count("revoked");
 }
@@ -178,6 +187,8 @@ function moveMoney(world: World): void {
 	const { model, random, server, timeline } = world;
 	if (!server.up) return;
 	const budget = random.pick([...model.budgets.values()]);
+	// The real statement would wait for the row.
+	if (hadHeldRows(world, budget.account, timeline.nowMs())) return;
 	server.appending(() => {
 		if (budget.kind === "account") {
 			const amount = random.chance(0.7) ? random.int(100, 1_000) : -random.int(10, 200);

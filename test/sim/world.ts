@@ -27,6 +27,8 @@ export interface RequestRecord {
 	delivered: number;
 	/** The bound that stands in the journal. */
 	bound: number;
+	/** What the journal says was delivered. */
+	known: number;
 	settled: { charged: number; off: number } | undefined;
 	/** The client has its last bytes. */
 	acknowledged: boolean;
@@ -82,6 +84,15 @@ export interface World {
 	readonly lonely: boolean;
 	/** How often an announcement is not heard while faults are injected. */
 	readonly deafness: number;
+	/** Rows that somebody holds, by the account that they belong to: how many, and when the last one was let go. */
+	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
+	/** How far the server's wall clock is ahead. */
+	serverAheadMs: number;
+	/** Marks of servers on which everybody has waited for as long as a lease. */
+	readonly quietServers: Set<string>;
+	readonly recallListeners: Set<() => void>;
+	/** What running requests held when their process died, by lease. */
+	readonly heldAtDeath: Map<string, number>;
 	/** A statement was carried out since the last check. */
 	storeChanged: boolean;
 	/** True while faults are injected. */
@@ -112,18 +123,25 @@ export function createWorld(
 	const random = createRandom(seed);
 	const timeline = createTimeline();
 	const listeners = new Set<() => void>();
-	const baseModel = createModelStore(() => timeline.nowMs());
+	const serverWallMs = () => timeline.nowMs() + world.serverAheadMs;
+	const baseModel = createModelStore(serverWallMs);
 	const model = mutant?.model ? mutant.model(baseModel) : baseModel;
 	let announcedSeq = 0;
+	let announcedTicket = 0;
 	/** What NOTIFY does: once for each commit that appended to the log. */
 	function announce(): void {
 		world.storeChanged = true;
+		const ticket = model.recalls.at(-1)?.ticket ?? 0;
+		if (ticket > announcedTicket) {
+			announcedTicket = ticket;
+			for (const listener of world.recallListeners) listener();
+		}
 		if (model.seq() === announcedSeq) return;
 		announcedSeq = model.seq();
 		for (const listener of listeners) listener();
 	}
 	const server = createSimServer(
-		{ model, timeline, random, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
+		{ model, timeline, random, wallMs: serverWallMs, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
 		{
 			commitMsMax: (delicate) =>
 				!world.stormy ? 1 : delicate ? random.pick([1, 600, 600]) : random.chance(0.04) ? 1_500 : 1,
@@ -149,6 +167,11 @@ export function createWorld(
 		listeners,
 		lonely: random.chance(0.25),
 		deafness: random.pick([0.1, 0.3, 0.9]),
+		heldRows: new Map(),
+		serverAheadMs: 0,
+		quietServers: new Set(["1/1"]),
+		recallListeners: new Set(),
+		heldAtDeath: new Map(),
 		storeChanged: true,
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,

@@ -14,7 +14,8 @@ import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts"
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Journal } from "../../src/ledger/journal.ts";
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
-import { createLedger, type Progress } from "../../src/ledger/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import type { Progress } from "../../src/ledger/outcome.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
@@ -152,6 +153,8 @@ function scriptedJournal() {
 			write();
 			control.settled += 1;
 		},
+		carry: () => 1,
+		keepsFrom: () => 0,
 		acknowledge() {},
 		durable() {
 			if (control.isDurable) return Promise.resolve();
@@ -188,16 +191,17 @@ export function createRoad(options: RoadOptions = {}) {
 				op,
 				amount: maxUsd(want, min),
 				available: null,
-				elsewhere: false,
-				live: 1,
+				unanswered: 0,
+				contested: false,
+				busy: false,
 			}));
 		},
-		async giveBack() {},
-		flush: async () => "ok",
+		giveBack: async () => new Set(),
+		flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
 		async settleLate() {},
-		async creditUndelivered() {},
-		async close() {},
-		async recall() {},
+		close: async () => ({ closed: 0, done: true }),
+		recall: async () => 1,
+		recalls: async () => [],
 	};
 	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000 });
 	const slices = createSlices(
@@ -306,7 +310,7 @@ export function createRoad(options: RoadOptions = {}) {
 		/** Nothing is left of any request: no hold, no place of the key's, no stream, no timer but the parts' own. */
 		leftovers: () => ({
 			running: ledger.view().running,
-			held: ledger.view().slices.map(({ held }): NanoUsd => held),
+			held: [...ledger.slices()].map(({ held }): NanoUsd => held),
 			ofKey: keyLimits.running(key.id),
 			streams: openStreams.size(),
 		}),

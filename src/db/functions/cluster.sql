@@ -1,14 +1,53 @@
--- Appends to the control log and announces it. The lock on the clock's only row is held until commit,
--- so the order of sequence numbers is the order of commits and a reader never skips a late one.
+-- The life of instances and the order of control entries. Nothing here waits for a row: rows are only added, and what
+-- must not happen at once is kept apart by advisory locks, which no statement but these takes and each holds until its
+-- end. The order of locks: the control log, then an epoch's standing.
+
+-- Appends to the control log and announces it. The lock is held until commit, so the order of sequence numbers is the
+-- order of commits and a reader never skips a late one.
+-- A client of transactions of several statements sets tollgate.control_at_commit: its entries are appended when it
+-- commits (trigger of control_pending), so that whatever it waits for until then holds up nobody else's. Their numbers
+-- are not known yet: it gets 0.
 create or replace function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint
 language plpgsql as $$
 declare
   v_seq bigint;
 begin
-  update control_clock set seq = seq + 1 where id = 1 returning seq into v_seq;
+  if current_setting('tollgate.control_at_commit', true) = 'on' then
+    insert into control_pending (kind, subject, payload) values (p_kind, p_subject, p_payload);
+    return 0;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('control log', 0));
+  select coalesce(max(seq), 0) + 1 into v_seq from control_log;
   insert into control_log (seq, kind, subject, payload) values (v_seq, p_kind, p_subject, p_payload);
   perform pg_notify('tollgate_control', v_seq::text);
   return v_seq;
+end $$;
+
+-- Adds the next row of an epoch's standing, if it stands at one of p_from. p_ttl_ms null: the lease stays as it is.
+-- p_beat: only if that is its newest row. Returns the number of the new row, else null.
+create or replace function instance_stand(p_id text, p_epoch integer, p_beat bigint, p_from text[], p_state text, p_ttl_ms integer, p_applied bigint)
+returns bigint
+language plpgsql as $$
+declare
+  b instance_beat;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('standing ' || p_id || ' ' || p_epoch, 0));
+  -- A statement of its own after the lock, so that it sees what the one before it committed.
+  select * into b from instance_beat x where x.id = p_id and x.epoch = p_epoch order by x.beat desc limit 1;
+  if not found or b.state <> all (p_from) or b.beat <> p_beat then
+    return null;
+  end if;
+  insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, applied_seq, started_at, ended_at, is_0_1)
+    values (p_id, p_epoch, b.beat + 1, p_state, coalesce(p_ttl_ms, b.ttl_ms),
+      case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
+      greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end, b.is_0_1);
+  if p_state = 'live' then
+    -- Renewals leave no trace. Rows that somebody holds are removed another time.
+    delete from instance_beat x using (
+        select o.beat from instance_beat o where o.id = p_id and o.epoch = p_epoch and o.beat <= b.beat for update skip locked
+      ) old where x.id = p_id and x.epoch = p_epoch and x.beat = old.beat;
+  end if;
+  return b.beat + 1;
 end $$;
 
 -- Takes the next epoch of an identity, in state joining.
@@ -19,62 +58,81 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('instance ' || p_id, 0));
   -- An epoch that died while it joined has no leases and no journal to replay.
-  update instance set state = 'left', ended_at = clock_timestamp()
-    where id = p_id and state = 'joining' and lease_until < clock_timestamp();
-  select coalesce(max(epoch), 0) + 1 into v_epoch from instance where id = p_id;
-  insert into instance (id, epoch, state, lease_until)
-    values (p_id, v_epoch, 'joining', clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0));
+  perform instance_stand(i.id, i.epoch, null, array['joining'], 'left', null, null) from instance_now i
+    where i.id = p_id and i.state = 'joining' and i.lease_until < clock_timestamp();
+  select coalesce(max(x.epoch), 0) + 1 into v_epoch from instance_beat x where x.id = p_id;
+  insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+    values (p_id, v_epoch, 1, 'joining', p_ttl_ms, clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0));
   return v_epoch;
 end $$;
 
--- joining -> live, only if nothing was appended to the control log after p_applied. The share lock on the clock keeps
--- a change from being committed between this check and the new state. Returns the clock's sequence number; the
--- instance is live if that equals p_applied.
+-- joining -> live, only if nothing was appended to the control log after p_applied. The shared lock on the log keeps a
+-- change from being committed between this check and the new state. Returns the newest sequence number; the instance
+-- is live if that equals p_applied, fenced off if it is null.
 create or replace function instance_go_live(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns bigint
 language plpgsql as $$
 declare
   v_seq bigint;
 begin
-  select seq into v_seq from control_clock where id = 1 for share;
+  perform pg_advisory_xact_lock_shared(hashtextextended('control log', 0));
+  select coalesce(max(seq), 0) into v_seq from control_log;
   if v_seq = p_applied then
-    update instance set state = 'live', applied_seq = p_applied,
-      lease_until = clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0)
-      where id = p_id and epoch = p_epoch and state in ('joining', 'live');
-    if not found then
+    if instance_stand(p_id, p_epoch, null, array['joining', 'live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
       return null;
     end if;
   end if;
   return v_seq;
 end $$;
 
--- Renews the lease of a live instance. Null if it is not live any more: somebody fenced it off.
-create or replace function instance_heartbeat(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns bigint
+-- Renews the lease. Gives the newest sequence number, and which server this is. No row if it was fenced off, or if it has
+-- applied more than this log ever held: then that was another server's.
+create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
-declare
-  v_seq bigint;
 begin
-  update instance set applied_seq = greatest(applied_seq, p_applied),
-    lease_until = clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0)
-    where id = p_id and epoch = p_epoch and state = 'live';
-  if not found then
-    return null;
+  select coalesce(max(l.seq), 0) into seq from control_log l;
+  if p_applied > seq then
+    perform instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'dead', null, null);
+    return;
   end if;
-  select seq into v_seq from control_clock where id = 1;
-  return v_seq;
+  if instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
+    return;
+  end if;
+  -- Once more: what was appended meanwhile need not wait for the next heartbeat.
+  select coalesce(max(l.seq), 0), server_mark() into seq, server from control_log l;
+  return next;
 end $$;
 
--- Says which live instances have not applied p_seq yet, after fencing off those whose lease is over. The fencing is an
--- UPDATE, not a read: it waits for a renewal that is being committed and looks again at what that left. The rows are
--- locked in their order, so that two of these do not wait for each other.
-create or replace function instance_pending(p_seq bigint, p_grace_ms integer) returns table (id text, epoch integer, lease_until timestamptz)
+-- Says which live instances have not applied p_seq yet. Those that another instance has found silent for longer than
+-- their lease are fenced off first; of all others the caller waits for the end of the lease by his own clock.
+create or replace function instance_lagging(p_seq bigint)
+returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
 begin
-  with expired as materialized (
-    select i.id, i.epoch from instance i
-      where i.state = 'live' and i.applied_seq < p_seq
-        and i.lease_until < clock_timestamp() - make_interval(secs => p_grace_ms / 1000.0)
-      order by i.id, i.epoch for update
-  )
-  update instance i set state = 'dead' from expired x where i.id = x.id and i.epoch = x.epoch;
-  return query select i.id, i.epoch, i.lease_until from instance i where i.state = 'live' and i.applied_seq < p_seq;
+  -- In their order, so that two of these do not wait for each other.
+  perform instance_stand(s.id, s.epoch, null, array['silent'], 'dead', null, null) from (
+    select i.id, i.epoch from instance_now i where i.state = 'silent' and i.applied_seq < p_seq order by i.id, i.epoch) s;
+  return query select i.id, i.epoch, i.beat, i.ttl_ms, i.lease_until from instance_now i
+    where i.state in ('live', 'silent') and i.applied_seq < p_seq;
+end $$;
+
+-- What this server is, of those that the database may have lived on: system identifier and timeline.
+create or replace function server_mark() returns text
+language plpgsql as $$
+begin
+  return (select c.system_identifier::text from pg_control_system() c)
+    || '/' || case when pg_is_in_recovery() then '-' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end;
+exception when insufficient_privilege then
+  return 'unknown';
+end $$;
+
+-- Whether instances may still act by what a server before this one told them, and for how long at most.
+create or replace function server_fresh() returns table (mark text, fresh boolean, ttl_ms integer)
+language plpgsql as $$
+begin
+  mark := server_mark();
+  -- The first server of all has nothing before it.
+  insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
+  fresh := not exists (select 1 from server_seen s where s.mark = server_fresh.mark and s.quiet);
+  select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';
+  return next;
 end $$;

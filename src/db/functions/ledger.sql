@@ -1,103 +1,48 @@
--- The write-behind protocol of credit. Each function is called as one autocommit statement and may be repeated.
+-- What was spent and what was paid in. Each function is called as one autocommit statement and may be repeated.
 -- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
--- Locks are taken in one order everywhere: instance, then budgets by id, then leases by budget id.
+-- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
+-- id and then leases, as long as the client lets it (lock_timeout).
 
--- Grants slices of budgets to a live instance. p_requests: [{op, budget, want, min}], at most one a budget.
--- A grant is as much of `want` as is fair (half of what is available, divided by the live instances), at least `min`
--- if that much is available, else nothing. Returns for each request what was granted, what is available now (null:
--- no limit), and whether a live instance other than this one holds some of the budget. An unknown budget has nothing.
--- `again`: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
-create or replace function ledger_grant(p_instance text, p_epoch integer, p_requests json)
-returns table (op uuid, amount bigint, available bigint, elsewhere boolean, live integer)
+-- Records settled requests and those still open. Only new settlements count. Returns
+-- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
+-- fresh: how many were new.
+-- busy: budgets and requests of which somebody holds a row; their settlements were left out, all others were recorded.
+create or replace function lease_settle(p_instance text, p_epoch integer, p_settled json, p_open json)
+returns table (late boolean, fresh integer, busy json)
 language plpgsql set enable_seqscan = off as $$
 declare
-  r record;
-  b record;
-  v_live integer;
-  v_amount bigint;
+  v_busy text[];
+  v_missing text;
 begin
-  perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch and i.state = 'live' for share;
-  if not found then
-    raise exception 'instance is not live' using errcode = 'TG001';
-  end if;
-  select count(*)::integer into v_live from instance i where i.state = 'live';
-  for r in select x.op, x.budget, x.want, x.min, x.again from json_to_recordset(p_requests) as x(op uuid, budget text, want bigint, min bigint, again boolean) order by x.budget loop
-    select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn into b from budget g where g.id = r.budget for update;
-    if not found then
-      op := r.op; amount := 0; available := 0; elsewhere := false; live := v_live;
-      return next;
-      continue;
-    end if;
-    select o.amount_nano_usd into v_amount from lease_op o where o.id = r.op;
-    if not found then
-      if b.cap is null then
-        v_amount := r.want;
-      else
-        v_amount := least(r.want, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
-        if v_amount > b.cap - b.drawn or v_amount < r.min then
-          v_amount := 0;
-        end if;
-      end if;
-      if v_amount > 0 or r.again then
-        insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
-          values (r.op, r.budget, p_instance, p_epoch, 'grant', v_amount);
-      end if;
-      if v_amount > 0 then
-        insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd) values (r.budget, p_instance, p_epoch, v_amount)
-          on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = l.granted_nano_usd + excluded.granted_nano_usd;
-        update budget g set drawn_nano_usd = g.drawn_nano_usd + v_amount where g.id = r.budget;
-        b.drawn := b.drawn + v_amount;
-      end if;
-    end if;
-    op := r.op;
-    amount := v_amount;
-    available := case when b.cap is null then null else greatest(0, b.cap - b.drawn) end;
-    elsewhere := v_live > 1 and exists (
-      select 1 from lease l join instance i on i.id = l.instance_id and i.epoch = l.epoch and i.state = 'live'
-      where l.budget_id = r.budget and l.state = 'open' and (l.instance_id, l.epoch) <> (p_instance, p_epoch)
-        and l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd > 0);
-    live := v_live;
-    return next;
-  end loop;
-end $$;
-
--- Gives slices back. p_requests: [{op, budget, amount}]. The instance has taken the amounts from its memory before.
-create or replace function ledger_return(p_instance text, p_epoch integer, p_requests json) returns void
-language plpgsql set enable_seqscan = off as $$
-declare
-  r record;
-begin
-  perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch and i.state <> 'left' for share;
-  if not found then
-    return; -- its leases were closed: what it gives back here was counted there
-  end if;
-  for r in select x.op, x.budget, x.amount from json_to_recordset(p_requests) as x(op uuid, budget text, amount bigint) order by x.budget loop
-    perform 1 from budget g where g.id = r.budget for update;
-    insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
-      values (r.op, r.budget, p_instance, p_epoch, 'return', r.amount) on conflict do nothing;
-    if found then
-      update lease l set returned_nano_usd = l.returned_nano_usd + r.amount
-        where l.budget_id = r.budget and l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open';
-      if not found then
-        raise exception 'no open lease of % to return to', r.budget;
-      end if;
-      update budget g set drawn_nano_usd = g.drawn_nano_usd - r.amount where g.id = r.budget;
-    end if;
-  end loop;
-end $$;
-
--- Records settled requests and those still open. Only new settlements count. Returns 'late', and records nothing,
--- if the instance's leases were closed: then each settlement goes through ledger_settle_late.
-create or replace function ledger_flush(p_instance text, p_epoch integer, p_settled json, p_open json) returns text
-language plpgsql set enable_seqscan = off as $$
-begin
+  late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
   -- what the first one settled and does not show it as running.
-  perform pg_advisory_xact_lock(hashtextextended(p_instance || ' ' || p_epoch, 1));
-  perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch and i.state <> 'left' for share;
-  if not found then
-    return 'late';
+  perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));
+  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
+  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
+    late := true;
+    return next;
+    return;
   end if;
+  with x as materialized (
+    select * from json_to_recordset(p_settled) as x(id uuid, account text, key text, charged bigint)
+  ), wanted as materialized (
+    select distinct b.budget_id from (select x.account as budget_id, x.charged from x union all select x.key, x.charged from x) b where b.charged > 0
+  ), locked as materialized (
+    select l.budget_id from lease l where l.instance_id = p_instance and l.epoch = p_epoch
+      and l.budget_id in (select w.budget_id from wanted w) for no key update skip locked
+  ), shown as materialized (
+    -- Most requests are over before anybody wrote them down as running.
+    select r.request_id from reservation r where r.request_id in (select x.id from x) and exists (select 1 from reservation)
+      for update skip locked
+  )
+  select array_agg(h.held) into v_busy from (
+    select w.budget_id as held from wanted w join lease l on l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch
+      where not exists (select 1 from locked k where k.budget_id = w.budget_id)
+    union all
+    select r.request_id::text from reservation r where r.request_id in (select x.id from x)
+      and not exists (select 1 from shown s where s.request_id = r.request_id)
+  ) h;
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
@@ -108,29 +53,37 @@ begin
     from json_to_recordset(p_settled) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
       reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
       completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real)
+    where v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy))
     on conflict (request_id) do nothing
     returning account_id, key_id, charged_nano_usd
-  ), sums as (
+  ), sums as materialized (
     select b.budget_id, sum(b.nano)::bigint as nano from (
       select account_id as budget_id, charged_nano_usd as nano from s union all select key_id, charged_nano_usd from s
     ) b where b.nano > 0 group by 1
-  ), locked as materialized (
-    select l.budget_id from lease l where l.instance_id = p_instance and l.epoch = p_epoch
-      and l.budget_id in (select sums.budget_id from sums) order by l.budget_id for update
+  ), spent as (
+    update lease l set settled_nano_usd = l.settled_nano_usd + u.nano,
+        state = case when l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd = u.nano then 'closed' else l.state end
+      from sums u where l.budget_id = u.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open'
+      returning l.budget_id
   )
-  update lease l set settled_nano_usd = l.settled_nano_usd + sums.nano
-    from sums join locked on locked.budget_id = sums.budget_id
-    where l.budget_id = locked.budget_id and l.instance_id = p_instance and l.epoch = p_epoch;
-  -- Most requests are over before anybody wrote them down as running; then there is no need to read the batch again.
+  select (select count(*) from s), (select min(u.budget_id) from sums u where not exists (select 1 from spent p where p.budget_id = u.budget_id))
+    into fresh, v_missing;
+  if v_missing is not null then
+    raise exception 'no open lease of % to settle on', v_missing using errcode = 'check_violation', constraint = 'lease_covers_settled';
+  end if;
   if exists (select 1 from reservation) then
-    delete from reservation r using json_to_recordset(p_settled) as x(id uuid) where r.request_id = x.id;
+    delete from reservation r using json_to_recordset(p_settled) as x(id uuid, account text, key text) where r.request_id = x.id
+      and (v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy)));
   end if;
   insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0)
     from json_to_recordset(p_open) as x(id uuid, account text, key text, model text, reserved bigint, at double precision)
     where not exists (select 1 from usage_event e where e.request_id = x.id)
     on conflict do nothing;
-  return 'ok';
+  if v_busy is not null then
+    busy := to_json(v_busy);
+  end if;
+  return next;
 end $$;
 
 -- Records one settlement of an instance whose leases were closed. It draws on what is available now; what does not
@@ -144,7 +97,7 @@ begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
     reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
     completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real);
-  perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch for share;
+  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
   delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
@@ -172,42 +125,6 @@ begin
     written_off_nano_usd = g.written_off_nano_usd + case when g.id = x.account then x.charged - v_fit else 0 end
     where g.id in (x.account, x.key);
   delete from reservation r where r.request_id = x.id;
-end $$;
-
--- Closes all leases of an instance that will not settle any more: what they did not spend is available again.
--- p_journal_lost: the operator attests that its journal is gone; requests known only as reservations are recorded
--- as crashed, at no charge and without a rate card, by which a late settlement knows them. Returns the number of
--- leases closed now.
-create or replace function ledger_close(p_instance text, p_epoch integer, p_journal_lost boolean) returns integer
-language plpgsql set enable_seqscan = off as $$
-declare
-  v_closed integer := 0;
-  r record;
-begin
-  perform 1 from instance i where i.id = p_instance and i.epoch = p_epoch and i.state <> 'left' for update;
-  if not found then
-    return 0;
-  end if;
-  perform 1 from budget g where g.id in (
-      select l.budget_id from lease l where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open')
-    order by g.id for update;
-  for r in select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest from lease l
-      where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open' order by l.budget_id for update loop
-    update budget g set drawn_nano_usd = g.drawn_nano_usd - r.rest where g.id = r.budget_id;
-    update lease l set state = 'closed' where l.budget_id = r.budget_id and l.instance_id = p_instance and l.epoch = p_epoch;
-    v_closed := v_closed + 1;
-  end loop;
-  if p_journal_lost then
-    insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-        reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
-      select v.request_id, v.account_id, v.key_id, p_instance, p_epoch, v.model, '', 'chat', false,
-        v.reserved_nano_usd, 0, 'recovered', 'crashed', 500, v.admitted_at
-      from reservation v where v.instance_id = p_instance and v.epoch = p_epoch
-      on conflict do nothing;
-  end if;
-  delete from reservation v where v.instance_id = p_instance and v.epoch = p_epoch;
-  update instance i set state = 'left', ended_at = clock_timestamp() where i.id = p_instance and i.epoch = p_epoch;
-  return v_closed;
 end $$;
 
 -- Moves an account's credit. p_forced: a dispute takes more than is available; the next top-up pays for the rest first.

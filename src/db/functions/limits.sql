@@ -17,7 +17,7 @@ declare
   v_others bigint;
   v_rest bigint;
 begin
-  select greatest(1, count(*))::integer into v_live from instance i where i.state = 'live' and i.lease_until > clock_timestamp();
+  select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live' and i.lease_until > clock_timestamp();
   for r in
     select x.*, hashtextextended(x.key, 2) as hash
     from json_to_recordset(p_asks) as x(key text, kind text, "limit" integer, have integer, need integer, seq bigint)
@@ -28,7 +28,7 @@ begin
       where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch;
     continue when v_seq > r.seq;
     select coalesce(sum(s.amount), 0) into v_others
-      from key_share s left join instance i on i.id = s.instance_id and i.epoch = s.epoch
+      from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
       where s.key_id = r.key and s.kind = r.kind
         and not (s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch)
         and (i.state = 'live' and i.lease_until > clock_timestamp()

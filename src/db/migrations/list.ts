@@ -10,6 +10,8 @@ import paymentFindings from "./0008_payment_findings.sql" with { type: "text" };
 import batch from "./0009_batch.sql" with { type: "text" };
 import keyShare from "./0010_key_share.sql" with { type: "text" };
 import creditAdjustment from "./0011_credit_adjustment.sql" with { type: "text" };
+import liveness from "./0012_liveness.sql" with { type: "text" };
+import idleLeases from "./0013_idle_leases.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -32,4 +34,6 @@ export const migrations: readonly Migration[] = [
 	{ name: "0009_batch", sql: batch },
 	{ name: "0010_key_share", sql: keyShare },
 	{ name: "0011_credit_adjustment", sql: creditAdjustment },
+	{ name: "0012_liveness", sql: liveness },
+	{ name: "0013_idle_leases", sql: idleLeases },
 ];

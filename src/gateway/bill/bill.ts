@@ -4,7 +4,7 @@ import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { outputTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Basis, Ending, SettledEvent } from "../../ledger/event.ts";
-import type { Outcome } from "../../ledger/ledger.ts";
+import type { Outcome } from "../../ledger/outcome.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ReportedUsage, TokenUsage } from "../../upstream/usage.ts";

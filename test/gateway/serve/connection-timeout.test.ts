@@ -10,7 +10,7 @@ import { createContext } from "../../../src/gateway/serve/context.ts";
 import type { StreamedAnswer } from "../../../src/gateway/serve/endpoint.ts";
 import { createOpenStreams } from "../../../src/gateway/serve/open-streams.ts";
 import { streamAnswer } from "../../../src/gateway/serve/stream-answer.ts";
-import type { Outcome } from "../../../src/ledger/ledger.ts";
+import type { Outcome } from "../../../src/ledger/outcome.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../../src/upstream/call/stream-wire.ts";

@@ -15,6 +15,7 @@ import { withDatabase } from "../../support/database.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel } from "../../support/service.ts";
 import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
 
 /** A real server process is killed with `kill -9` in the middle of its work and started again. */
 
@@ -66,7 +67,15 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 
 const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;
 
-test("after kill -9 with streams open and settlements on their way every request is settled once: finished ones exactly, open ones at their journalled bound, credited back to what was delivered", async () => {
+/** The server carries a dead client's statement out all the same, once the lock that it waits for is free. */
+const endStatements = () =>
+	waitFor(async () => {
+		const left = await db.sql`
+			select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'tollgate%'`;
+		return left.length === 0;
+	}, "the statements of the dead process to be ended");
+
+test("after kill -9 with streams open and settlements on their way every request is settled once: finished ones exactly, open ones at what was delivered", async () => {
 	const first = await start();
 	const open = await customer();
 	const waiting = await customer();
@@ -94,12 +103,18 @@ test("after kill -9 with streams open and settlements on their way every request
 		}
 		first.kill("SIGKILL");
 		await first.exited;
+		await endStatements();
 	});
 	expect(client.text()).not.toContain("[DONE]");
 	early.leave();
 	expect(await usageOf(done.accountId)).toHaveLength(0);
 
 	await start();
+	await waitFor(async () => (await usageOf(open.accountId)).length > 0, "the journal to be handed in");
+	await waitFor(
+		async () => (await db.sql`select 1 from lease where state = 'open'`).length === 0,
+		"its leases to be closed",
+	);
 	const settled = await usageOf(done.accountId);
 	expect(settled).toHaveLength(5);
 	for (const row of settled)
@@ -108,12 +123,7 @@ test("after kill -9 with streams open and settlements on their way every request
 	const [row, ...none] = await usageOf(open.accountId);
 	expect(none).toEqual([]);
 	expect(row).toMatchObject({ ending: "crashed", basis: "recovered", prompt_tokens: 6, completion_tokens: 3 });
-	const charged = Number(row?.charged_nano_usd);
-	expect(charged).toBeGreaterThanOrEqual(priceOf(6, 3));
-	expect(charged).toBeLessThanOrEqual(Number(row?.reserved_nano_usd));
-	const notes =
-		await db.sql`select amount_nano_usd from ledger_entry where account_id = ${open.accountId} and kind = 'credit_note'`;
-	expect(notes.map((note) => Number(note.amount_nano_usd))).toEqual([charged - priceOf(6, 3)]);
+	expect(Number(row?.charged_nano_usd)).toBe(priceOf(6, 3));
 
 	for (const [accountId, spent] of [
 		[open.accountId, priceOf(6, 3)],

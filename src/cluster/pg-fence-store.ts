@@ -1,0 +1,51 @@
+import type { Statements } from "../db/statements.ts";
+import type { FenceStore, LaggingInstance } from "./fence.ts";
+import type { WitnessStore } from "./witness.ts";
+
+interface BeatRow {
+	id: string;
+	epoch: number;
+	beat: string;
+	ttl_ms: number;
+	lease_until: Date;
+}
+
+/** The statements of fences and witnesses on Postgres; the functions stand in `db/functions/cluster.sql`. */
+export function createPgFenceStore(statements: Statements): FenceStore & WitnessStore {
+	return {
+		async lagging(seq) {
+			return (await statements<BeatRow>`select id, epoch, beat, ttl_ms, lease_until from instance_lagging(${seq})`).map(
+				instanceOf,
+			);
+		},
+		async fenceOff(id, epoch, beat) {
+			await statements`select instance_stand(${id}, ${epoch}, ${beat}, array['joining', 'live', 'silent'], 'dead', null, null)`;
+		},
+		async server() {
+			const [row] = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
+				select mark, fresh, ttl_ms from server_fresh()`;
+			return { mark: row?.mark ?? "", unquietMs: row?.fresh === true ? row.ttl_ms : 0 };
+		},
+		async quiet(mark) {
+			await statements`insert into server_seen (mark, quiet) values (${mark}, true) on conflict do nothing`;
+		},
+		async live() {
+			return (
+				await statements<BeatRow>`select id, epoch, beat, ttl_ms, lease_until from instance_now where state = 'live'`
+			).map(instanceOf);
+		},
+		async silent(id, epoch, beat) {
+			await statements`select instance_stand(${id}, ${epoch}, ${beat}, array['live'], 'silent', null, null)`;
+		},
+	};
+}
+
+function instanceOf(row: BeatRow): LaggingInstance {
+	return {
+		id: row.id,
+		epoch: row.epoch,
+		beat: Number(row.beat),
+		ttlMs: row.ttl_ms,
+		leaseUntilMs: row.lease_until.getTime(),
+	};
+}

@@ -1,0 +1,64 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { FenceStore, LaggingInstance } from "./fence.ts";
+import { createSilences } from "./fence.ts";
+
+/** What a witness asks of the database. */
+export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
+	/** All instances whose lease nobody has seen end. */
+	live(): Promise<readonly LaggingInstance[]>;
+	/** Writes down that the instance was silent for longer than its lease, unless it has renewed it since that beat. */
+	silent(id: string, epoch: number, beat: number): Promise<void>;
+}
+
+export interface WitnessOptions {
+	intervalMs: number;
+	graceMs: number;
+}
+
+/**
+ * Every instance looks at the others now and then, by its own monotonic clock. So when a revocation comes, somebody has
+ * already waited for the lease of an instance that crashed, and the revocation need not; and refusals of credit know
+ * whose slices cannot come back. A silent instance is not fenced off: if it is there again, it renews and goes on.
+ */
+export function startWitness(
+	deps: { store: WitnessStore; clock: Clock; log: Log },
+	options: WitnessOptions,
+): { stop(): void } {
+	const { store, clock, log } = deps;
+	const silences = createSilences(clock);
+	let stopped = false;
+	let cancel = clock.after(options.intervalMs, tick);
+
+	async function look(): Promise<void> {
+		const server = await store.server();
+		const serverName = `server ${server.mark}`;
+		const settledMs = silences.ofMs(serverName, 0);
+		if (server.unquietMs > 0 && settledMs > server.unquietMs + options.graceMs) await store.quiet(server.mark);
+		const instances = await store.live();
+		const names = new Set([serverName]);
+		for (const { id, epoch, beat, ttlMs } of instances) {
+			const name = `${id} ${epoch}`;
+			names.add(name);
+			if (silences.ofMs(name, beat) <= ttlMs + options.graceMs) continue;
+			log.warn("an instance has been silent for longer than its lease", { silent: id, epoch });
+			await store.silent(id, epoch, beat);
+		}
+		silences.keep(names);
+	}
+
+	function tick(): void {
+		look()
+			.catch((error) => log.debug("the other instances could not be looked at", { error }))
+			.finally(() => {
+				if (!stopped) cancel = clock.after(options.intervalMs, tick);
+			});
+	}
+
+	return {
+		stop() {
+			stopped = true;
+			cancel();
+		},
+	};
+}

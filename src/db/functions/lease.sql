@@ -1,0 +1,220 @@
+-- Slices of budgets: granted, asked back, given back, closed. Each function is called as one autocommit statement and may
+-- be repeated.
+-- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
+--
+-- None of these waits for a row. A batch carries many accounts, and one of them whose row is held must not hold up the
+-- others: what cannot be locked now is named in the reply as busy, and asked for again. So there is no order of row
+-- locks to keep either, and no row of an instance is locked by money at all.
+-- What must not happen beside the closing of an epoch holds that epoch's lock `money` in shared mode, the closing alone:
+-- whoever has it reads, in a statement of its own, a standing that no closing changes until commit. It is held as long as
+-- such a statement runs, and those do not wait.
+
+-- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one a budget.
+-- A grant is as much of `want` as is fair (half of what is available, divided by the live instances), at least `min` if
+-- that much is available, else nothing. While others lack the budget too, it is `min`. An unknown budget has nothing.
+-- again: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
+-- ticket: the recall whose answers count. Returns for each request what was granted; what is available now (null: no
+-- limit); how many instances may yet give something back that would help, since they hold some and have not answered; whether others lack the budget; and whether somebody holds its row: then nothing was done.
+create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
+returns table (op uuid, amount bigint, available bigint, unanswered integer, contested boolean, busy boolean)
+language plpgsql set enable_seqscan = off as $$
+declare
+  r record;
+  b record;
+  l record;
+  v_live integer;
+  v_amount bigint;
+  v_ticket bigint;
+  v_elsewhere bigint;
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
+  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state in ('live', 'silent')) then
+    raise exception 'instance is not live' using errcode = 'TG001';
+  end if;
+  select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live';
+  for r in select x.op, x.budget, x.want, x.min, x.again, x.ticket
+      from json_to_recordset(p_requests) as x(op uuid, budget text, want bigint, min bigint, again boolean, ticket bigint) loop
+    op := r.op; amount := 0; available := 0; unanswered := 0; contested := false; busy := false;
+    select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn into b from budget g where g.id = r.budget for no key update skip locked;
+    if not found then
+      busy := exists (select 1 from budget g where g.id = r.budget);
+      return next;
+      continue;
+    end if;
+    -- Of this lease only a grant, a return and a late settlement add or open a row, and each holds the budget's.
+    select x.state into l from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
+    if not found and exists (select 1 from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch) then
+      busy := true;
+      return next;
+      continue;
+    end if;
+    select max(x.ticket) into v_ticket from recall x
+      where x.budget_id = r.budget and (x.instance_id, x.epoch) <> (p_instance, p_epoch) and x.at > clock_timestamp() - interval '5 seconds';
+    contested := v_ticket is not null;
+    select o.amount_nano_usd into v_amount from lease_op o where o.id = r.op;
+    if not found then
+      if b.cap is null then
+        v_amount := r.want;
+      else
+        v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
+        if v_amount > b.cap - b.drawn or v_amount < r.min then
+          v_amount := 0;
+        end if;
+      end if;
+      if v_amount > 0 or r.again then
+        insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
+          values (r.op, r.budget, p_instance, p_epoch, 'grant', v_amount);
+      end if;
+      if v_amount > 0 then
+        -- An instance that had nothing and gets only what its requests need holds nothing idle: it has answered.
+        insert into lease as x (budget_id, instance_id, epoch, granted_nano_usd, recalled)
+          values (r.budget, p_instance, p_epoch, v_amount, coalesce(v_ticket, 0))
+          on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = x.granted_nano_usd + excluded.granted_nano_usd,
+            state = 'open', recalled = case when x.state = 'closed' then greatest(x.recalled, excluded.recalled) else x.recalled end;
+        update budget g set drawn_nano_usd = g.drawn_nano_usd + v_amount where g.id = r.budget;
+        b.drawn := b.drawn + v_amount;
+      end if;
+    end if;
+    amount := v_amount;
+    available := case when b.cap is null then null else greatest(0, b.cap - b.drawn) end;
+    if amount = 0 and b.cap is not null then
+      -- Beside a held budget nothing is granted or returned: this is the most that could be available, were all idle.
+      select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
+          count(*) filter (where case
+            -- 0.1 answers through the control log: it has given back what it could before it says that it has applied the entry.
+            when i.is_0_1 then not exists (select 1 from recall c where c.budget_id = r.budget and c.ticket = r.ticket and c.seq_0_1 <= i.applied_seq)
+            else x.recalled < coalesce(r.ticket, 9223372036854775807) end)
+        into v_elsewhere, unanswered
+        from lease x join instance_now i on i.id = x.instance_id and i.epoch = x.epoch
+          -- What is being closed comes back, and so does what an epoch left whose instance has a newer one: that replays its journal.
+          and (i.state in ('live', 'closing') or exists (
+            select 1 from instance_now n where n.id = i.id and n.epoch > i.epoch and n.state in ('live', 'silent')))
+        where x.budget_id = r.budget and x.state = 'open' and (x.instance_id, x.epoch) <> (p_instance, p_epoch);
+      if available + v_elsewhere < r.min then
+        unanswered := 0;
+      end if;
+    end if;
+    return next;
+  end loop;
+end $$;
+
+-- Gives slices back. p_requests: [{op, budget, amount, recall}]. The instance has taken the amounts from its memory
+-- before. recall: the newest recall that this answers; an answer alone has amount 0. Returns the ops that were not
+-- carried out, since somebody holds a row that they need.
+create or replace function lease_return(p_instance text, p_epoch integer, p_requests json) returns setof uuid
+language plpgsql set enable_seqscan = off as $$
+declare
+  r record;
+  l record;
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
+  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
+    return; -- its leases are closed: what it gives back here is counted there
+  end if;
+  for r in select x.op, x.budget, x.amount, x.recall from json_to_recordset(p_requests) as x(op uuid, budget text, amount bigint, recall bigint) loop
+    if r.amount > 0 then
+      perform 1 from budget g where g.id = r.budget for no key update skip locked;
+      if not found then
+        return next r.op;
+        continue;
+      end if;
+      if exists (select 1 from lease_op o where o.id = r.op) then
+        continue;
+      end if;
+    end if;
+    select x.state, x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd as rest into l from lease x
+      where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
+    if not found then
+      if exists (select 1 from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch) then
+        return next r.op;
+      elsif r.amount > 0 then
+        raise exception 'no lease of % to return to', r.budget;
+      end if;
+      continue;
+    end if;
+    if r.amount > 0 and l.state <> 'open' then
+      raise exception 'no open lease of % to return to', r.budget;
+    end if;
+    update lease x set returned_nano_usd = x.returned_nano_usd + r.amount, recalled = greatest(x.recalled, coalesce(r.recall, 0)),
+        state = case when l.rest = r.amount then 'closed' else x.state end
+      where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch;
+    if r.amount > 0 then
+      insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
+        values (r.op, r.budget, p_instance, p_epoch, 'return', r.amount);
+      update budget g set drawn_nano_usd = g.drawn_nano_usd - r.amount where g.id = r.budget;
+    end if;
+  end loop;
+end $$;
+
+-- Asks all other instances for what lies idle of these budgets. Returns the ticket whose answers count.
+create or replace function lease_recall(p_instance text, p_epoch integer, p_budgets json) returns bigint
+language plpgsql as $$
+declare
+  v_ticket bigint := nextval('recall_ticket');
+  v_former boolean := exists (select 1 from instance_now i where i.is_0_1 and i.state = 'live');
+begin
+  insert into recall (budget_id, ticket, instance_id, epoch, seq_0_1)
+    select x.budget, v_ticket, p_instance, p_epoch, case when v_former then
+        control_append('recall', x.budget, jsonb_build_object('instance', p_instance, 'epoch', p_epoch, 'ticket', v_ticket)) end
+      from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
+  -- Nobody waits for an answer so long.
+  delete from recall r using (
+      select o.budget_id, o.ticket from recall o where o.at < clock_timestamp() - interval '1 minute' limit 1000 for update skip locked
+    ) old where r.budget_id = old.budget_id and r.ticket = old.ticket;
+  perform pg_notify('tollgate_recall', '');
+  return v_ticket;
+end $$;
+
+-- What others ask this epoch for and it has not answered.
+create or replace function lease_recalled(p_instance text, p_epoch integer) returns table (budget text, ticket bigint)
+language sql set enable_seqscan = off as $$
+  select r.budget_id, max(r.ticket) from recall r
+    join lease l on l.budget_id = r.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open' and l.recalled < r.ticket
+    where (r.instance_id, r.epoch) <> (p_instance, p_epoch) and r.at > clock_timestamp() - interval '1 minute'
+    group by 1
+$$;
+
+-- Closes leases of an instance that will not settle any more, at most p_limit at a time: what they did not spend is
+-- available again. From the first call on nothing is granted to it or settled on its leases; what comes later is late.
+-- p_journal_lost: the operator attests that its journal is gone; requests known only as reservations are recorded as
+-- crashed, at no charge and without a rate card, by which a late settlement knows them. Returns how many leases were
+-- closed now, and whether nothing is left to be done; what somebody holds is left for the next call.
+create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer)
+returns table (closed integer, done boolean)
+language plpgsql set enable_seqscan = off as $$
+declare
+  r record;
+begin
+  closed := 0; done := true;
+  perform pg_advisory_xact_lock(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
+  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state <> 'left') then
+    return next;
+    return;
+  end if;
+  perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);
+  for r in select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest
+      from lease l join budget g on g.id = l.budget_id
+      where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open'
+      limit p_limit for no key update of l, g skip locked loop
+    update budget g set drawn_nano_usd = g.drawn_nano_usd - r.rest where g.id = r.budget_id;
+    update lease l set state = 'closed' where l.budget_id = r.budget_id and l.instance_id = p_instance and l.epoch = p_epoch;
+    closed := closed + 1;
+  end loop;
+  with gone as (
+    delete from reservation v using (
+        select o.request_id from reservation o where o.instance_id = p_instance and o.epoch = p_epoch limit p_limit for update skip locked
+      ) x where v.request_id = x.request_id returning v.*
+  )
+  insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+      reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+    select v.request_id, v.account_id, v.key_id, p_instance, p_epoch, v.model, '', 'chat', false,
+      v.reserved_nano_usd, 0, 'recovered', 'crashed', 500, v.admitted_at
+    from gone v where p_journal_lost
+    on conflict do nothing;
+  done := not exists (select 1 from lease l where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open')
+    and not exists (select 1 from reservation v where v.instance_id = p_instance and v.epoch = p_epoch);
+  if done then
+    perform instance_stand(p_instance, p_epoch, null, array['closing'], 'left', null, null);
+  end if;
+  return next;
+end $$;

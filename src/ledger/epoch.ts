@@ -1,0 +1,196 @@
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { ControlEntry } from "../cluster/control-log.ts";
+import type { Gate } from "../cluster/gate.ts";
+import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
+import { startHeartbeat } from "../cluster/heartbeat.ts";
+import { createJournal } from "./journal.ts";
+import type { JournalDisk } from "./journal-disk.ts";
+import type { JournalHome } from "./journal-home.ts";
+import type { JournalMode } from "./journal-mode.ts";
+import type { Ledger } from "./ledger.ts";
+import { createLedger } from "./ledger.ts";
+import { createRecallAnswers } from "./recall-answers.ts";
+import { closeEpoch } from "./recovery.ts";
+import { createSlices } from "./slices.ts";
+import type { LedgerStore } from "./store.ts";
+import { createWriter } from "./writer.ts";
+
+/** What an epoch is made of, so that the simulation can run it without a database, a disk or real time. */
+export interface EpochParts {
+	clock: Clock;
+	log: Log;
+	newUuid(): string;
+	gate: Gate;
+	heartbeats: HeartbeatStore;
+	storeFor(instanceId: string, epoch: number): LedgerStore;
+	journals: JournalHome;
+	/** Keys and accounts: applied before the ledger's own part. */
+	apply(entry: ControlEntry): void;
+	/** A new epoch begins at this sequence number: what was cached before may be stale. */
+	reset(seq: number): void;
+	/** The journal's disk failed: what it acknowledged may be lost with the next power cut. The process must end. */
+	onDiskFailed(error: unknown): void;
+}
+
+export interface EpochOptions {
+	instanceId: string;
+	mode: JournalMode;
+	leaseTtlMs: number;
+	flushIntervalMs?: number;
+	segmentBytesMax?: number;
+	idleReturnMs?: number;
+}
+
+/** One life of this instance: its ledger, the heartbeat that keeps its right to admit, its answers to recalls. */
+export interface Epoch {
+	readonly number: number;
+	readonly ledger: Ledger;
+	/** The control log may have grown. */
+	sync(): void;
+	/** Others may ask for what lies idle here. */
+	hearRecalls(): void;
+	/** Admits nothing more, settles what still runs and answers recalls until then, hands everything back. True if nothing is left to replay. */
+	retire(drainMs: number): Promise<boolean>;
+}
+
+const HEARTBEAT_MS = 1_000;
+const MARGIN_MS_MAX = 2_000;
+const FLUSH_INTERVAL_MS = 100;
+const FLUSH_BATCH_MAX = 1_000;
+const FLUSH_QUEUE_MAX = 200_000;
+const IDLE_RETURN_MS = 60_000;
+const DRAW_DEADLINE_MS = 5_000;
+const TICK_MS = 1_000;
+/** How long an epoch that never went live may take to say so. */
+const ABANDONED_DRAIN_MS = 5_000;
+
+/** Joins as the next epoch, and goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it. */
+export async function beginEpoch(
+	parts: EpochParts,
+	options: EpochOptions,
+	events: { onEnded(): void; isStopping(): boolean },
+): Promise<Epoch> {
+	const { clock, log, gate } = parts;
+	const { instanceId } = options;
+	let ledger: Ledger | undefined;
+	let ended: EndOfEpoch | undefined;
+	let closing = true;
+	const heartbeat = await startHeartbeat(
+		{
+			store: parts.heartbeats,
+			clock,
+			log,
+			gate,
+			apply(entry) {
+				parts.apply(entry);
+				// A budget that nobody drew on here has no slice, and then there is nothing to do.
+				if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
+			},
+			onEnded(why) {
+				ended = why;
+				events.onEnded();
+			},
+		},
+		heartbeatOptions(options),
+	);
+	const number = heartbeat.epoch;
+	parts.reset(heartbeat.appliedSeq());
+	const claim = parts.journals.claim(instanceId, number, { create: true });
+	assert(claim !== undefined, "a new epoch's journal is nobody else's");
+	const store = parts.storeFor(instanceId, number);
+	const close = () => closeEpoch({ store, clock, log, isStopping: () => !closing });
+	try {
+		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
+	} catch (error) {
+		heartbeat.stop();
+		claim.release();
+		throw error;
+	}
+	const built = ledger;
+	const answers = createRecallAnswers({
+		store,
+		answer: (budget, ticket) => built.answer(budget, ticket),
+		clock,
+		log,
+	});
+
+	async function retire(drainMs: number): Promise<boolean> {
+		heartbeat.stop();
+		const untilMs = clock.monotonicMs() + drainMs;
+		try {
+			if (ended === "another server") await sendAgain(drainMs);
+			return await built.retire(Math.max(0, untilMs - clock.monotonicMs()));
+		} finally {
+			answers.stop();
+			closing = false;
+			claim?.release();
+		}
+	}
+
+	/** A standby that was not in step can have lost what the server before it had acknowledged. */
+	async function sendAgain(deadlineMs: number): Promise<void> {
+		const late = () => new Error("not in time");
+		const unknown = await withDeadline(clock, built.sendAgain(), deadlineMs, late).catch(() => 0);
+		if (unknown > 0)
+			log.error("the database had lost settlements that it had acknowledged; it has them again", {
+				settlements: unknown,
+			});
+	}
+
+	try {
+		await heartbeat.goLive();
+		if (events.isStopping()) throw new Error("stopped while joining");
+	} catch (error) {
+		void retire(ABANDONED_DRAIN_MS);
+		throw error;
+	}
+	log.info("this instance is live", { instance: instanceId, epoch: number });
+	return { number, ledger: built, sync: () => void heartbeat.sync(), hearRecalls: () => answers.hear(), retire };
+}
+
+function heartbeatOptions({ instanceId, leaseTtlMs }: EpochOptions) {
+	return {
+		id: instanceId,
+		ttlMs: leaseTtlMs,
+		marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),
+		heartbeatMs: Math.min(HEARTBEAT_MS, leaseTtlMs / 5),
+	};
+}
+
+function buildLedger(
+	parts: EpochParts,
+	options: EpochOptions,
+	epoch: { number: number; disk: JournalDisk; store: LedgerStore; close: () => Promise<void> },
+): Ledger {
+	const { clock, log } = parts;
+	const { store } = epoch;
+	const journal = createJournal(
+		{ disk: epoch.disk, clock, log, onSyncFailed: parts.onDiskFailed },
+		{ syncs: options.mode === "host", segmentBytesMax: options.segmentBytesMax },
+	);
+	const writer = createWriter(
+		{ store, clock, log },
+		{
+			flushIntervalMs: options.flushIntervalMs ?? FLUSH_INTERVAL_MS,
+			batchMax: FLUSH_BATCH_MAX,
+			queueMax: FLUSH_QUEUE_MAX,
+		},
+	);
+	const slices = createSlices(
+		{ store, clock, log, newUuid: parts.newUuid },
+		{
+			horizonMs: options.leaseTtlMs + 10_000,
+			idleReturnMs: options.idleReturnMs ?? IDLE_RETURN_MS,
+			drawDeadlineMs: DRAW_DEADLINE_MS,
+			tickMs: TICK_MS,
+			counts: (budget) => budget.startsWith("acc_"),
+		},
+	);
+	return createLedger(
+		{ slices, journal, writer, close: epoch.close, clock, log },
+		{ epoch: epoch.number, mode: options.mode },
+	);
+}

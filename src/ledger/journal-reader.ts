@@ -1,0 +1,80 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { minUsd, ZERO_USD } from "../money/nano-usd.ts";
+import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import type { JournalDisk } from "./journal-disk.ts";
+import { RecordKind, readRecords } from "./journal-record.ts";
+import type { Progress } from "./outcome.ts";
+
+/** A settlement that a journal holds or makes out. */
+export interface LeftBehind {
+	readonly id: string;
+	readonly account: string;
+	readonly key: string;
+	/** A SettledEvent. */
+	readonly json: string;
+}
+
+export interface EndOfJournal {
+	/** Requests that it opened and did not close: charged what they have received for sure. */
+	readonly recovered: readonly LeftBehind[];
+	/** Bytes behind the first torn or damaged record of a segment; they were not read. */
+	readonly damagedBytes: number;
+}
+
+/**
+ * Reads what a dead epoch left behind, a segment at a time: settlements as they come, and at the end what was open. A
+ * request without a settlement has received something between the two amounts of its last progress record; it is charged
+ * the lower one, for a customer pays for nothing that he may not have got.
+ */
+export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<LeftBehind, EndOfJournal> {
+	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
+	let damagedBytes = 0;
+	for (const name of disk.list()) {
+		const bytes = disk.read(name);
+		const reader = readRecords(bytes);
+		for (;;) {
+			const next = reader.next();
+			if (next.done) {
+				damagedBytes += bytes.length - next.value;
+				break;
+			}
+			const { kind, body } = next.value;
+			const record = JSON.parse(body) as SettledEvent;
+			if (kind === RecordKind.settle) {
+				open.delete(record.id);
+				yield { id: record.id, account: record.account, key: record.key, json: body };
+			} else if (kind === RecordKind.admit) {
+				// Again when it was carried forward; what was known of it still counts.
+				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
+			} else {
+				const request = open.get(record.id);
+				if (request) request.progress = record as unknown as Progress;
+			}
+		}
+	}
+	return {
+		recovered: [...open.values()].map(({ admitted, progress }) => recoveredOf(admitted, progress, nowWallMs)),
+		damagedBytes,
+	};
+}
+
+function recoveredOf(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): LeftBehind {
+	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
+	const event: SettledEvent = {
+		...admitted,
+		charged,
+		off: ZERO_USD,
+		basis: "recovered",
+		ending: "crashed",
+		status: 500,
+		prompt: progress?.prompt ?? 0,
+		cached: 0,
+		completion: progress?.completion ?? 0,
+		reasoning: 0,
+		units: 0,
+		replica: null,
+		first: null,
+		ms: Math.max(0, nowWallMs - admitted.at),
+	};
+	return { id: admitted.id, account: admitted.account, key: admitted.key, json: JSON.stringify(event) };
+}

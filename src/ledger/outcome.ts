@@ -1,0 +1,27 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsd } from "../money/nano-usd.ts";
+import type { AdmittedEvent, SettledEvent } from "./event.ts";
+
+/** How a request ended. `costNanoUsd` is what it really cost; what credit does not cover is written off. */
+export type Outcome = Omit<SettledEvent, keyof AdmittedEvent | "charged" | "off"> & { readonly costNanoUsd: NanoUsd };
+
+/** How far a running request may have got: the cost of all that was delivered is between the two amounts. */
+export interface Progress {
+	/** What has been delivered so far costs this. */
+	readonly delivered: NanoUsd;
+	/** What will be delivered until the next record costs this at most. */
+	readonly bound: NanoUsd;
+	/** Tokens in `delivered`. */
+	readonly prompt: number;
+	readonly completion: number;
+}
+
+/** For callers that settle nothing: an outcome that costs nothing. */
+export const NOTHING_USED = {
+	prompt: 0,
+	cached: 0,
+	completion: 0,
+	reasoning: 0,
+	units: 0,
+	costNanoUsd: nanoUsd(0),
+} as const;

@@ -1,0 +1,80 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { LedgerStore } from "./store.ts";
+
+/** Hears what others ask this epoch for, and answers. Apart from the heartbeat, which waits for none of it. */
+export interface RecallAnswers {
+	/** Somebody asked for something, or this instance could not hear for a while. */
+	hear(): void;
+	stop(): void;
+}
+
+/** However often others ask, Postgres is looked at so often at most; each look finds all that was asked until then. */
+const LOOK_INTERVAL_MS = 10;
+/** A notification can be lost. */
+const POLL_MS = 1_000;
+
+export function createRecallAnswers(deps: {
+	store: Pick<LedgerStore, "recalls">;
+	/** Gives back what is idle; resolves when Postgres has it and the answer. */
+	answer(budget: string, ticket: number): Promise<void>;
+	clock: Clock;
+	log: Log;
+}): RecallAnswers {
+	const { store, clock, log } = deps;
+	/** What is being given back. An answer that takes long, since somebody holds that budget's row, holds up no other. */
+	const answering = new Set<string>();
+	let looking = false;
+	let again = false;
+	let lookedMs = Number.NEGATIVE_INFINITY;
+	let stopped = false;
+	let cancelPoll = clock.after(POLL_MS, poll);
+
+	function hear(): void {
+		if (stopped) return;
+		if (looking) {
+			again = true;
+			return;
+		}
+		looking = true;
+		clock.after(Math.max(0, lookedMs + LOOK_INTERVAL_MS - clock.monotonicMs()), look);
+	}
+
+	function look(): void {
+		again = false;
+		lookedMs = clock.monotonicMs();
+		lookOnce()
+			.catch((error) => log.debug("what others ask for could not be read", { error }))
+			.finally(() => {
+				looking = false;
+				if (again) hear();
+			});
+	}
+
+	async function lookOnce(): Promise<void> {
+		if (stopped) return;
+		for (const { budget, ticket } of await store.recalls()) {
+			if (answering.has(budget)) continue;
+			answering.add(budget);
+			void deps.answer(budget, ticket).finally(() => {
+				answering.delete(budget);
+				// Newer recalls of it were passed over.
+				hear();
+			});
+		}
+	}
+
+	function poll(): void {
+		if (stopped) return;
+		cancelPoll = clock.after(POLL_MS, poll);
+		hear();
+	}
+
+	return {
+		hear,
+		stop() {
+			stopped = true;
+			cancelPoll();
+		},
+	};
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { startWitness } from "../../src/cluster/witness.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+let db: TestDatabase;
+beforeAll(async () => {
+	db = await createTestDatabase();
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+	await db.sql`delete from instance_beat`;
+});
+
+const stateOf = async (id: string) =>
+	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
+
+/** A witness on a clock that the test moves, and how often it has looked. */
+function witness() {
+	const clock = createManualClock();
+	const store = createPgFenceStore(db.liveness);
+	let looks = 0;
+	const counted = {
+		...store,
+		async live() {
+			const found = await store.live();
+			looks += 1;
+			return found;
+		},
+	};
+	const running = startWitness({ store: counted, clock, log: silentLog }, { intervalMs: 1_000, graceMs: 500 });
+	return {
+		running,
+		async pass(times: number) {
+			for (let n = 0; n < times; n++) {
+				const before = looks;
+				await waitFor(() => clock.pending() > 0, "the witness to rest");
+				clock.advance(1_000);
+				await waitFor(() => looks > before, "the witness to look");
+			}
+			await waitFor(() => clock.pending() > 0, "the witness to rest");
+		},
+	};
+}
+
+async function liveRow(id: string, ttlMs: number): Promise<void> {
+	const store = createPgHeartbeatStore(db.liveness);
+	const epoch = await store.join(id, ttlMs);
+	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
+}
+
+test("who is silent for longer than its lease, by the witness's own clock, is written down as silent; no other", async () => {
+	await liveRow("crashed", 3_000);
+	await liveRow("running", 3_000);
+	const { running, pass } = witness();
+	for (let n = 0; n < 4; n++) {
+		await pass(1);
+		await createPgHeartbeatStore(db.liveness).heartbeat("running", 1, 0, 3_000);
+	}
+	expect(await stateOf("crashed")).toBe("live");
+	await pass(2);
+	expect(await stateOf("crashed")).toBe("silent");
+	expect(await stateOf("running")).toBe("live");
+	running.stop();
+});
+
+test("a new server is quiet when the witness has seen it for as long as the longest lease", async () => {
+	await liveRow("running", 3_000);
+	const store = createPgFenceStore(db.liveness);
+	expect((await store.server()).unquietMs).toBe(0);
+	await db.sql`update server_seen set mark = 'the one before'`;
+	expect((await store.server()).unquietMs).toBe(3_000);
+	const { running, pass } = witness();
+	await pass(4);
+	expect((await store.server()).unquietMs).toBe(3_000);
+	await pass(2);
+	expect((await store.server()).unquietMs).toBe(0);
+	running.stop();
+});

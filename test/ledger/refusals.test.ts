@@ -1,0 +1,196 @@
+import { expect, test } from "bun:test";
+import { Fault } from "../../src/base/fault.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
+import type { Shortage } from "../../src/ledger/slices.ts";
+import { usd } from "./fixture.ts";
+import { pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+
+const LONG_MS = 10_000;
+/** What a draw came to: nothing lacking, a proved shortage, or the code of a Fault. */
+const outcome = (drawn: Promise<Shortage | null>) =>
+	drawn.then(
+		(shortage) => (shortage === null ? "drawn" : "refused"),
+		(error) => (error instanceof Fault ? error.code : String(error)),
+	);
+
+test("idle slices elsewhere are recalled before a need is refused", async () => {
+	const { slices, state, clock } = scripted(5);
+	state.unanswered = 1;
+	state.onRecall = async () => {
+		state.available += 100;
+	};
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	await pass(clock, 200);
+	expect(await drawn).toBe("drawn");
+	expect(state.recalled).toEqual([["b"]]);
+});
+
+test("a need is refused only when every instance that holds some has answered, however long it takes them", async () => {
+	const { slices, state, clock } = scripted(5);
+	state.unanswered = 2;
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	let known = false;
+	void drawn.then(() => (known = true));
+	await pass(clock, 1_500);
+	expect(known).toBe(false);
+	state.unanswered = 0;
+	await pass(clock, 200);
+	expect(await drawn).toBe("refused");
+});
+
+test("a refusal that is not proved in time is none: the request is told to come back", async () => {
+	const { slices, state, clock } = scripted(5);
+	state.unanswered = 1;
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	await pass(clock, LONG_MS);
+	expect(await drawn).toBe("service_unavailable");
+	expect(slices.get("b")?.waiters).toEqual([]);
+});
+
+test("who came after a recall is not refused by its answers", async () => {
+	const { slices, state, clock } = scripted(5);
+	state.unanswered = 1;
+	let recalls = 0;
+	state.onRecall = async () => {
+		recalls += 1;
+		// The second recall finds what the first one's answers could not know of.
+		if (recalls === 2) state.available += 100;
+	};
+	const first = outcome(slices.draw(["b"], usd(50)));
+	await pass(clock, 50);
+	expect(recalls).toBe(1);
+	const late = outcome(slices.draw(["b"], usd(60)));
+	state.unanswered = 0;
+	// The store says what Postgres would: nobody holds an unanswered part for the first recall, and somebody for none.
+	const tickets: (number | null)[] = [];
+	state.onGrant = (request) => {
+		tickets.push(request.ticket);
+		state.unanswered = request.ticket === null ? 1 : 0;
+	};
+	await pass(clock, 400);
+	expect(await first).toBe("refused");
+	expect(await late).toBe("drawn");
+	expect(recalls).toBe(2);
+});
+
+test("many budgets that are short at once are asked for in few statements", async () => {
+	const { slices, state, clock } = scripted(0);
+	state.unanswered = 1;
+	const budgets = Array.from({ length: 150 }, (_, n) => `b${n}`);
+	const drawn = budgets.map((budget) => outcome(slices.draw([budget], usd(50))));
+	await pass(clock, 300);
+	expect(new Set(state.recalled.flat()).size).toBe(150);
+	expect(state.recalled.length).toBeLessThan(10);
+	state.unanswered = 0;
+	await pass(clock, 300);
+	expect(new Set(await Promise.all(drawn))).toEqual(new Set(["refused"]));
+});
+
+test("a recall that was not answered is sent again", async () => {
+	const { slices, state, clock } = scripted(0);
+	state.unanswered = 1;
+	let failures = 2;
+	state.onRecall = async () => {
+		if (failures-- > 0) throw new DatabaseTimeout("late");
+		state.available += 50;
+	};
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	await pass(clock, 600);
+	expect(await drawn).toBe("drawn");
+	expect(state.recalled.length).toBe(3);
+});
+
+test("a refusal of an earlier attempt says nothing about now: with what came meanwhile the need is met", async () => {
+	const { slices, state, clock } = scripted(5);
+	let replies = 0;
+	state.beforeReply = async () => {
+		replies += 1;
+		// The second attempt is refused for good, and that answer is lost too.
+		if (replies <= 2) throw new DatabaseTimeout("late");
+	};
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	await pass(clock, 150);
+	state.available += 100;
+	await pass(clock, 300);
+	expect(await drawn).toBe("drawn");
+});
+
+test("a row that somebody holds is noticed by its own account alone", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	state.held.add("a");
+	const held = outcome(slices.draw(["a"], usd(10)));
+	const free = outcome(slices.draw(["b"], usd(10)));
+	await pass(clock, 20);
+	expect(await free).toBe("drawn");
+	state.held.delete("a");
+	await pass(clock, 500);
+	expect(await held).toBe("drawn");
+});
+
+test("what cannot be given back for a held row does not keep the others from going back, nor is it spent meanwhile", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	await slices.draw(["a"], usd(10));
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	const free = slices.get("b")?.free ?? 0;
+	state.held.add("a");
+	const answers = [slices.answer("a", 1), slices.answer("b", 1)];
+	let first = false;
+	void answers[0]?.then(() => (first = true));
+	await answers[1];
+	expect(slices.get("b")?.returning).toBe(usd(0));
+	expect(free).toBeGreaterThan(0);
+	expect([slices.get("a")?.free, first]).toEqual([usd(0), false]);
+	state.held.delete("a");
+	await pass(clock, 500);
+	expect(first).toBe(true);
+	expect(state.available).toBe(1_000);
+});
+
+test("a lowered limit takes what is free at once, and what is on its way when it arrives", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	slices.limitChanged("b", true);
+	expect(slices.get("b")?.free).toBe(usd(0));
+	await settleMicrotasks();
+	expect(state.available).toBe(1_000);
+
+	let answer = () => {};
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const drawn = outcome(slices.draw(["b"], usd(10)));
+	await settleMicrotasks();
+	// Granted under the old limit, not here yet: the new one leaves nothing.
+	slices.limitChanged("b", true);
+	state.beforeReply = async () => {};
+	state.onGrant = () => {
+		state.available = 0;
+	};
+	answer();
+	await pass(clock, 100);
+	expect(await drawn).toBe("refused");
+});
+
+test("while others lack a budget no more is asked for than the requests need", async () => {
+	const { slices, state, calls, clock } = scripted(1_000);
+	state.contested = true;
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	const before = calls.length;
+	await slices.draw(["b"], usd(10));
+	const [asked] = calls.slice(before).find(({ kind }) => kind === "grant")?.requests ?? [];
+	expect(asked).toMatchObject({ want: usd(10), min: usd(10) });
+});
+
+test("totals are kept by the tick, over what counts, however many slices there are", async () => {
+	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER, (budget) => budget.startsWith("acc"));
+	for (let n = 0; n < 12_000; n++) {
+		await slices.draw([n % 2 ? `acc${n}` : `key${n}`], usd(1));
+	}
+	clock.advance(0);
+	const free = [...slices.all()].reduce((sum, slice) => sum + (slice.budget.startsWith("acc") ? slice.free : 0), 0);
+	expect(slices.totals().free).toBe(0);
+	clock.advance(1_000);
+	clock.advance(1_000);
+	expect(slices.totals().free).toBe(free);
+});

@@ -1,0 +1,82 @@
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import type { ManualClock } from "../support/upstream-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { usd } from "./fixture.ts";
+
+export const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
+
+/** A store in memory that answers when the test lets it. */
+function scriptedStore(available: number) {
+	const calls: { kind: "grant" | "return"; requests: readonly (GrantRequest | ReturnRequest)[] }[] = [];
+	const granted = new Map<string, number>();
+	const state = {
+		available,
+		/** Other instances that hold some and have not answered. */
+		unanswered: 0,
+		contested: false,
+		/** Budgets of which somebody holds a row. */
+		held: new Set<string>(),
+		recalled: [] as string[][],
+		onRecall: async () => {},
+		onGrant: (_request: GrantRequest): void => {},
+		beforeReply: async () => {},
+	};
+	const store: LedgerStore = {
+		async grant(requests) {
+			calls.push({ kind: "grant", requests });
+			const replies = requests.map((request) => {
+				const { op, budget, want, min, again } = request;
+				state.onGrant(request);
+				const busy = state.held.has(budget);
+				let amount = busy ? 0 : granted.get(op);
+				if (amount === undefined) {
+					amount = min <= state.available ? Math.min(want, state.available) : 0;
+					state.available -= amount;
+					if (amount > 0 || again) granted.set(op, amount);
+				}
+				const { unanswered, contested } = state;
+				return { op, amount: usd(amount), available: usd(state.available), unanswered, contested, busy };
+			});
+			await state.beforeReply();
+			return replies;
+		},
+		async giveBack(requests) {
+			calls.push({ kind: "return", requests });
+			await state.beforeReply();
+			const busy = requests.filter(({ budget }) => state.held.has(budget));
+			for (const request of requests) if (!busy.includes(request)) state.available += request.amount;
+			return new Set(busy.map(({ op }) => op));
+		},
+		flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
+		settleLate: async () => {},
+		close: async () => ({ closed: 0, done: true }),
+		async recall(budgets) {
+			state.recalled.push([...budgets]);
+			await state.onRecall();
+			return state.recalled.length;
+		},
+		recalls: async () => [],
+	};
+	return { store, state, calls };
+}
+
+export function scripted(available: number, counts?: (budget: string) => boolean) {
+	const { store, state, calls } = scriptedStore(available);
+	const clock = createManualClock();
+	const slices = createSlices({ store, clock, log: silentLog, newUuid }, { ...OPTIONS, ...(counts ? { counts } : {}) });
+	return { slices, state, calls, clock };
+}
+
+/** Lets time pass in small steps, with all that happens in between. */
+export async function pass(clock: ManualClock, ms: number): Promise<void> {
+	for (let passed = 0; passed < ms; passed += 5) {
+		await settleMicrotasks();
+		clock.advance(5);
+	}
+	await settleMicrotasks();
+}
+
+export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));

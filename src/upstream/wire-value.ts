@@ -19,12 +19,52 @@ export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/** The parsed value, or undefined where the text is not JSON (`null` in JSON is undefined too: nobody needs it here). */
+/** No answer is nested deeper; brackets without end hold a parser up for a hundred times as long as other text. */
+const DEPTH_MAX = 128;
+/** A shorter text is parsed within a moment, whatever is in it. */
+const SHALLOW_CHARS = 16 * 1024;
+
+/**
+ * The parsed value, or undefined where the text is not JSON or nested too deeply (`null` in JSON is undefined too: nobody
+ * needs it here).
+ */
 export function parseJson(text: string): unknown {
+	if (isTooDeep(text)) return undefined;
 	try {
 		return JSON.parse(text) ?? undefined;
 	} catch {
 		return undefined;
+	}
+}
+
+/** Whether a text is nested more deeply than any answer. Strings are leapt over by a native search. */
+export function isTooDeep(text: string): boolean {
+	const { length } = text;
+	if (length < SHALLOW_CHARS) return false;
+	let depth = 0;
+	for (let at = 0; at < length; at += 1) {
+		const sign = text.charCodeAt(at);
+		if (sign === QUOTE) {
+			at = stringEnd(text, at);
+			if (at < 0) return false;
+		} else if (sign === 0x5b || sign === 0x7b) {
+			depth += 1;
+			if (depth > DEPTH_MAX) return true;
+		} else if (sign === 0x5d || sign === 0x7d) depth -= 1;
+	}
+	return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Where the string that begins at `from` ends; negative if it does not. */
+function stringEnd(text: string, from: number): number {
+	for (let end = text.indexOf('"', from + 1); ; end = text.indexOf('"', end + 1)) {
+		if (end < 0) return end;
+		let before = end - 1;
+		while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+		if ((end - before) % 2 === 1) return end;
 	}
 }
 

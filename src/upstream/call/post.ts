@@ -3,7 +3,7 @@ import { uuidOfHex } from "../../base/id.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
-import { UpstreamFailure } from "./failure.ts";
+import { UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallGuard } from "./guard.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -61,6 +61,8 @@ export function postUpstream(
 		// The guard has the deadlines; the runtime's own would cut a slow prefill.
 		timeout: false,
 		proxy: false,
+		// What was not asked for packed is not unpacked: some hundred kilobytes can become a gigabyte.
+		decompress: false,
 	});
 }
 
@@ -95,17 +97,22 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws the failure that an answer with another status than 200 stands for. */
+/** Throws the failure that an answer with another status than 200, or in an encoding, stands for. */
 export async function assertAnswered(response: Response, replica: Replica): Promise<void> {
-	if (response.status === 200) return;
+	const encoding = response.headers.get("content-encoding");
+	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
+	if (response.status === 200) {
+		if (!isPlain) throw unreadable("an answer in an encoding that was not asked for");
+		return;
+	}
+	if (!isPlain) throw replica.dialect.failureOfStatus(response.status, "");
 	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
 	throw replica.dialect.failureOfStatus(response.status, text);
 }
 
 /** The body as text, up to `bytesMax`; throws UpstreamFailure `failed` beyond. */
 export async function readText(response: Response, bytesMax: number): Promise<string> {
-	const length = Number(response.headers.get("content-length") ?? Number.NaN);
-	if (length <= bytesMax) return response.text();
+	if (declaredBytes(response) <= bytesMax) return response.text();
 	if (response.body === null) return "";
 	const reader = response.body.getReader();
 	const decoder = new TextDecoder();
@@ -121,6 +128,12 @@ export async function readText(response: Response, bytesMax: number): Promise<st
 		}
 		text += decoder.decode(value, { stream: true });
 	}
+}
+
+/** NaN where nothing holds the server to it: a length beside chunks means nothing. */
+function declaredBytes({ headers }: Response): number {
+	const length = headers.get("content-length");
+	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;
 }
 
 /** Lets go of a body that nobody will read, so that its connection and memory are freed. */

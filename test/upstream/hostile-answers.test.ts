@@ -1,0 +1,197 @@
+/** Whatever a server sends in place of an answer: the call fails in its time, and takes bounded memory and little of the event loop. */
+import { afterEach, expect, test } from "bun:test";
+import { createServer, type Socket } from "node:net";
+import { brotliCompressSync } from "node:zlib";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { atEnd } from "../support/at-end.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
+
+const MB = 1024 * 1024;
+/** A flood is many times as much. */
+const GROWTH_BYTES_MAX = 300 * MB;
+const FLOOD_BYTES = 400 * MB;
+/** Of one step of the event loop, on a busy machine; without the bounds it was seconds. */
+const HELD_MS_MAX = 500;
+
+type Play = (socket: Socket) => Promise<void> | void;
+let play: Play = () => {};
+const sockets = new Set<Socket>();
+const server = createServer((socket) => {
+	sockets.add(socket);
+	socket.setMaxListeners(0);
+	socket.on("error", () => {});
+	socket.on("close", () => sockets.delete(socket));
+	// A health check connects and says GET.
+	socket.once("data", (bytes) => {
+		if (bytes.toString("latin1").startsWith("POST")) void play(socket);
+		else socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}");
+	});
+});
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+atEnd(() => void server.close());
+afterEach(() => {
+	for (const socket of sockets) socket.destroy();
+});
+const { port } = server.address() as { port: number };
+
+const limits = limitsWith({
+	firstEventMs: 1_000,
+	silenceMs: 500,
+	totalMs: 1_500,
+	breakerFailuresInRow: 10_000,
+	breakerFailureShare: 1,
+	healthIntervalMs: 3_600_000,
+});
+const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limits });
+atEnd(() => upstreams.stop());
+const model = modelOver([
+	{
+		url: `http://127.0.0.1:${port}/v1`,
+		apiKey: null,
+		model: "m",
+		dialect: "openai",
+		maxConcurrency: 4,
+		keepAlive: false,
+	},
+]);
+upstreams.sync(snapshotOf(model));
+
+const head = (...lines: string[]) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`;
+const JSON_TYPE = "content-type: application/json";
+const SSE_TYPE = "content-type: text/event-stream";
+const CHUNKED = "transfer-encoding: chunked";
+
+/** `begin`, then the same bytes again and again, as fast as they are taken. */
+function flood(begin: string, piece: string): Play {
+	const bytes = Buffer.from(piece.repeat(Math.ceil((256 * 1024) / piece.length)));
+	return async (socket) => {
+		socket.write(begin);
+		for (let sent = 0; sent < FLOOD_BYTES && !socket.destroyed; sent += bytes.length)
+			if (!socket.write(bytes))
+				await new Promise<void>((resolve) => {
+					socket.once("drain", resolve);
+					socket.once("close", () => resolve());
+				});
+		socket.end();
+	};
+}
+
+/** Chunks of the same bytes. */
+const chunked = (begin: string, piece: string) => {
+	const data = piece.repeat(Math.ceil(65_536 / piece.length));
+	return flood(begin, `${Buffer.byteLength(data).toString(16)}\r\n${data}\r\n`);
+};
+const once =
+	(...parts: (string | Uint8Array)[]): Play =>
+	(socket) => {
+		for (const part of parts) socket.write(part);
+		socket.end();
+	};
+function packed(encoding: string, body: Uint8Array, type: string): Play {
+	return once(head(type, `content-encoding: ${encoding}`, `content-length: ${body.length}`), body);
+}
+
+const ZEROS = Buffer.alloc(400 * MB);
+const BOMBS: Readonly<Record<string, Uint8Array>> = {
+	gzip: Bun.gzipSync(ZEROS, { level: 1 }),
+	deflate: Bun.deflateSync(ZEROS, { level: 1 }),
+	zstd: Bun.zstdCompressSync(ZEROS),
+	br: brotliCompressSync(ZEROS.subarray(0, 64 * MB), { params: { 1: 1 } }),
+};
+const good = Buffer.from(JSON.stringify({ choices: [{ message: { content: "hi" }, finish_reason: "stop" }] }));
+
+const ANSWERS: Readonly<Record<string, Play>> = {
+	...Object.fromEntries(
+		Object.entries(BOMBS).flatMap(([encoding, bytes]) => [
+			[`a bomb in ${encoding}`, packed(encoding, bytes, JSON_TYPE)],
+			[`a stream that is a bomb in ${encoding}`, packed(encoding, bytes, SSE_TYPE)],
+		]),
+	),
+	"a good answer in gzip": packed("gzip", Bun.gzipSync(good), JSON_TYPE),
+	"a bomb in gzip twice": packed("gzip, gzip", Bun.gzipSync(BOMBS.gzip as Uint8Array<ArrayBuffer>), JSON_TYPE),
+	"an encoding that nobody knows": packed("x-lies", good, JSON_TYPE),
+	"a refusal that is a bomb": once(
+		`HTTP/1.1 500 No\r\n${JSON_TYPE}\r\ncontent-encoding: gzip\r\ncontent-length: ${BOMBS.gzip?.length}\r\n\r\n`,
+		BOMBS.gzip as Uint8Array,
+	),
+	"one header without end": flood("HTTP/1.1 200 OK\r\nx-long: ", "v"),
+	"headers without end": flood("HTTP/1.1 200 OK\r\n", "x-more: v\r\n"),
+	"a status without end": flood("HTTP/1.1 200 ", "O"),
+	"more to follow, without end": flood("", "HTTP/1.1 100 Continue\r\n\r\n"),
+	"a body without end": flood(head(JSON_TYPE), "a"),
+	"a body of chunks without end": chunked(head(JSON_TYPE, CHUNKED), "a"),
+	"a small length beside chunks without end": chunked(head(JSON_TYPE, "content-length: 5", CHUNKED), "a"),
+	"a length that is too large": flood(head(JSON_TYPE, `content-length: ${FLOOD_BYTES}`), "a"),
+	"a length that is no number": flood(head(JSON_TYPE, "content-length: -5"), "a"),
+	"two lengths": flood(head(JSON_TYPE, "content-length: 5", `content-length: ${FLOOD_BYTES}`), "a"),
+	"a length that is too small": once(head(JSON_TYPE, "content-length: 5"), good),
+	"a length that never comes": once(head(JSON_TYPE, "content-length: 500"), good),
+	"a chunk's size without end": flood(head(JSON_TYPE, CHUNKED), "0"),
+	"a chunk's extension without end": flood(`${head(JSON_TYPE, CHUNKED)}5;`, "a"),
+	"trailers without end": flood(`${head(SSE_TYPE, CHUNKED)}0\r\nx-trailer: `, "a"),
+	"an error's body without end": flood(`HTTP/1.1 400 No\r\n${JSON_TYPE}\r\n\r\n`, "a"),
+	"an error's body of chunks without end": chunked(`HTTP/1.1 503 No\r\n${CHUNKED}\r\n\r\n`, "a"),
+	"one line without end": flood(`${head(SSE_TYPE)}data: `, "a"),
+	"one event without end": flood(head(SSE_TYPE), `data: ${"a".repeat(1000)}\n`),
+	"comments without end": flood(head(SSE_TYPE), ": nothing\n"),
+	"other fields without end": flood(head(SSE_TYPE), "id: 7\n"),
+	"brackets without end": once(head(JSON_TYPE), "[".repeat(32 * MB)),
+	"brackets without end in an event": once(head(SSE_TYPE), `data: ${"[".repeat(1_000_000)}\n\n`),
+	"objects without end in an event": once(head(SSE_TYPE), `data: ${'{"a":'.repeat(200_000)}\n\n`),
+	"brackets in an error": once(`HTTP/1.1 400 No\r\n${JSON_TYPE}\r\n\r\n`, "[".repeat(60_000)),
+	"nothing at all": once(""),
+	"no HTTP": flood("", "\0"),
+};
+
+/** The longest step of the event loop, until told to stop. */
+function watchLoop(): () => number {
+	let worstMs = 0;
+	let lastMs = performance.now();
+	const timer = setInterval(() => {
+		const nowMs = performance.now();
+		worstMs = Math.max(worstMs, nowMs - lastMs);
+		lastMs = nowMs;
+	}, 5);
+	return () => {
+		clearInterval(timer);
+		return worstMs;
+	};
+}
+
+test.each(Object.keys(ANSWERS).flatMap((name) => [["asked", name] as const, ["streamed", name] as const]))(
+	"%s: %s",
+	async (how, name) => {
+		play = ANSWERS[name] as Play;
+		Bun.gc(true);
+		const beforeBytes = process.memoryUsage.rss();
+		let mostBytes = beforeBytes;
+		const memory = setInterval(() => {
+			mostBytes = Math.max(mostBytes, process.memoryUsage.rss());
+		}, 10);
+		const stop = watchLoop();
+		const error =
+			how === "asked"
+				? await askChat(upstreams, model, chatCall()).then(
+						() => undefined,
+						(reason) => reason,
+					)
+				: (await collect(openChat(upstreams, model, chatCall()))).error;
+		const heldMs = stop();
+		clearInterval(memory);
+		expect([name, (error as UpstreamFailure | undefined)?.name]).toEqual([name, "UpstreamFailure"]);
+		expect(mostBytes - beforeBytes).toBeLessThan(GROWTH_BYTES_MAX);
+		expect([name, Math.min(Math.round(heldMs), HELD_MS_MAX)]).toEqual([name, Math.round(heldMs)]);
+	},
+	20_000,
+);

@@ -30,6 +30,8 @@ export async function withProduct(options: {
 	env?: Readonly<Record<string, string>>;
 	/** Where all that it writes is kept. */
 	logPath?: string;
+	/** Loaded before it. */
+	preload?: string;
 }): Promise<Product> {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
@@ -43,7 +45,11 @@ export async function withProduct(options: {
 		KEY_PEPPER: PEPPER,
 		...options.env,
 	};
-	const serve = await startServe(env, options.logPath === undefined ? {} : { logPath: options.logPath });
+	const { logPath, preload } = options;
+	const serve = await startServe(env, {
+		...(logPath === undefined ? {} : { logPath }),
+		...(preload === undefined ? {} : { preload }),
+	});
 	atEnd(async () => {
 		serve.kill("SIGKILL");
 		await serve.exited;

@@ -130,23 +130,19 @@ export const TARGETS: readonly Target[] = [
 	]),
 ];
 
-/** YAML of a deployment for each target, with a rate for everything that a server may count. */
-export function deployments(url: string): string {
+/** YAML of a deployment for each target, with a rate for everything that a server may count. `prefix`: of their names. */
+export function deployments(url: string, prefix = ""): string {
 	const at = { url, dialect: "openai" as const };
 	const tokens = 'input: "1", cached_input: "0.5", output: "2"';
+	const one = (id: string, kind: string, rates: string, parameters = "") =>
+		deployment({ id: prefix + id, kind, ...at, rates, parameters });
 	return [
-		deployment({
-			id: "chat",
-			kind: "chat",
-			...at,
-			rates: `${tokens}, request: "0.000001"`,
-			parameters: "max_tokens, n",
-		}),
-		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
-		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'input: "1", search: "0.002"' }),
-		deployment({ id: "image", kind: "image", ...at, rates: `${tokens}, image: "0.04"`, parameters: "n" }),
-		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.0001"' }),
-		deployment({ id: "audio-tokens", kind: "transcription", ...at, rates: `${tokens}, audio_second: "0"` }),
+		one("chat", "chat", `${tokens}, request: "0.000001"`, "max_tokens, n, stop, temperature, tools, logprobs"),
+		one("embedding", "embedding", 'input: "1"'),
+		one("rerank", "rerank", 'input: "1", search: "0.002"'),
+		one("image", "image", `${tokens}, image: "0.04"`, "n, size"),
+		one("audio", "transcription", 'audio_second: "0.0001"', "language, prompt"),
+		one("audio-tokens", "transcription", `${tokens}, audio_second: "0"`),
 	].join("\n");
 }
 

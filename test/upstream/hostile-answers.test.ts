@@ -22,7 +22,7 @@ const MB = 1024 * 1024;
 const GROWTH_BYTES_MAX = 300 * MB;
 const FLOOD_BYTES = 400 * MB;
 /** Of one step of the event loop, on a busy machine; without the bounds it was seconds. */
-const HELD_MS_MAX = 500;
+const HELD_MS_MAX = 1_500;
 
 type Play = (socket: Socket) => Promise<void> | void;
 let play: Play = () => {};
@@ -165,11 +165,20 @@ function watchLoop(): () => number {
 	}, 5);
 	return () => {
 		clearInterval(timer);
-		return worstMs;
+		// The step that is under way counts too.
+		return Math.max(worstMs, performance.now() - lastMs);
 	};
 }
 
-test.each(Object.keys(ANSWERS).flatMap((name) => [["asked", name] as const, ["streamed", name] as const]))(
+/** As it does most harm; what is packed, in both ways. */
+const CASES = Object.keys(ANSWERS).flatMap((name) => {
+	const asked = ["asked", name] as const;
+	const streamed = ["streamed", name] as const;
+	if (/\bin (gzip|zstd|br|deflate)\b/.test(name)) return [asked, streamed];
+	return /stream|event|line|comments|fields|trailers/.test(name) ? [streamed] : [asked];
+});
+
+test.each(CASES)(
 	"%s: %s",
 	async (how, name) => {
 		play = ANSWERS[name] as Play;

@@ -1,0 +1,177 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { Product } from "../attack/product.ts";
+import { createRandom, type Random } from "../support/random.ts";
+import { openRaw } from "../support/raw-http.ts";
+import { waitFor } from "../support/wait.ts";
+import { audioInput, formInput, jsonInput } from "./inputs.ts";
+import { rawShape } from "./raw-shapes.ts";
+import { TARGETS } from "./targets.ts";
+
+export const KINDS = ["json", "forms", "raw", "audio", "answers"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What came of all inputs of a kind. */
+export interface Tally {
+	tried: number;
+	/** Answers by the hundred of their status; `closed` without one. */
+	readonly answers: Record<string, number>;
+	/** Steps of the process's event loop that took longer than 50 ms, and the longest. */
+	gaps: number;
+	worstMs: number;
+}
+
+export interface Report {
+	readonly tallies: Record<Kind, Tally>;
+	/** What must not be, each with the input that brought it about. */
+	readonly defects: string[];
+}
+
+export interface FuzzPlan {
+	readonly seed: number;
+	/** So many inputs of a kind, and then on until its time is over. */
+	readonly inputs: number;
+	readonly msAKind: number;
+	/** Where the process writes how long its event loop took (`bench/loop-lag.ts`). */
+	readonly lagDir: string;
+	readonly concurrency: number;
+}
+
+const GAP_MS = 50;
+const ANSWER_MS_MAX = 30_000;
+/** A raw connection that says nothing for so long has said what it has to. */
+const QUIET_MS = 60;
+
+export async function fuzz(product: Product, plan: FuzzPlan): Promise<Report> {
+	const report: Report = {
+		tallies: Object.fromEntries(
+			KINDS.map((kind) => [kind, { tried: 0, answers: {}, gaps: 0, worstMs: 0 }]),
+		) as Report["tallies"],
+		defects: [],
+	};
+	const random = createRandom(plan.seed);
+	for (const kind of KINDS) {
+		const secrets = await Promise.all(Array.from({ length: 4 }, () => product.secret("1000")));
+		const untilMs = performance.now() + plan.msAKind;
+		const tally = report.tallies[kind];
+		await readGaps(product, plan.lagDir);
+		const lane = async (own: Random) => {
+			while (tally.tried < plan.inputs || performance.now() < untilMs) {
+				tally.tried += 1;
+				if (product.serve.hasExited()) return;
+				await one(product, kind, own, own.pick(secrets), report);
+			}
+		};
+		await Promise.all(Array.from({ length: plan.concurrency }, () => lane(random.fork())));
+		const gaps = await readGaps(product, plan.lagDir);
+		tally.gaps = gaps.filter((ms) => ms > GAP_MS).length;
+		tally.worstMs = Math.round(Math.max(0, ...gaps));
+		if (product.serve.hasExited()) report.defects.push(`${kind}: the process ended`);
+	}
+	report.defects.push(...(await brokenBooks(product)), ...logged(product));
+	return report;
+}
+
+async function one(product: Product, kind: Kind, random: Random, secret: string, report: Report): Promise<void> {
+	const tally = report.tallies[kind];
+	const count = (what: string) => {
+		tally.answers[what] = (tally.answers[what] ?? 0) + 1;
+	};
+	const defect = (what: string, input: Uint8Array | string) =>
+		void report.defects.push(`${kind}: ${what} by ${Buffer.from(input).toString("base64").slice(0, 4_000)}`);
+
+	if (kind === "raw") {
+		const bytes = rawShape(random, secret);
+		const statuses = await rawStatuses(product.url, bytes);
+		for (const status of statuses) count(`${status[0]}xx`);
+		if (statuses.length === 0) count("closed");
+		// 505 is the standard's own word for a first line whose version nobody speaks; it comes from the runtime.
+		if (statuses.some((status) => status >= "500" && status !== "505"))
+			defect(`answered ${statuses.join(", ")}`, bytes);
+		return;
+	}
+	const { path, init, input } = requestOf(kind, random);
+	const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${secret}` };
+	try {
+		const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+		const response = await fetch(`${product.url}${path}`, { ...init, method: "POST", headers, signal });
+		const text = await response.text();
+		count(`${String(response.status)[0]}xx`);
+		// A model server that lies is no fault of ours as long as we say so.
+		const ours = kind === "answers" ? response.status === 500 : response.status >= 500;
+		if (ours || text.includes('"internal_error"')) defect(`answered ${response.status} ${text.slice(0, 300)}`, input);
+	} catch (error) {
+		count("closed");
+		defect(`no answer: ${error}`, input);
+	}
+}
+
+function requestOf(
+	kind: Exclude<Kind, "raw">,
+	random: Random,
+): { path: string; init: RequestInit; input: Uint8Array | string } {
+	if (kind === "audio") {
+		const { form, bytes } = audioInput(random);
+		return { path: "/v1/audio/transcriptions", init: { body: form }, input: bytes };
+	}
+	if (kind === "answers") {
+		const { name, path, model, request } = random.pick(TARGETS);
+		const body = request(`lying-${model}`);
+		if (body instanceof FormData) return { path, init: { body }, input: name };
+		return { path, init: { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }, input: name };
+	}
+	const { path, contentType, body } = kind === "json" ? jsonInput(random) : formInput(random);
+	return { path, init: { headers: { "content-type": contentType }, body }, input: body };
+}
+
+/** The statuses of all answers on one connection, until it is closed or quiet. */
+async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
+	const client = await openRaw(url, bytes);
+	let length = 0;
+	let sinceMs = performance.now();
+	const isQuiet = () => {
+		const now = client.text().length;
+		if (now !== length) {
+			length = now;
+			sinceMs = performance.now();
+		}
+		return performance.now() - sinceMs > QUIET_MS;
+	};
+	await Promise.race([client.ended(ANSWER_MS_MAX).catch(() => {}), waitFor(isQuiet, "quiet", ANSWER_MS_MAX)]);
+	const text = client.text();
+	client.leave();
+	return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => found[1] as string);
+}
+
+/** How long steps of its event loop took since the last time. */
+async function readGaps(product: Product, lagDir: string): Promise<number[]> {
+	const path = join(lagDir, `${product.serve.pid}.json`);
+	rmSync(path, { force: true });
+	product.serve.kill("SIGWINCH");
+	await waitFor(() => Bun.file(path).exists(), "the gaps of the event loop", ANSWER_MS_MAX);
+	return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** Everything is settled, the books add up, and nothing was charged for what was refused. */
+async function brokenBooks({ db }: Product): Promise<string[]> {
+	await waitFor(
+		async () => (await db.sql`select count(*)::int as n from reservation`)[0]?.n === 0,
+		"everything to be settled",
+		ANSWER_MS_MAX,
+	);
+	const { checks } = await reconcile(db.statements);
+	const charged = await db.sql`select request_id, status, charged_nano_usd from usage_event
+		where status >= 400 and first_token_ms is null and charged_nano_usd > 0 limit 5`;
+	return [
+		...checks.filter(({ ok }) => !ok).map((check) => `books: ${JSON.stringify(check)}`),
+		...charged.map((row) => `books: charged and refused: ${JSON.stringify(row)}`),
+	];
+}
+
+/** What the process itself calls a fault of its own. */
+function logged({ serve }: Product): string[] {
+	return serve.lines
+		.filter(({ level }) => level === "error" || level === "raw")
+		.map((line) => `log: ${JSON.stringify(line).slice(0, 600)}`);
+}

@@ -53,7 +53,7 @@ export async function createApp(
 		const { handle } = people;
 		gateway = await createGatewayPlane(config, {
 			...shared,
-			console: { handle, problem: () => undefined },
+			console: { handle, problem: () => undefined, loopLag: async () => undefined },
 			internalSecret,
 			onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)),
 		});

@@ -8,8 +8,12 @@ export interface Reading {
 	readonly help: string;
 	/** Names of its labels; none for a single number. */
 	readonly labels?: readonly string[];
-	read(): number | readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+	read(): ReadValue | Promise<ReadValue>;
 }
+
+export type ReadValue =
+	| number
+	| readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
 export interface Metrics {
 	/** The text of GET /metrics, in Prometheus' exposition format. */
@@ -32,25 +36,27 @@ export function createMetrics(stats: RequestStats, readings: readonly Reading[])
 
 function register(registry: Registry, { name, help, labels, read }: Reading): void {
 	const options = { name, help, labelNames: [...(labels ?? [])], registers: [registry] };
-	const all = () => {
-		const now = read();
+	const all = async () => {
+		const now = await read();
 		return typeof now === "number" ? [{ labels: {}, value: now }] : now;
 	};
 	if (name.endsWith("_total")) {
 		new Counter({
 			...options,
-			collect() {
+			async collect() {
+				const now = await all();
 				this.reset();
-				for (const { labels, value } of all()) this.inc(labels, value);
+				for (const { labels, value } of now) this.inc(labels, value);
 			},
 		});
 		return;
 	}
 	new Gauge({
 		...options,
-		collect() {
+		async collect() {
+			const now = await all();
 			this.reset();
-			for (const { labels, value } of all()) this.set(labels, value);
+			for (const { labels, value } of now) this.set(labels, value);
 		},
 	});
 }

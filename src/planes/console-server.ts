@@ -6,8 +6,9 @@ import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createUrlCheck } from "../gateway/request-url.ts";
 import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
+import type { LoopLag } from "../ops/loop-lag.ts";
 import type { ConsolePlane } from "./console-plane.ts";
-import { serveAt } from "./run-dir.ts";
+import { LAG_HEADER, LAG_PATH, serveAt } from "./run-dir.ts";
 
 /** As much as the largest chat of the playground; what is checked before it is read has its own limits. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
@@ -18,7 +19,12 @@ const BODY_BYTES_MAX = 40 * 1024 * 1024;
  */
 export function startConsoleServer(
 	config: Config,
-	deps: { plane: Pick<ConsolePlane, "handle" | "health">; socket: string | undefined },
+	deps: {
+		plane: Pick<ConsolePlane, "handle" | "health">;
+		socket: string | undefined;
+		/** Told to gateways alone. */
+		loopLag: () => LoopLag;
+	},
 ): Server<undefined> {
 	const { plane, socket } = deps;
 	const clientAddress = createClientAddress(config.trustedProxies);
@@ -42,6 +48,8 @@ export function startConsoleServer(
 			const { pathname } = new URL(request.url);
 			if (pathname === "/livez") return new Response("ok\n");
 			if (pathname === "/readyz") return healthResponse(await plane.health());
+			if (socket !== undefined && pathname === LAG_PATH && request.headers.has(LAG_HEADER))
+				return Response.json(deps.loopLag());
 			return plane.handle(connectionOf(request));
 		},
 		error: (error: Error) => escapedError(error, "UNKNOWN"),

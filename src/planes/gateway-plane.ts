@@ -27,6 +27,7 @@ import { startBooksWatch } from "../ledger/books-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
+import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { countOpenFindings, startPaymentWatch } from "../ops/payment-watch.ts";
 import { createRefusals, refusalReadings } from "../ops/refusals.ts";
@@ -179,7 +180,10 @@ async function build(
 	cleanup.add(() => books.stop());
 	const payments = startPaymentWatch({ count: () => countOpenFindings(statements), clock, log });
 	cleanup.add(() => payments.stop());
+	const lag = startLoopLag();
+	cleanup.add(() => lag.stop());
 	const metrics = createMetrics(stats, [
+		...lagReadings(lag.read, deps.console.loopLag),
 		...serviceReadings({
 			open: () => instanceLease.gate.isOpen(),
 			ledger: () => ledgerTotals(instanceLease),

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { GatewayPlace } from "../console/gateway-client.ts";
 import { createGatewayClient } from "../console/gateway-client.ts";
+import { startLoopLag } from "../ops/loop-lag.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import { createConsolePlane } from "./console-plane.ts";
 import { startConsoleServer } from "./console-server.ts";
@@ -28,7 +29,13 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 			listeningAt: () => addressOf(config.host, runDir === null ? server.port : config.port),
 		});
 		cleanup.add(() => plane.stop());
-		const server = startConsoleServer(config, { plane, socket: runDir === null ? undefined : consoleSocket(runDir) });
+		const lag = startLoopLag();
+		cleanup.add(() => lag.stop());
+		const server = startConsoleServer(config, {
+			plane,
+			socket: runDir === null ? undefined : consoleSocket(runDir),
+			loopLag: lag.read,
+		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,
 			// It has no catalogue of its own.

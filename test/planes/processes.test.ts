@@ -107,10 +107,25 @@ test("a line of the log says whose it is", () => {
 	expect(by("all processes are ready")).toEqual(["parent"]);
 });
 
+const loopLags = async () => {
+	const text = await (await fetch(`${url}/metrics`)).text();
+	return text.split("\n").filter((line) => line.includes("event_loop_lag") && !line.startsWith("#"));
+};
+
+test("metrics tell how late the loop of each process was; a client cannot ask the console", async () => {
+	const told = (await loopLags()).map((line) => line.replace(/ [^ ]+$/, ""));
+	const lag = (name: string) => ["0.5", "0.99", "1"].map((quantile) => `${name}{quantile="${quantile}"}`);
+	expect(told).toEqual([...lag("process_event_loop_lag_seconds"), ...lag("tollgate_console_event_loop_lag_seconds")]);
+	const asked = await fetch(`${url}/loop-lag`, { headers: { "x-tollgate-loop-lag": "yes" } });
+	expect(await asked.text()).not.toContain("0.99");
+});
+
 test("a console that hangs is not felt by inference", async () => {
 	const pid = consolePid();
 	process.kill(pid, "SIGSTOP");
 	try {
+		// Metrics do without it.
+		expect((await loopLags()).filter((line) => line.includes("console"))).toEqual([]);
 		const page = customer.get("/api/console/overview");
 		for (let round = 0; round < 20; round++) expect((await chat()).status).toBe(200);
 		expect((await fetch(`${url}/readyz`)).status).toBe(200);

@@ -1,0 +1,56 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Reading } from "./metrics.ts";
+
+const QUANTILES = ["0.5", "0.99", "1"] as const;
+
+/** How late the event loop was, in seconds; 1 is the longest. */
+export type LoopLag = Readonly<Record<(typeof QUANTILES)[number], number>>;
+
+/** The runtime's own timer, which is late by what holds the loop up; requests do nothing for it. */
+const EVERY_MS = 20;
+
+export interface LoopLagMeter {
+	/** Since it was last asked. */
+	read(): LoopLag;
+	stop(): void;
+}
+
+export function startLoopLag(): LoopLagMeter {
+	const histogram = monitorEventLoopDelay({ resolution: EVERY_MS });
+	histogram.enable();
+	return {
+		read() {
+			// Asked twice within a turn there is nothing yet, which the histogram tells in odd numbers.
+			const seconds = (nanoseconds: number) => (histogram.count === 0 ? 0 : nanoseconds / 1e9);
+			const lag = {
+				"0.5": seconds(histogram.percentile(50)),
+				"0.99": seconds(histogram.percentile(99)),
+				"1": seconds(histogram.max),
+			};
+			histogram.reset();
+			return lag;
+		},
+		stop: () => void histogram.disable(),
+	};
+}
+
+/** Of this process, and of the console's beside it: no value where there is none, or it does not answer. */
+export function lagReadings(own: () => LoopLag, ofConsole: () => Promise<LoopLag | undefined>): Reading[] {
+	const values = (lag: LoopLag | undefined) =>
+		lag === undefined ? [] : QUANTILES.map((quantile) => ({ labels: { quantile }, value: lag[quantile] }));
+	const labels = ["quantile"];
+	return [
+		{
+			name: "process_event_loop_lag_seconds",
+			help: "How late the event loop was since the last question; quantile 1 is the longest.",
+			labels,
+			read: () => values(own()),
+		},
+		{
+			name: "tollgate_console_event_loop_lag_seconds",
+			help: "The same of the console's process.",
+			labels,
+			read: async () => values(await ofConsole()),
+		},
+	];
+}

@@ -38,7 +38,7 @@ const FORGET_ROWS = 1_000;
 export async function forgetOldShares(statements: Statements): Promise<void> {
 	await statements`
 		delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (
-			select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance i on i.id = s.instance_id and i.epoch = s.epoch
+			select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
 			where s.at < clock_timestamp() - interval '10 minutes'
 				and (i.id is null or s.amount = 0
 					or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')

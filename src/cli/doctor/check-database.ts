@@ -15,7 +15,7 @@ const VERSION_TESTED = 18;
 /** Older ones lack statements that the schema is made with. */
 const VERSION_MIN = 14;
 /** An instance holds so many; the console's process counts for one. */
-const CONNECTIONS_PER_PROCESS = 9;
+const CONNECTIONS_PER_PROCESS = 12;
 const OFFSET_MS_WARNING = 2_000;
 /** Signatures of Stripe's events are good for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;

@@ -3,6 +3,7 @@ import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Statements } from "../db/statements.ts";
 import { forgetOldReports } from "../deployments/deployments.ts";
+import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetUnproved } from "./auth-sign-up.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
@@ -62,6 +63,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
 	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
+	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	if (cards !== undefined) {

@@ -4,6 +4,7 @@ import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
+import idempotencyFunctions from "./functions/idempotency.sql" with { type: "text" };
 import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
@@ -21,6 +22,7 @@ const FILES: readonly string[] = [
 	fileFunctions,
 	batchFunctions,
 	limitFunctions,
+	idempotencyFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

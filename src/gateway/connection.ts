@@ -8,6 +8,8 @@ export interface Connection {
 	 * so whoever raises it sets it back.
 	 */
 	setIdleTimeout(seconds: number): void;
+	/** The id of its first attempt, where that was written down before it is sent; see `firstAttemptUuid`. */
+	readonly requestUuid?: string;
 	/** Of a line of a managed batch, which nobody sent over a connection. */
 	readonly line?: BatchLineOrigin;
 }

@@ -9,8 +9,7 @@ import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
 import type { FileAnswer } from "./files/file-answers.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
-import { idempotent } from "./idempotency/idempotency.ts";
-import { createIdempotencyStore } from "./idempotency/idempotency-store.ts";
+import { type Idempotency, idempotent } from "./idempotency/idempotency.ts";
 import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
@@ -23,6 +22,7 @@ export interface EndpointDeps extends ServeDeps {
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
 	readonly batches: Batches;
+	readonly idempotency: Idempotency;
 	connectionOf(request: Request): Connection;
 }
 
@@ -39,10 +39,9 @@ export interface RouteKinds {
 export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
 	const bare = { parse: "none" } as const;
-	const answers = createIdempotencyStore({ clock: deps.clock });
 
 	for (const [path, endpoint] of Object.entries(INFERENCE)) {
-		const answer = idempotent(deps, answers, endpoint);
+		const answer = idempotent(deps, deps.idempotency, endpoint);
 		app.post(path, ({ request }) => answer(deps.connectionOf(request)), bare);
 		app.all(path, () => wrongMethod("POST"), bare);
 	}

@@ -12,6 +12,8 @@ import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { createPgClaims } from "../gateway/idempotency/claims.ts";
+import { createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
@@ -224,7 +226,11 @@ async function build(
 	await reports.write();
 
 	let sendsAway = false;
+	const claims = createPgClaims({ statements, instanceLease });
+	const running = createRunning({ claims, clock, log });
+	cleanup.add(() => running.stop());
 	const server = startGatewayServer(config, {
+		idempotency: { claims, running },
 		...gateway,
 		statements,
 		status,

@@ -219,6 +219,25 @@ test("a process that was fenced off and joined again keeps what it counted; anot
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
+test("asks of one key that come at once from many are granted no more than there is", async () => {
+	await cluster(4);
+	for (let round = 0; round < 20; round++) {
+		const key = `key-${round}`;
+		const asks = Array.from({ length: 12 }, (_, place) => {
+			const own = { instanceId: `instance-${place % 4}`, present: () => ({ epoch: 1 + Math.floor(place / 4) }) };
+			const store = createPgShareStore({ statements: db.statements, instanceLease: own });
+			return store.hold([{ key, kind: "rate", limit: 5, have: 0, need: 2, seq: 1 }]);
+		});
+		for (let epoch = 2; round === 0 && epoch <= 3; epoch++) {
+			for (let place = 0; place < 4; place++)
+				await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${`instance-${place}`}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour') on conflict do nothing`;
+		}
+		await Promise.all(asks);
+		const [row] = await db.sql`select coalesce(sum(amount), 0)::int as held from key_share where key_id = ${key}`;
+		if (round > 0) expect(row?.held).toBeLessThanOrEqual(5);
+	}
+});
+
 test("an ask that arrives late changes nothing", async () => {
 	await cluster(2);
 	const store = createPgShareStore({

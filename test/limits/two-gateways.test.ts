@@ -1,29 +1,13 @@
 import { expect, test } from "bun:test";
-import { createApp } from "../../src/app.ts";
-import { createLog } from "../../src/base/log.ts";
-import { loadConfig } from "../../src/config.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
+import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
-const second = await createApp(
-	loadConfig(
-		{
-			PORT: "0",
-			DATABASE_URL: service.db.url,
-			DATA_DIR: temporaryFolder(),
-			CONFIG: service.app.config.configPath ?? "",
-			KEY_PEPPER: service.app.secrets.keyPepper,
-			DRAIN_S: "2",
-		},
-		service.dataDir,
-	),
-	{ log: createLog({ level: "error", write: () => {} }) },
-);
-atEnd(() => second.stop());
+const second = await secondGateway(service);
 
 function post(place: number, secret: string): Promise<Response> {
 	const url = place % 2 === 0 ? service.url : second.url;
@@ -47,4 +31,12 @@ test("a key with ten requests a minute gets ten of two gateways, one after the o
 		expect({ atOnce, served: statuses.filter((status) => status === 200).length }).toEqual({ atOnce, served: 10 });
 		expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
 	}
+});
+
+test("what one gateway has drawn and not used serves the other", async () => {
+	const { secret } = await service.customer({ settings: { requestsPerMinute: 10, concurrencyMax: 4 } });
+	expect((await post(0, secret)).status).toBe(200);
+	for (let sent = 0; sent < 9; sent++)
+		expect({ sent, status: (await post(1, secret)).status }).toEqual({ sent, status: 200 });
+	expect((await post(1, secret)).status).toBe(429);
 });

@@ -12,6 +12,7 @@ import keyShare from "./0010_key_share.sql" with { type: "text" };
 import creditAdjustment from "./0011_credit_adjustment.sql" with { type: "text" };
 import liveness from "./0012_liveness.sql" with { type: "text" };
 import idleLeases from "./0013_idle_leases.sql" with { type: "text" };
+import idempotency from "./0014_idempotency.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -36,4 +37,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0011_credit_adjustment", sql: creditAdjustment },
 	{ name: "0012_liveness", sql: liveness },
 	{ name: "0013_idle_leases", sql: idleLeases },
+	{ name: "0014_idempotency", sql: idempotency },
 ];

@@ -1,42 +1,64 @@
+import { sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkAccess, checkKey } from "../../keys/access.ts";
+import { presentedSecret } from "../../keys/bearer.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import { readBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
+import { IDLE_TIMEOUT_S } from "../connection.ts";
 import type { ServeDeps } from "../serve/context.ts";
-import { createContext } from "../serve/context.ts";
+import { createContext, firstAttemptUuid } from "../serve/context.ts";
 import { refuse } from "../serve/refuse.ts";
 import type { ServedEndpoint } from "../serve/served-endpoint.ts";
-import type { Claim, IdempotencyStore, StoredAnswer } from "./idempotency-store.ts";
+import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
+import { recordStream } from "./recorded-stream.ts";
+import type { Running } from "./running.ts";
+import type { Seal, StoredAnswer } from "./seal.ts";
+import { claimIdOf, createSeal } from "./seal.ts";
+
+/** What is known of idempotency keys. */
+export interface Idempotency {
+	readonly claims: Claims;
+	readonly running: Running;
+}
 
 const IDEMPOTENCY_HEADER = "idempotency-key";
 /** Printable ASCII. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
-const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
-const END = "data: [DONE]\n\n";
+/** A larger answer is not kept: its repetition hears 409 with what it cost. */
+const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+/** How long a repetition waits for the first request. */
+const WAIT_MS_MAX = 60_000;
+const WAITING_MAX = 1_000;
+const PAUSE_MS_MIN = 50;
+const PAUSE_MS_MAX = 1_000;
 
 /**
  * Lets a client repeat a request that it does not know the outcome of: the same `Idempotency-Key` with the same body
- * replays the first answer at no charge. Only whole answers with status 200 are kept: what failed, or broke off because
- * the client left, cost what was delivered and runs anew. A request without the header pays one look at its headers.
+ * replays the first answer at no charge, whichever instance hears it. Whole answers with status 200 are kept, for a day;
+ * what failed, or broke off because the client left, cost what was delivered and runs anew. A request without the header
+ * pays one look at its headers, one with it a round trip to Postgres.
  */
-export function idempotent(deps: ServeDeps, store: IdempotencyStore, endpoint: ServedEndpoint) {
+export function idempotent(deps: ServeDeps, idempotency: Idempotency, endpoint: ServedEndpoint) {
 	return (connection: Connection): Promise<Response> => {
 		const header = connection.request.headers.get(IDEMPOTENCY_HEADER);
-		return header === null ? endpoint.answer(deps, connection) : once(deps, store, endpoint, connection, header);
+		if (header === null) return endpoint.answer(deps, connection);
+		return once(deps, idempotency, endpoint, { ...connection, requestUuid: firstAttemptUuid() }, header);
 	};
 }
 
 async function once(
 	deps: ServeDeps,
-	store: IdempotencyStore,
+	idempotency: Idempotency,
 	endpoint: ServedEndpoint,
-	connection: Connection,
+	connection: Connection & { readonly requestUuid: string },
 	header: string,
 ): Promise<Response> {
 	const { request } = connection;
 	const context = createContext(endpoint.name, connection, deps.clock);
+	let seal: Seal;
 	let claim: Claim;
 	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
@@ -51,44 +73,84 @@ async function once(
 		held = deps.bodyMemory.hold(key.accountId);
 		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock, held.take);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
-		claim = store.claim(key.accountId, `${key.id} ${header}`, fingerprintOf(request, body));
-		if (claim.state === "stored") {
+		const id = claimIdOf(key.id, header);
+		seal = await createSeal(presentedSecret(request.headers), header, id);
+		const proof = seal.proof(new URL(request.url).pathname, body);
+		claim = { id, accountId: key.accountId, proof, requestUuid: connection.requestUuid };
+		const outcome = await claimOrWait(deps, idempotency, claim, connection);
+		if (outcome.state === "answered") {
+			const answer = await seal.open(outcome.sealed);
 			// A replay passes no admission, which looks at the key again after the body was read: this is its place.
 			checkKey(key, deps.clock.wallMs());
-			return replayOf(claim.answer);
+			return replayOf(answer);
 		}
-		if (claim.state === "mismatch")
-			throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another request.");
-		if (claim.state === "running") {
-			throw new Fault("conflict", "The first request with this `Idempotency-Key` is still running.", {
-				retryAfterS: 1,
-			});
-		}
+		if (outcome.state !== "new") throw refusalOf(outcome);
 	} catch (error) {
 		return refuse(deps, context, { error, admitted: false });
 	} finally {
 		// The road counts it again, for as long as it needs it.
 		held?.release();
 	}
-	// A client that leaves before its stream is first read leaves no other trace.
-	const release = claim.release;
-	request.signal.addEventListener("abort", () => release(), { once: true });
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
 		const response = await endpoint.answer(deps, { ...connection, request: copy }, () => key);
-		return await recorded(response, claim);
+		return await recorded(response, { seal, claim, running: idempotency.running, signal: request.signal });
 	} catch (error) {
-		claim.release();
+		idempotency.running.release(claim);
 		throw error;
 	}
 }
 
-function fingerprintOf(request: Request, body: Uint8Array): string {
-	const hash = new Bun.CryptoHasher("sha256");
-	return hash
-		.update(`${new URL(request.url).pathname}\n`)
-		.update(body)
-		.digest("base64");
+/** Asks until the first request with this key has ended, for a while. Fault service_unavailable without Postgres. */
+async function claimOrWait(
+	deps: ServeDeps,
+	{ claims, running }: Idempotency,
+	claim: Claim,
+	connection: Connection,
+): Promise<ClaimOutcome> {
+	const { clock } = deps;
+	const untilMs = clock.monotonicMs() + WAIT_MS_MAX;
+	for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+		const here = running.find(claim.id);
+		if (here !== undefined && here.proof !== claim.proof) return { state: "mismatch" };
+		const outcome: ClaimOutcome = here === undefined ? await claimed(claims, claim) : { state: "running" };
+		if (outcome.state === "new") running.begin(claim);
+		if (outcome.state !== "running" || clock.monotonicMs() >= untilMs || connection.request.signal.aborted)
+			return outcome;
+		if (!running.mayWait(WAITING_MAX)) return outcome;
+		connection.setIdleTimeout(0);
+		try {
+			await running.waiting(Promise.race([sleep(clock, pauseMs), ...(here === undefined ? [] : [here.ended])]));
+		} finally {
+			connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		}
+	}
+}
+
+async function claimed(claims: Claims, claim: Claim): Promise<ClaimOutcome> {
+	try {
+		return await claims.claim(claim);
+	} catch (cause) {
+		throw new Fault("service_unavailable", "The `Idempotency-Key` cannot be checked right now. Please try again.", {
+			cause,
+			private: "an idempotency key could not be claimed",
+			retryAfterS: 1,
+		});
+	}
+}
+
+function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>): Fault {
+	if (outcome.state === "mismatch")
+		return new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another request.");
+	if (outcome.state === "running")
+		return new Fault("conflict", "The first request with this `Idempotency-Key` is still running.", { retryAfterS: 1 });
+	const first = `The first request with this \`Idempotency-Key\` (req_${outcome.requestUuid.replaceAll("-", "")})`;
+	const became =
+		outcome.state === "lost"
+			? "was sent, and its answer was lost with the instance that served it"
+			: "was answered, and its answer is not kept";
+	const charge = `It was charged USD ${formatUsd(outcome.charged)}.`;
+	return new Fault("conflict", `${first} ${became}. ${charge} To send it again, use another key.`);
 }
 
 function replayOf({ status, headers, body }: StoredAnswer): Response {
@@ -97,50 +159,46 @@ function replayOf({ status, headers, body }: StoredAnswer): Response {
 	return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: replay });
 }
 
-async function recorded(response: Response, claim: Claim & { state: "new" }): Promise<Response> {
+/** One answer on its way out, of which a copy is kept. */
+interface Recording {
+	readonly seal: Seal;
+	readonly claim: Claim;
+	readonly running: Running;
+	readonly signal: AbortSignal;
+}
+
+/** Nobody waits for the copy: a repetition that comes before it is written down waits for that. */
+async function recorded(response: Response, recording: Recording): Promise<Response> {
+	const { running, claim, signal } = recording;
 	if (response.status !== 200 || response.body === null) {
-		claim.release();
+		running.release(claim);
 		return response;
 	}
 	const headers = [...response.headers];
 	if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
 		const body = await response.bytes();
-		claim.store({ status: 200, headers, body });
+		keep(recording, { status: 200, headers, body });
 		return new Response(body, { status: 200, headers });
 	}
-	return new Response(recordedStream(response.body, headers, claim), { status: 200, headers });
+	const release = () => running.release(claim);
+	// A client that leaves before its stream is first read leaves no other trace.
+	if (signal.aborted) release();
+	else signal.addEventListener("abort", release, { once: true });
+	const stream = recordStream(response.body, ANSWER_BYTES_MAX, {
+		whole(body) {
+			signal.removeEventListener("abort", release);
+			if (body === null) running.keep(claim, null);
+			else keep(recording, { status: 200, headers, body });
+		},
+		broken: release,
+	});
+	return new Response(stream, { status: 200, headers });
 }
 
-/** Passes a stream on and keeps a copy, which counts only once it has come to its proper end. */
-function recordedStream(
-	source: ReadableStream,
-	headers: readonly (readonly [string, string])[],
-	claim: Claim & { state: "new" },
-): ReadableStream {
-	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
-	const decoder = new TextDecoder();
-	let text = "";
-	return new ReadableStream({
-		async pull(controller) {
-			try {
-				const { done, value } = await reader.read();
-				if (!done) {
-					text += typeof value === "string" ? value : decoder.decode(value, { stream: true });
-					controller.enqueue(value);
-					return;
-				}
-				if (text.endsWith(END) && !ERROR_EVENT.test(text))
-					claim.store({ status: 200, headers, body: new TextEncoder().encode(text) });
-				else claim.release();
-				controller.close();
-			} catch (error) {
-				claim.release();
-				controller.error(error);
-			}
-		},
-		cancel(reason) {
-			claim.release();
-			return reader.cancel(reason);
-		},
-	});
+function keep({ seal, claim, running }: Recording, answer: StoredAnswer): void {
+	const isKept = answer.body.length <= ANSWER_BYTES_MAX;
+	(isKept ? seal.seal(answer) : Promise.resolve(null)).then(
+		(sealed) => running.keep(claim, sealed),
+		() => running.keep(claim, null),
+	);
 }

@@ -58,7 +58,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	404: "`model_not_found`, `unsupported_mode`, `not_found`.",
 	405: "`method_not_allowed`.",
 	408: "`request_timeout`.",
-	409: "`conflict`: the first request with this `Idempotency-Key` is still running; or the state of what is asked for forbids it.",
+	409: "`conflict`: the first request with this `Idempotency-Key` is still running, or was charged and its answer is lost or not kept; or the state of what is asked for forbids it.",
 	413: "`payload_too_large`.",
 	416: "`range_not_satisfiable`: none of the bytes that were asked for is there.",
 	415: "`unsupported_media_type`.",
@@ -85,7 +85,7 @@ const IDEMPOTENCY_KEY = {
 	required: false,
 	schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
 	description:
-		"The same key with the same body replays the first answer at no charge, for up to 24 hours and as far as it was kept: in the memory of the instance that gave it, whole answers with status 200 only.",
+		"The same key with the same body replays the first answer at no charge, for 24 hours: whole answers with status 200, of up to 4 MB. A repetition waits for the first request while that runs.",
 };
 
 interface Inference {

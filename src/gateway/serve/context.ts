@@ -1,6 +1,7 @@
 import type { Admission, Admitted } from "../../admission/admission.ts";
+import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { newRequestId } from "../../base/id.ts";
+import { newRequestId, newUuid } from "../../base/id.ts";
 import type { Log } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -79,13 +80,25 @@ export function callContext({ context, admitted }: Exchange, signal: AbortSignal
 }
 
 export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {
-	const fresh = newAttempt(clock, connection.line?.requestUuid);
+	const fresh = newAttempt(clock, connection.line?.requestUuid ?? connection.requestUuid);
 	return { ...fresh, endpoint, connection, isAgain: false, key: undefined, modelName: undefined };
 }
 
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
-	return { ...context, ...newAttempt(clock), isAgain: true };
+	const known = context.connection.requestUuid === undefined ? undefined : nextAttemptUuid(context.uuid);
+	return { ...context, ...newAttempt(clock, known), isAgain: true };
+}
+
+/** An id whose following 255 belong to the same request: so that what became of it can be found, whichever model answered. */
+export function firstAttemptUuid(): string {
+	return `${newUuid().slice(0, -2)}00`;
+}
+
+function nextAttemptUuid(uuid: string): string {
+	const place = Number.parseInt(uuid.slice(-2), 16) + 1;
+	assert(place < 256, "a request has fewer attempts than ids");
+	return uuid.slice(0, -2) + place.toString(16).padStart(2, "0");
 }
 
 function newAttempt(clock: Clock, known?: string) {

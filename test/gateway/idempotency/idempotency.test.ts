@@ -3,8 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
-import { createIdempotencyStore } from "../../../src/gateway/idempotency/idempotency-store.ts";
+import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
 import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
@@ -68,20 +69,22 @@ test("another body under the same key is a 422, other accounts and keys are othe
 	expect((await complete(stranger.secret, "k", { prompt: "something else" })).status).toBe(200);
 });
 
-test("while the first is running the second hears 409", async () => {
+test("while the first is running its repetitions wait for it, and one of another request hears 422 at once", async () => {
 	const { secret, accountId } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	const before = upstream.requests.length;
 	upstream.next(() => go.promise.then(() => Response.json({ choices: [{ text: "hi", finish_reason: "stop" }] })));
 	const first = complete(secret, "slow");
 	await upstream.waitForRequest(before + 1);
-	const second = await complete(secret, "slow");
-	expect(second.status).toBe(409);
-	expect((await second.json()).error.code).toBe("conflict");
+	const repetitions = Array.from({ length: 4 }, () => complete(secret, "slow"));
 	expect((await complete(secret, "slow", { prompt: "z" })).status).toBe(422);
 	go.resolve();
 	const text = await (await first).text();
-	expect(await (await complete(secret, "slow")).text()).toBe(text);
+	for (const repetition of await Promise.all(repetitions)) {
+		expect(repetition.headers.get("idempotent-replayed")).toBe("true");
+		expect(await repetition.text()).toBe(text);
+	}
+	expect(upstream.requests.length).toBe(before + 1);
 	expect(await rows(accountId)).toHaveLength(1);
 });
 
@@ -165,7 +168,9 @@ describe("the key of a repeatable request", () => {
 				return Response.json({ done: true });
 			},
 		};
-		const serve = idempotent(deps, createIdempotencyStore({ clock: deps.clock }), endpoint);
+		const claims = claimsInMemory();
+		const running = createRunning({ claims, clock: deps.clock, log: silentLog });
+		const serve = idempotent(deps, { claims, running }, endpoint);
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
 				whileRead();
@@ -173,7 +178,7 @@ describe("the key of a repeatable request", () => {
 				controller.close();
 			};
 			const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-			const headers = { "idempotency-key": "k" };
+			const headers = { "idempotency-key": "k", authorization: "Bearer sk_test" };
 			const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
 			return serve({ request, address: "127.0.0.1", setIdleTimeout: () => {} });
 		};
@@ -199,58 +204,23 @@ describe("the key of a repeatable request", () => {
 	});
 });
 
-describe("the store", () => {
-	const answer = (size: number) => ({ status: 200, headers: [], body: new Uint8Array(size) });
-	const limits = { bytesMax: 10_000, ownerBytesMax: 6_000, ownerEntriesMax: 3, keepMs: 1_000 };
-
-	function open() {
-		const clock = createManualClock();
-		const store = createIdempotencyStore({ clock }, limits);
-		const put = (owner: string, key: string, size: number) => {
-			const claim = store.claim(owner, key, "f");
-			if (claim.state !== "new") throw new Error(`the key ${key} is ${claim.state}`);
-			claim.store(answer(size));
-		};
-		const state = (owner: string, key: string) => {
-			const claim = store.claim(owner, key, "f");
-			if (claim.state === "new") claim.release();
-			return claim.state;
-		};
-		return { clock, store, put, state };
-	}
-
-	test("an account pushes out its own oldest answers first, by number and by size", () => {
-		const { put, state } = open();
-		put("b", "b1", 10);
-		for (const key of ["a1", "a2", "a3", "a4"]) put("a", key, 10);
-		expect(["a1", "a2", "a4", "b1"].map((key) => state(key[0] as string, key))).toEqual([
-			"new",
-			"stored",
-			"stored",
-			"stored",
-		]);
-		put("a", "a5", 4_900);
-		expect(["a2", "a3", "a4", "a5"].map((key) => state("a", key))).toEqual(["new", "new", "new", "stored"]);
-	});
-
-	test("all together keep to the bound, and what is too large is not kept", () => {
-		const { put, state, store } = open();
-		put("a", "a1", 4_000);
-		put("b", "b1", 4_000);
-		expect(store.size()).toEqual({ entries: 1, bytes: 5_024 });
-		expect(state("a", "a1")).toBe("new");
-		put("c", "c1", 9_000);
-		expect(state("c", "c1")).toBe("new");
-	});
-
-	test("answers are forgotten after their time; running requests never", () => {
-		const { clock, store, put, state } = open();
-		put("a", "a1", 10);
-		const running = store.claim("a", "a2", "f");
-		clock.advance(1_001);
-		expect(state("a", "a1")).toBe("new");
-		expect(state("a", "a2")).toBe("running");
-		if (running.state === "new") running.release();
-		expect(store.size()).toEqual({ entries: 0, bytes: 0 });
-	});
-});
+/** Claims of one process that never dies. */
+function claimsInMemory(): Claims {
+	const all = new Map<string, { claim: Claim; sealed?: Uint8Array }>();
+	return {
+		async claim(claim) {
+			const known = all.get(claim.id);
+			if (known === undefined) {
+				all.set(claim.id, { claim });
+				return { state: "new" };
+			}
+			return known.sealed === undefined ? { state: "running" } : { state: "answered", sealed: known.sealed };
+		},
+		async keep(claim, sealed) {
+			if (sealed !== null) all.set(claim.id, { claim, sealed });
+		},
+		async release({ id }) {
+			all.delete(id);
+		},
+	};
+}

@@ -32,7 +32,7 @@ export default function RequestsPage() {
 	return (
 		<Page
 			title="Requests"
-			lead="What was asked and answered is not stored: only when, by which key, how much and what it cost."
+			lead="What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it."
 			aside={
 				<>
 					<Button

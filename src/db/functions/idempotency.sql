@@ -1,0 +1,130 @@
+-- Idempotency keys across instances. Locks: a claim that is asked for, then its account's space, then older claims.
+
+-- What became of the requests of a claim: null if none was ever admitted, else what they cost, less what was given back.
+create or replace function idempotency_charged(p_request uuid) returns bigint
+language sql stable set enable_seqscan = off as $$
+  select sum(e.charged_nano_usd - coalesce((select sum(l.amount_nano_usd) from ledger_entry l
+      where l.source_ref = 'recovered:' || e.request_id), 0))::bigint
+    from usage_event e where e.request_id between p_request and (left(p_request::text, 34) || 'ff')::uuid
+$$;
+
+-- Claims an idempotency key for one request, or says what became of the one that has it:
+-- new: go on. running: another one is at it. mismatch: it was another request. answered: the sealed answer.
+-- unkept, lost: it was answered, or died with its instance, and was charged.
+-- A running one whose instance has left is told by the books, which are complete then: a request that is not in them was
+-- never sent, and its claim is taken over. May be repeated.
+create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer)
+returns table (outcome text, request uuid, charged bigint, sealed bytea)
+language plpgsql set enable_seqscan = off as $$
+declare
+  c idempotency_claim;
+  v_state text;
+begin
+  insert into idempotency_claim (id, account_id, proof, request_id, instance_id, epoch, expires_at)
+    values (p_id, p_account, p_proof, p_request, p_instance, p_epoch, clock_timestamp() + make_interval(secs => p_keep_s))
+    on conflict do nothing;
+  if found then
+    outcome := 'new';
+    return next;
+    return;
+  end if;
+  select * into c from idempotency_claim k where k.id = p_id for update;
+  if not found then
+    outcome := 'running'; -- it was released at this moment: the caller asks again
+    return next;
+    return;
+  end if;
+  request := c.request_id;
+  if c.expires_at > clock_timestamp() and c.request_id <> p_request then
+    if c.proof <> p_proof then
+      outcome := 'mismatch';
+      return next;
+      return;
+    end if;
+    if c.state <> 'running' then
+      outcome := c.state;
+      sealed := c.answer;
+      charged := idempotency_charged(c.request_id);
+      return next;
+      return;
+    end if;
+    select n.state into v_state from instance_now n where n.id = c.instance_id and n.epoch = c.epoch;
+    if v_state <> 'left' then
+      outcome := 'running';
+      return next;
+      return;
+    end if;
+    charged := idempotency_charged(c.request_id);
+    if charged is not null then
+      outcome := 'lost';
+      return next;
+      return;
+    end if;
+  end if;
+  -- An answer of another day gives its room back.
+  update idempotency_space s set bytes = s.bytes - c.bytes where s.account_id = c.account_id and c.bytes > 0;
+  update idempotency_claim k set account_id = p_account, proof = p_proof, request_id = p_request, instance_id = p_instance, epoch = p_epoch,
+    state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => p_keep_s)
+    where k.id = p_id;
+  outcome := 'new';
+  return next;
+end $$;
+
+-- Keeps the sealed answer of a request, or notes that it is not kept (null). The account's oldest ones make room.
+create or replace function idempotency_keep(p_id text, p_request uuid, p_answer bytea, p_account_max bigint, p_total_max bigint) returns void
+language plpgsql set enable_seqscan = off as $$
+declare
+  c idempotency_claim;
+  v_bytes bigint := coalesce(length(p_answer), 0);
+  v_used bigint;
+  v_freed bigint;
+begin
+  select * into c from idempotency_claim k where k.id = p_id and k.request_id = p_request and k.state = 'running' for update;
+  if not found then
+    return;
+  end if;
+  if p_answer is not null then
+    insert into idempotency_space (account_id, bytes) values (c.account_id, 0) on conflict do nothing;
+    select s.bytes into v_used from idempotency_space s where s.account_id = c.account_id for update;
+    while v_used > 0 and v_used + v_bytes > p_account_max loop
+      with old as (
+        select k.id, k.bytes from idempotency_claim k where k.account_id = c.account_id and k.state = 'answered'
+          order by k.claimed_at limit 64 for update
+      ), dropped as (
+        update idempotency_claim k set state = 'unkept', answer = null, bytes = 0 from old where k.id = old.id returning old.bytes
+      )
+      select coalesce(sum(d.bytes), 0) into v_freed from dropped d;
+      exit when v_freed = 0;
+      v_used := v_used - v_freed;
+    end loop;
+    if v_used + v_bytes > p_account_max
+        or (select sum(s.bytes) from idempotency_space s where s.account_id <> c.account_id) + v_used + v_bytes > p_total_max then
+      p_answer := null;
+      v_bytes := 0;
+    end if;
+    update idempotency_space s set bytes = v_used + v_bytes where s.account_id = c.account_id;
+  end if;
+  update idempotency_claim k set state = case when p_answer is null then 'unkept' else 'answered' end, answer = p_answer, bytes = v_bytes
+    where k.id = p_id;
+end $$;
+
+-- Removes claims of more than a day ago, at most p_rows for each of as many accounts.
+create or replace function idempotency_forget(p_rows integer) returns void
+language plpgsql as $$
+declare
+  a record;
+  v_freed bigint;
+begin
+  for a in select distinct x.account_id from (
+      select k.account_id from idempotency_claim k where k.expires_at < clock_timestamp() order by k.expires_at limit p_rows) x order by 1 loop
+    perform 1 from idempotency_space s where s.account_id = a.account_id for update;
+    with gone as (
+      delete from idempotency_claim k where k.id in (
+        select o.id from idempotency_claim o where o.account_id = a.account_id and o.expires_at < clock_timestamp() limit p_rows)
+      returning k.bytes
+    )
+    select coalesce(sum(g.bytes), 0) into v_freed from gone g;
+    update idempotency_space s set bytes = s.bytes - v_freed where s.account_id = a.account_id;
+    delete from idempotency_space s where s.account_id = a.account_id and s.bytes <= 0;
+  end loop;
+end $$;

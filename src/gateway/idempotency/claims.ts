@@ -1,0 +1,97 @@
+import { assert } from "../../base/assert.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+
+/** One use of an idempotency key. */
+export interface Claim {
+	/** Hex; nothing can be read from it. */
+	readonly id: string;
+	readonly accountId: string;
+	/** Stands for the whole request. */
+	readonly proof: string;
+	/** UUID whose last byte is 0. */
+	readonly requestUuid: string;
+}
+
+export type ClaimOutcome =
+	/** Nobody has it: go on, and end with `keep` or `release`. */
+	| { readonly state: "new" }
+	/** The first request is still running, or its instance died and its books are not closed yet. */
+	| { readonly state: "running" }
+	/** The key belongs to another request. */
+	| { readonly state: "mismatch" }
+	| { readonly state: "answered"; readonly sealed: Uint8Array }
+	/** It was sent and charged, and there is no answer to replay: it died with its instance, or is not kept. */
+	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
+
+/** Idempotency keys of all instances. Each call is one statement that may be repeated. */
+export interface Claims {
+	claim(claim: Claim): Promise<ClaimOutcome>;
+	/** The answer, sealed; null if it is not kept. */
+	keep(claim: Claim, sealed: Uint8Array | null): Promise<void>;
+	/** It came to nothing: the next one runs anew. */
+	release(claim: Claim): Promise<void>;
+}
+
+export interface ClaimLimits {
+	readonly keepS: number;
+	readonly accountBytesMax: number;
+	readonly totalBytesMax: number;
+}
+
+/** A day; of an account's answers its oldest make room for new ones. Beyond the bound for all, answers are not kept. */
+const DEFAULT_LIMITS: ClaimLimits = {
+	keepS: 24 * 3_600,
+	accountBytesMax: 64 * 1024 * 1024,
+	totalBytesMax: 4 * 1024 * 1024 * 1024,
+};
+const FORGET_ROWS = 1_000;
+
+interface ClaimRow {
+	outcome: ClaimOutcome["state"];
+	request: string;
+	charged: string | null;
+	sealed: Uint8Array | null;
+}
+
+export function createPgClaims(
+	deps: {
+		statements: Statements;
+		instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
+	},
+	limits: ClaimLimits = DEFAULT_LIMITS,
+): Claims {
+	const { statements, instanceLease } = deps;
+	return {
+		async claim({ id, accountId, proof, requestUuid }) {
+			const epoch = instanceLease.present()?.epoch;
+			assert(epoch !== undefined, "claims are made by an instance that is live");
+			const [row] = await statements<ClaimRow>`
+				select outcome, request, charged, sealed
+				from idempotency_claim(${id}, ${accountId}, ${proof}, ${requestUuid}::uuid, ${instanceLease.instanceId}, ${epoch}, ${limits.keepS})`;
+			assert(row !== undefined, "a claim has an outcome");
+			const { outcome } = row;
+			if (outcome === "answered") {
+				assert(row.sealed !== null, "an answer that is kept is there");
+				return { state: outcome, sealed: row.sealed };
+			}
+			if (outcome === "lost" || outcome === "unkept")
+				return { state: outcome, requestUuid: row.request, charged: nanoUsdOfColumn(row.charged ?? 0) };
+			return { state: outcome };
+		},
+		async keep({ id, requestUuid }, sealed) {
+			await statements`
+				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
+		},
+		async release({ id, requestUuid }) {
+			await statements`
+				delete from idempotency_claim where id = ${id} and request_id = ${requestUuid}::uuid and state = 'running'`;
+		},
+	};
+}
+
+/** Removes claims whose day is over. */
+export async function forgetOldClaims(statements: Statements): Promise<void> {
+	await statements`select idempotency_forget(${FORGET_ROWS}::integer)`;
+}

@@ -1,0 +1,92 @@
+import type { Clock } from "../../base/clock.ts";
+import { sleep } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Claim, Claims } from "./claims.ts";
+
+/** Claims whose requests run in this process, and what is to be written down of those that ended. */
+export interface Running {
+	begin(claim: Claim): void;
+	/** Ends it with its sealed answer, or with null for one that is not kept. Repeated, it changes nothing. */
+	keep(claim: Claim, sealed: Uint8Array | null): void;
+	/** Ends it as if it had not been. */
+	release(claim: Claim): void;
+	/** The one that runs here under this id; `ended` resolves when it has, and that is written down. */
+	find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined;
+	/** Whether fewer than `max` wait. */
+	mayWait(max: number): boolean;
+	/** Counts one that waits. */
+	waiting(pause: Promise<void>): Promise<void>;
+	/** Tries once more to write down what ended, and ends. */
+	stop(): Promise<void>;
+}
+
+/** Answers that wait to be kept while Postgres is away; beyond it they are not kept. */
+const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+const RETRY_MS = 1_000;
+/** Then it is given up: it counts as running until its instance has left, and as lost from then on. */
+const RETRIES_MAX = 60;
+
+export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
+	const { claims, clock, log } = deps;
+	const open = new Map<string, { claim: Claim; ended: PromiseWithResolvers<void> }>();
+	const writing = new Set<Promise<void>>();
+	let waitingBytes = 0;
+	let waiting = 0;
+	let stopped = false;
+
+	async function write(claim: Claim, statement: () => Promise<void>): Promise<void> {
+		for (let retry = 0; retry <= RETRIES_MAX; retry++) {
+			try {
+				return await statement();
+			} catch (error) {
+				log.debug("an idempotency key's outcome was not written down", { error });
+				if (stopped) break;
+				await sleep(clock, RETRY_MS);
+			}
+		}
+		log.warn("an idempotency key's outcome could not be written down", { request: claim.requestUuid });
+	}
+
+	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
+		const running = open.get(claim.id);
+		if (running?.claim !== claim) return;
+		// A second end finds it gone, and whoever asks still waits until this one is written down.
+		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
+		waitingBytes += bytes;
+		const written = write(claim, statement).finally(() => {
+			waitingBytes -= bytes;
+			writing.delete(written);
+			if (open.get(claim.id)?.ended === running.ended) open.delete(claim.id);
+			running.ended.resolve();
+		});
+		writing.add(written);
+	}
+
+	return {
+		begin(claim) {
+			open.set(claim.id, { claim, ended: Promise.withResolvers() });
+		},
+		keep(claim, sealed) {
+			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
+			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
+		},
+		release(claim) {
+			end(claim, 0, () => claims.release(claim));
+		},
+		find(id) {
+			const running = open.get(id);
+			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
+		},
+		mayWait: (max) => waiting < max,
+		async waiting(pause) {
+			waiting += 1;
+			await pause.finally(() => {
+				waiting -= 1;
+			});
+		},
+		async stop() {
+			stopped = true;
+			await Promise.all(writing);
+		},
+	};
+}

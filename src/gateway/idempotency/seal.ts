@@ -1,0 +1,65 @@
+/** A whole answer, as it left. */
+export interface StoredAnswer {
+	readonly status: number;
+	readonly headers: readonly (readonly [string, string])[];
+	readonly body: Uint8Array;
+}
+
+/** What only who has the customer's secret and the header can do. */
+export interface Seal {
+	/** Stands for path and body; nobody else can try guesses on it. */
+	proof(path: string, body: Uint8Array): string;
+	/** `IV (12 bytes) | AES-256-GCM of length of the head u32 | head as JSON | body`. */
+	seal(answer: StoredAnswer): Promise<Uint8Array>;
+	/** Rejects if it was altered or is another claim's. */
+	open(sealed: Uint8Array): Promise<StoredAnswer>;
+}
+
+const IV_BYTES = 12;
+const LENGTH_BYTES = 4;
+const SALT = new TextEncoder().encode("idempotency");
+
+/** Keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored anywhere, and the header. */
+export async function createSeal(secret: string, header: string, claimId: string): Promise<Seal> {
+	const text = new TextEncoder();
+	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
+	const derive = async (purpose: string) => {
+		const info = text.encode(`${purpose} ${header}`);
+		return new Uint8Array(
+			await crypto.subtle.deriveBits({ name: "HKDF", hash: "SHA-256", salt: SALT, info }, secretKey, 256),
+		);
+	};
+	const [proofKey, answerKey] = await Promise.all([derive("proof"), derive("answer")]);
+	const key = await crypto.subtle.importKey("raw", answerKey, "AES-GCM", false, ["encrypt", "decrypt"]);
+	const additionalData = text.encode(claimId);
+
+	return {
+		proof: (path, body) => new Bun.CryptoHasher("sha256", proofKey).update(`${path}\n`).update(body).digest("base64"),
+		async seal({ status, headers, body }) {
+			const head = text.encode(JSON.stringify({ status, headers }));
+			const plain = new Uint8Array(LENGTH_BYTES + head.length + body.length);
+			new DataView(plain.buffer).setUint32(0, head.length);
+			plain.set(head, LENGTH_BYTES);
+			plain.set(body, LENGTH_BYTES + head.length);
+			const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+			const sealed = new Uint8Array(await crypto.subtle.encrypt({ name: "AES-GCM", iv, additionalData }, key, plain));
+			const all = new Uint8Array(IV_BYTES + sealed.length);
+			all.set(iv);
+			all.set(sealed, IV_BYTES);
+			return all;
+		},
+		async open(all) {
+			const iv = all.slice(0, IV_BYTES);
+			const sealed = all.slice(IV_BYTES);
+			const plain = new Uint8Array(await crypto.subtle.decrypt({ name: "AES-GCM", iv, additionalData }, key, sealed));
+			const length = new DataView(plain.buffer).getUint32(0);
+			const head = JSON.parse(new TextDecoder().decode(plain.subarray(LENGTH_BYTES, LENGTH_BYTES + length)));
+			return { status: head.status, headers: head.headers, body: plain.slice(LENGTH_BYTES + length) };
+		},
+	};
+}
+
+/** What a key of one API key is stored under. */
+export function claimIdOf(keyId: string, header: string): string {
+	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
+}

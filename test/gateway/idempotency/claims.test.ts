@@ -1,0 +1,178 @@
+import { beforeEach, expect, test } from "bun:test";
+import { silentLog } from "../../../src/base/log.ts";
+import { type Claim, createPgClaims, forgetOldClaims } from "../../../src/gateway/idempotency/claims.ts";
+import { recordStream } from "../../../src/gateway/idempotency/recorded-stream.ts";
+import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
+import { withDatabase } from "../../support/database.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
+
+const db = await withDatabase();
+await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('one', 1, 1, 'live', 30000, now() + interval '1 hour')`;
+const own = { instanceId: "one", present: () => ({ epoch: 1 }) };
+const limits = { keepS: 3_600, accountBytesMax: 1_000, totalBytesMax: 1_500 };
+const claims = createPgClaims({ statements: db.statements, instanceLease: own }, limits);
+beforeEach(async () => {
+	await db.sql`delete from idempotency_claim`;
+	await db.sql`delete from idempotency_space`;
+});
+
+const claimOf = (id: string, accountId = "acc_a"): Claim => ({
+	id,
+	accountId,
+	proof: "p",
+	requestUuid: firstAttemptUuid(),
+});
+async function put(id: string, bytes: number, accountId?: string): Promise<void> {
+	const claim = claimOf(id, accountId);
+	expect(await claims.claim(claim)).toEqual({ state: "new" });
+	await claims.keep(claim, new Uint8Array(bytes));
+}
+const stateOf = async (id: string, accountId?: string) => (await claims.claim(claimOf(id, accountId))).state;
+async function spaces(): Promise<Record<string, number>> {
+	const rows = await db.sql`select account_id, bytes::int from idempotency_space order by 1`;
+	for (const { account_id, bytes } of rows) {
+		const [row] =
+			await db.sql`select coalesce(sum(bytes), 0)::int as sum from idempotency_claim where account_id = ${account_id}`;
+		expect(row?.sum).toBe(bytes);
+	}
+	return Object.fromEntries(rows.map(({ account_id, bytes }) => [account_id, bytes]));
+}
+
+test("of many that claim at once one is first", async () => {
+	const all = await Promise.all(Array.from({ length: 20 }, () => claims.claim(claimOf("k"))));
+	expect(all.filter(({ state }) => state === "new")).toHaveLength(1);
+	expect(all.filter(({ state }) => state === "running")).toHaveLength(19);
+});
+
+test("a claim whose reply was lost is made again by the same request", async () => {
+	const claim = claimOf("k");
+	expect(await claims.claim(claim)).toEqual({ state: "new" });
+	expect(await claims.claim(claim)).toEqual({ state: "new" });
+	expect(await stateOf("k")).toBe("running");
+});
+
+test("an account's oldest answers make room for its new ones, and are told of as not kept", async () => {
+	await put("b1", 200, "acc_b");
+	await put("a1", 400);
+	await put("a2", 400);
+	await put("a3", 400);
+	expect(await Promise.all(["a1", "a3"].map((id) => stateOf(id)))).toEqual(["unkept", "answered"]);
+	expect(await stateOf("b1", "acc_b")).toBe("answered");
+	expect((await spaces()).acc_a).toBeLessThanOrEqual(1_000);
+});
+
+test("what is larger than an account's space, or than all that is left, is not kept", async () => {
+	await put("a1", 1_001);
+	expect(await stateOf("a1")).toBe("unkept");
+	await put("a2", 900);
+	await put("b1", 700, "acc_b");
+	expect(await stateOf("b1", "acc_b")).toBe("unkept");
+	expect(await stateOf("a2")).toBe("answered");
+	expect(await spaces()).toEqual({ acc_a: 900, acc_b: 0 });
+});
+
+test("many that are kept at once are counted exactly", async () => {
+	await Promise.all(Array.from({ length: 12 }, (_, place) => put(`a${place}`, 90, place % 2 ? "acc_a" : "acc_b")));
+	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
+});
+
+test("another request's end changes nothing", async () => {
+	const first = claimOf("k");
+	await claims.claim(first);
+	await claims.release(claimOf("k"));
+	await claims.keep(claimOf("k"), new Uint8Array(3));
+	expect(await stateOf("k")).toBe("running");
+	await claims.release(first);
+	expect(await stateOf("k")).toBe("new");
+});
+
+test("after a day a key is new, and its answer's room is free; a job removes the rest", async () => {
+	await put("a1", 300);
+	await put("a2", 300);
+	await put("b1", 300, "acc_b");
+	await db.sql`update idempotency_claim set expires_at = now() - interval '1 second' where account_id = 'acc_a'`;
+	expect(await stateOf("a1")).toBe("new");
+	expect(await spaces()).toEqual({ acc_a: 300, acc_b: 300 });
+	await forgetOldClaims(db.statements);
+	expect(await spaces()).toEqual({ acc_b: 300 });
+	const left = await db.sql`select id from idempotency_claim order by id`;
+	expect(left.map(({ id }) => id)).toEqual(["a1", "b1"]);
+});
+
+test("an answer opens with the same secret, header and claim alone, and only unaltered", async () => {
+	const seal = await createSeal("sk_a", "key", "id");
+	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
+	const sealed = await seal.seal(answer);
+	expect(await (await createSeal("sk_a", "key", "id")).open(sealed)).toEqual({ ...answer, headers: [["x-a", "b"]] });
+	for (const [secret, header, id] of [
+		["sk_b", "key", "id"],
+		["sk_a", "kez", "id"],
+		["sk_a", "key", "ie"],
+	] as const)
+		await expect((await createSeal(secret, header, id)).open(sealed)).rejects.toThrow();
+	const altered = sealed.slice();
+	altered[altered.length - 1] = (altered.at(-1) as number) ^ 1;
+	await expect(seal.open(altered)).rejects.toThrow();
+	expect(Buffer.from(sealed).toString("latin1")).not.toContain("an answer");
+	expect((await seal.seal(answer)).slice(0, 12)).not.toEqual(sealed.slice(0, 12));
+});
+
+test("a stream is kept if it came to its proper end, and as far as it is small enough", async () => {
+	const end = "data: [DONE]\n\n";
+	const record = async (parts: string[], bytesMax = 100): Promise<string | null | "broken"> => {
+		let outcome: string | null | "broken" = "nothing";
+		const source = new ReadableStream({
+			start(controller) {
+				for (const part of parts) controller.enqueue(part);
+				controller.close();
+			},
+		});
+		const on = {
+			whole: (body: Uint8Array | null) => {
+				outcome = body === null ? null : new TextDecoder().decode(body);
+			},
+			broken: () => {
+				outcome = "broken";
+			},
+		};
+		expect(await new Response(recordStream(source, bytesMax, on)).text()).toBe(parts.join(""));
+		return outcome;
+	};
+	expect(await record(["data: {}\n\n", end])).toBe(`data: {}\n\n${end}`);
+	expect(await record(["data: {}\n\n"])).toBe("broken");
+	expect(await record(['data: {"error":1}\n\n', end])).toBe("broken");
+	expect(await record([`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, end])).toBeNull();
+	expect(await record([`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', end])).toBe("broken");
+	expect(await record(['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, end])).toBe("broken");
+});
+
+test("an outcome that cannot be written down is tried again, and who asks meanwhile waits", async () => {
+	const clock = createManualClock();
+	const written: string[] = [];
+	let away = true;
+	const store = {
+		...claims,
+		keep: async () => {
+			if (away) throw new Error("away");
+			written.push("kept");
+		},
+		release: async () => void written.push("released"),
+	};
+	const running = createRunning({ claims: store, clock, log: silentLog });
+	const claim = claimOf("k");
+	running.begin(claim);
+	running.keep(claim, new Uint8Array(1));
+	running.release(claim);
+	const turns = async () => {
+		for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+	};
+	await turns();
+	expect(running.find("k")?.proof).toBe("p");
+	away = false;
+	clock.advance(1_000);
+	await turns();
+	expect(written).toEqual(["kept"]);
+	expect(running.find("k")).toBeUndefined();
+});

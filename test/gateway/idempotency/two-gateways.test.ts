@@ -1,0 +1,167 @@
+/** Idempotency-Key where several instances serve, and where one of them dies. */
+import { afterEach, expect, test } from "bun:test";
+import { claimIdOf, createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { secondGateway } from "../../support/second-gateway.ts";
+import { withService } from "../../support/service.ts";
+import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const upstream = untilEnd(startEndpoints("vllm"));
+const service = await withService({
+	models: deployment({
+		id: "text",
+		kind: "chat",
+		url: upstream.url,
+		dialect: "vllm",
+		rates: 'input: "1", output: "2"',
+		parameters: "max_tokens",
+	}),
+});
+const second = await secondGateway(service);
+
+afterEach(async () => {
+	await service.db.sql`delete from idempotency_claim`;
+	await service.db.sql`delete from instance_beat where id like 'gone%'`;
+});
+
+const BODY = { model: "text", prompt: "a b c" };
+
+function complete(place: number, secret: string, key: string | null, more: object = {}): Promise<Response> {
+	const headers: Record<string, string> = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
+	if (key !== null) headers["idempotency-key"] = key;
+	const url = place % 2 === 0 ? service.url : second.url;
+	return fetch(`${url}/v1/completions`, { method: "POST", headers, body: JSON.stringify({ ...BODY, ...more }) });
+}
+
+async function charges(accountId: string): Promise<number> {
+	await service.settled();
+	await waitFor(() => second.instanceLease.present()?.view().queued === 0, "the second one's settlements");
+	return (await service.usage(accountId)).length;
+}
+
+/** A claim of the request above that an instance left behind. */
+async function left(
+	customer: { secret: string; keyId: string; accountId: string },
+	header: string,
+	state: "live" | "dead" | "left",
+): Promise<string> {
+	const uuid = firstAttemptUuid();
+	const id = claimIdOf(customer.keyId, header);
+	const seal = await createSeal(customer.secret, header, id);
+	const proof = seal.proof("/v1/completions", new TextEncoder().encode(JSON.stringify(BODY)));
+	const gone = `gone-${uuid}`;
+	await service.db
+		.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${gone}, 1, 1, ${state}, 30000, now() - interval '1 minute')`;
+	await service.db.sql`
+		insert into idempotency_claim (id, account_id, proof, request_id, instance_id, epoch, expires_at)
+		values (${id}, ${customer.accountId}, ${proof}, ${uuid}::uuid, ${gone}, 1, now() + interval '1 hour')`;
+	return uuid;
+}
+
+test.each([false, true])(
+	"eight repetitions over two gateways at once are one call and one charge (stream %p)",
+	async (stream) => {
+		const { secret, accountId } = await service.customer();
+		const before = upstream.requests.length;
+		const answers = await Promise.all(
+			Array.from({ length: 8 }, async (_, place) => (await complete(place, secret, "one", { stream })).text()),
+		);
+		expect(new Set(answers).size).toBe(1);
+		expect(answers[0]).toContain("usage");
+		expect(upstream.requests.length).toBe(before + 1);
+		expect(await charges(accountId)).toBe(1);
+	},
+);
+
+test("what one gateway has answered another one replays, and to nobody else", async () => {
+	const { secret, accountId } = await service.customer();
+	const first = await complete(0, secret, "key");
+	const text = await first.text();
+	const again = await complete(1, secret, "key");
+	expect(again.headers.get("idempotent-replayed")).toBe("true");
+	expect(again.headers.get("x-request-id")).toBe(first.headers.get("x-request-id"));
+	expect(await again.text()).toBe(text);
+	expect((await complete(1, secret, "key", { prompt: "z" })).status).toBe(422);
+	const sibling = await service.key(accountId);
+	expect((await complete(1, sibling.secret, "key")).headers.get("idempotent-replayed")).toBeNull();
+	expect(await charges(accountId)).toBe(2);
+});
+
+test("nothing of key, prompt or answer can be read from what is stored", async () => {
+	const { secret } = await service.customer();
+	const answer = await (await complete(0, secret, "order-4711")).json();
+	await waitFor(async () => (await stored())[0]?.state === "answered", "the answer to be kept");
+	const [row] = await stored();
+	const readable = `${JSON.stringify(row)} ${Buffer.from(row?.answer).toString("latin1")}`;
+	for (const secretText of [secret, "order-4711", "a b c", answer.choices[0].text, answer.id, "choices"])
+		expect(readable).not.toContain(secretText);
+	const digest = new Bun.CryptoHasher("sha256").update("/v1/completions\n").update(JSON.stringify(BODY));
+	expect(readable).not.toContain(digest.digest("base64"));
+});
+const stored = () => service.db.sql`select * from idempotency_claim`;
+
+test("a claim whose instance died before it sent anything is taken over once its books are closed, and not before", async () => {
+	const customer = await service.customer();
+	const before = upstream.requests.length;
+	await left(customer, "early", "dead");
+	const both = [complete(0, customer.secret, "early"), complete(1, customer.secret, "early")];
+	await Bun.sleep(300);
+	expect(upstream.requests.length).toBe(before);
+	await service.db.sql`update instance_beat set state = 'left' where id like 'gone%'`;
+	const texts = await Promise.all(both.map(async (one) => (await one).text()));
+	expect(texts[0]).toBe(texts[1] as string);
+	expect(upstream.requests.length).toBe(before + 1);
+	expect(await charges(customer.accountId)).toBe(1);
+});
+
+test.each([0, 2])(
+	"after it was sent, by its attempt %p, the repetition hears what became of the charge",
+	async (attempt) => {
+		const customer = await service.customer();
+		const uuid = await left(customer, "late", "left");
+		const sent = `${uuid.slice(0, -2)}0${attempt}`;
+		await service.db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+		values (${sent}::uuid, ${customer.accountId}, ${customer.keyId}, ${`gone-${uuid}`}, 1, 'text', 'card', 'completions', false, 9000, 5000, 'recovered', 'crashed', 500, now())`;
+		await service.db.sql`
+		insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor)
+		values (${crypto.randomUUID()}, ${customer.accountId}, 'credit_note', 2000, ${`recovered:${sent}`}, 'recovery')`;
+		const before = upstream.requests.length;
+		for (const place of [0, 1]) {
+			const refused = await complete(place, customer.secret, "late");
+			expect(refused.status).toBe(409);
+			expect(refused.headers.get("x-should-retry")).toBe("false");
+			const { error } = await refused.json();
+			expect(error.code).toBe("conflict");
+			expect(error.message).toContain("USD 0.000003.");
+			expect(error.message).toContain(`req_${uuid.replaceAll("-", "")}`);
+		}
+		expect(upstream.requests.length).toBe(before);
+	},
+);
+
+test("while claims cannot be made, a request with the header hears a 503 that may be repeated, and others notice nothing", async () => {
+	const { secret } = await service.customer();
+	await (await complete(0, secret, null)).text();
+	await service.db.sql`alter table idempotency_claim rename to idempotency_claim_away`;
+	try {
+		const refused = await complete(0, secret, "away");
+		expect(refused.status).toBe(503);
+		expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+		expect((await refused.json()).error.message).not.toContain("idempotency_claim");
+		for (const place of [0, 1]) expect((await complete(place, secret, null)).status).toBe(200);
+	} finally {
+		await service.db.sql`alter table idempotency_claim_away rename to idempotency_claim`;
+	}
+	expect((await complete(0, secret, "away")).status).toBe(200);
+});
+
+test("what was refused before it was sent leaves no claim behind", async () => {
+	const { secret } = await service.customer();
+	expect((await complete(0, secret, "no", { model: "unknown" })).status).toBe(404);
+	await waitFor(async () => (await stored()).length === 0, "the claim to be released");
+	expect((await complete(1, secret, "no")).status).toBe(200);
+});

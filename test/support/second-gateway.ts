@@ -1,0 +1,20 @@
+import { type App, createApp } from "../../src/app.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config.ts";
+import { atEnd, temporaryFolder } from "./at-end.ts";
+import type { TestService } from "./service.ts";
+
+/** Another instance beside a service, on its database and with its catalogue, until the end of the file. */
+export async function secondGateway(service: TestService): Promise<App> {
+	const env = {
+		PORT: "0",
+		DATABASE_URL: service.db.url,
+		DATA_DIR: temporaryFolder(),
+		CONFIG: service.app.config.configPath ?? "",
+		KEY_PEPPER: service.app.secrets.keyPepper,
+		DRAIN_S: "2",
+	};
+	const app = await createApp(loadConfig(env, service.dataDir), { log: silentLog });
+	atEnd(() => app.stop());
+	return app;
+}

@@ -3,11 +3,12 @@ import { APIError, createAuthEndpoint } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
-import { isLabel } from "../keys/key-settings.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
+import { isMailAddress } from "./mail-address.ts";
 import type { Mailer } from "./mailer.ts";
+import { isPersonName, NAME_RULE } from "./person-name.ts";
 
 interface SignUpDeps {
 	readonly statements: Statements;
@@ -24,8 +25,6 @@ const COOKIE = "sign_up";
 const VALID_HOURS = 24;
 /** Open sign-ups of one address; the oldest goes. */
 const OPEN_MAX = 100;
-const NAME_CHARS_MAX = 100;
-const EMAIL_CHARS_MAX = 320;
 const NEXT_CHARS_MAX = 500;
 const TOKEN_BYTES = 32;
 
@@ -167,8 +166,7 @@ export async function forgetUnproved(statements: Statements): Promise<void> {
 
 function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
 	const email = textOf(body, "email").trim().toLowerCase();
-	if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > EMAIL_CHARS_MAX)
-		throw refused("INVALID_EMAIL", "That is no e-mail address.");
+	if (!isMailAddress(email)) throw refused("INVALID_EMAIL", "That is no e-mail address.");
 	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
 	// A place on this site, as the pages take it too.
 	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
@@ -177,8 +175,7 @@ function signUpOf(body: unknown): { name: string; email: string; next: string | 
 
 function nameOf(body: unknown): string {
 	const name = textOf(body, "name").trim();
-	if (!isLabel(name, NAME_CHARS_MAX))
-		throw refused("INVALID_NAME", `A name is one line of at most ${NAME_CHARS_MAX} characters.`);
+	if (!isPersonName(name)) throw refused("INVALID_NAME", NAME_RULE);
 	return name;
 }
 

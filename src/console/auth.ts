@@ -13,6 +13,7 @@ import { signUps } from "./auth-sign-up.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
+import { isPersonName, NAME_RULE } from "./person-name.ts";
 import * as tables from "./user.sql.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
@@ -40,6 +41,8 @@ const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const RESET_S = 3600;
 
+/** Who has no name that may be shown. */
+const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
 /** Left out: what would show or end sessions by their tokens, what changes who a person is, and what no page asks for. */
@@ -132,7 +135,12 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
 		},
 		disabledPaths: DISABLED_PATHS,
-		databaseHooks: { user: { create: { before: async (user) => onlyProved(user) } } },
+		databaseHooks: {
+			user: {
+				create: { before: async (user) => onlyProved(user) },
+				update: { before: async (change) => onlyNamed(change) },
+			},
+		},
 		plugins: [
 			factor,
 			signUps(deps, { serviceName: config.serviceName, origin }),
@@ -143,8 +151,9 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 }
 
 /** Another service may let people in with an address that it has not seen proof of: nobody here is made of that. */
-function onlyProved<U extends { emailVerified: boolean }>(data: U): { data: U } {
-	if (data.emailVerified) return { data };
+function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
+	// A name that another service lets pass is not refused, but not taken either.
+	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
 	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: "This address is not verified there." });
 }
 
@@ -157,6 +166,11 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 			? endpoints.verifyTOTP({ ...given, body: { code } })
 			: endpoints.verifyBackupCode({ ...given, body: { code, disableSession: true } });
 	};
+}
+
+function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
+	if (data.name === undefined || isPersonName(data.name)) return { data };
+	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: NAME_RULE });
 }
 
 /** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */

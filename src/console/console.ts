@@ -87,7 +87,10 @@ export function createConsole(deps: ConsoleDeps): Console {
 		lockTimeoutMs: SUMS_LOCK_TIMEOUT_MS,
 	});
 	const origin = () => config.publicUrl ?? deps.listeningAt();
-	const mailer = createMailer(deps, { smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo });
+	const mailer = createMailer(
+		{ ...deps, statements },
+		{ smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo },
+	);
 	const cards =
 		config.stripeSecretKey === null
 			? undefined

@@ -43,8 +43,8 @@ export async function sendCreditAlerts(deps: {
 		for (const to of emails) {
 			deps.mailer.send({
 				to,
-				subject: `${deps.serviceName}: credit of ${name} is below USD ${formatUsd(nanoUsdOfColumn(threshold))}`,
-				text: `The credit of ${name} is USD ${left}. Requests that it does not cover are refused.\n\nTop up: ${link}\n`,
+				subject: `Credit at ${deps.serviceName} is low`,
+				text: `The credit of ${name} is USD ${left}, below the USD ${formatUsd(nanoUsdOfColumn(threshold))} that you set. Requests that it does not cover are refused.\n\nTop up: ${link}\n`,
 				link,
 			});
 		}

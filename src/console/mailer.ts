@@ -1,9 +1,13 @@
 import nodemailer from "nodemailer";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Statements } from "../db/statements.ts";
+import { isMailAddress, mailboxOf } from "./mail-address.ts";
+import { countWithin } from "./rate-counter.ts";
 
 export interface Mail {
 	readonly to: string;
+	/** The same for all mails of its kind: nothing that somebody wrote stands in it, and they are counted by it. */
 	readonly subject: string;
 	/** Plain text. */
 	readonly text: string;
@@ -29,13 +33,18 @@ const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
 /** Mails that may be on their way at once; further ones are dropped and logged. */
 const SENDING_MAX = 100;
+const TEXT_CHARS_MAX = 20_000;
+/** Mails of one kind to one mailbox, from all instances together; further ones are dropped and logged. */
+const MAILS_HOUR_MAX = 5;
+const MAILS_DAY_MAX = 15;
+const HOUR_MS = 3_600_000;
 
 export function createMailer(
-	deps: { clock: Clock; log: Log },
+	deps: { clock: Clock; log: Log; statements: Statements },
 	options: { smtpUrl: string | null; from: string | null; demo: boolean },
 ): Mailer {
 	const { log } = deps;
-	if (options.smtpUrl !== null) return createSmtpMailer(log, options.smtpUrl, options.from ?? "");
+	if (options.smtpUrl !== null) return createSmtpMailer(deps, options.smtpUrl, options.from ?? "");
 	if (options.demo) return createOutboxMailer(deps);
 	log.warn(
 		"SMTP_URL is not set: no mail is sent, so that nobody can sign up by password, reset one or be warned of low credit",
@@ -48,7 +57,8 @@ export function createMailer(
 	};
 }
 
-function createSmtpMailer(log: Log, url: string, from: string): Mailer {
+function createSmtpMailer(deps: { log: Log; statements: Statements }, url: string, from: string): Mailer {
+	const { log, statements } = deps;
 	const transport = nodemailer.createTransport({
 		url,
 		connectionTimeout: TIMEOUT_MS,
@@ -56,16 +66,30 @@ function createSmtpMailer(log: Log, url: string, from: string): Mailer {
 		socketTimeout: TIMEOUT_MS,
 	});
 	let sending = 0;
+
+	async function deliver({ to, subject, text }: Mail): Promise<void> {
+		if (!(await mayGet(statements, to, subject))) {
+			log.warn("a mail was dropped: its recipient got as many of its kind as anybody may", { subject });
+			return;
+		}
+		// As an object, so that nothing in the address is taken for a list.
+		await transport.sendMail({ from, to: { name: "", address: to }, subject, text: text.slice(0, TEXT_CHARS_MAX) });
+	}
+
 	return {
 		works: true,
-		send({ to, subject, text }) {
+		send(mail) {
+			const { subject } = mail;
+			if (!isMailAddress(mail.to)) {
+				log.warn("a mail was dropped: its recipient is no address", { subject });
+				return;
+			}
 			if (sending >= SENDING_MAX) {
 				log.error("a mail was dropped: too many are on their way", { subject });
 				return;
 			}
 			sending += 1;
-			transport
-				.sendMail({ from, to, subject, text })
+			deliver(mail)
 				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }))
 				.finally(() => {
 					sending -= 1;
@@ -74,6 +98,16 @@ function createSmtpMailer(log: Log, url: string, from: string): Mailer {
 		outbox: undefined,
 		stop: () => transport.close(),
 	};
+}
+
+/** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
+async function mayGet(statements: Statements, to: string, subject: string): Promise<boolean> {
+	const what = `${subject} ${mailboxOf(to)}`;
+	const [hour, day] = [
+		await countWithin(statements, "mails an hour", what, HOUR_MS),
+		await countWithin(statements, "mails a day", what, 24 * HOUR_MS),
+	];
+	return hour.count <= MAILS_HOUR_MAX && day.count <= MAILS_DAY_MAX;
 }
 
 function createOutboxMailer({ clock }: { clock: Clock }): Mailer {

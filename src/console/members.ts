@@ -1,6 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
+import { isMailAddress, mailboxOf } from "./mail-address.ts";
 import { countWithin } from "./rate-counter.ts";
 
 export type Role = "owner" | "member";
@@ -57,8 +58,7 @@ export async function invite(
 	invitation: { email: string; role: Role; invitedBy: string },
 ): Promise<{ id: string; token: string; email: string }> {
 	const email = invitation.email.trim().toLowerCase();
-	if (!/^[^\s@]+@[^\s@]+$/.test(email))
-		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
 	await countMail(statements, accountId, email);
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 	const id = newId("inv");
@@ -85,7 +85,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
 		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
-	const toAddress = await countWithin(statements, "invitations to", email, DAY_MS);
+	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
 		throw refuse(
 			"This address was sent as many invitations as it can get in a day. Try again tomorrow.",

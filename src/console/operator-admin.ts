@@ -2,6 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import { audit } from "../ops/audit.ts";
+import { isMailAddress } from "./mail-address.ts";
 
 export interface OperatorRecord {
 	readonly id: string;
@@ -22,8 +23,7 @@ export async function createOperator(
 	address: string,
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
-	if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 320)
-		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		with u as (
 			insert into console_user (id, name, email, email_verified, operator)

@@ -1,6 +1,5 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
-import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
@@ -8,6 +7,7 @@ import type { ConsoleParts } from "./console-deps.ts";
 import type { InvitationView, MemberView } from "./members.ts";
 import { acceptInvitation, invite, listInvitations, listMembers, removeMember, withdrawInvitation } from "./members.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
+import { isPersonName, NAME_RULE } from "./person-name.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.Union([t.Literal("owner"), t.Literal("member")]);
@@ -70,7 +70,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/account",
 			async ({ request, body }) => {
 				const { accountId } = visits.owner(request);
-				if (!isLabel(body.name, 200)) throw new Fault("invalid_request", "A name is one line.", { param: "name" });
+				if (!isPersonName(body.name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
 				await statements`update account set name = ${body.name} where id = ${accountId}`;
 				await act(request, "account.rename", accountId, { name: body.name });
 				return { id: accountId, name: body.name };
@@ -98,8 +98,8 @@ export function settingsRoutes(parts: ConsoleParts) {
 				const service = parts.config.serviceName;
 				parts.mailer.send({
 					to: made.email,
-					subject: `${viewer.name} invites you to ${service}`,
-					text: `Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
+					subject: `An invitation to ${service}`,
+					text: `${viewer.email} invites you to share an account. Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
 					link,
 				});
 				await act(request, "member.invite", made.id, { email: made.email, role: body.role });

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
-import { isLabel } from "../keys/key-settings.ts";
+import { isPersonName } from "./person-name.ts";
 
 export interface Membership {
 	readonly accountId: string;
@@ -23,8 +23,6 @@ export interface Viewer {
 	/** Oldest first. */
 	readonly memberships: readonly Membership[];
 }
-
-const NAME_CHARS_MAX = 200;
 
 interface MembershipRow {
 	account_id: string;
@@ -60,7 +58,7 @@ function read(statements: Statements, userId: string): Promise<MembershipRow[]> 
 }
 
 async function settle(statements: Statements, user: { id: string; name: string; email: string }): Promise<void> {
-	const named = isLabel(user.name, NAME_CHARS_MAX) ? { name: user.name } : {};
+	const named = isPersonName(user.name) ? { name: user.name } : {};
 	try {
 		await createAccount(statements, { email: user.email, vouched: false, ...named });
 	} catch (error) {

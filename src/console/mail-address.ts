@@ -1,0 +1,13 @@
+/** One address and nothing that a mail program could take for two, or for a name with another address. */
+export function isMailAddress(text: string): boolean {
+	return /^[^\s@,;:<>()[\]\\"\p{C}]+@[^\s@,;:<>()[\]\\"\p{C}]+$/u.test(text) && text.length <= ADDRESS_CHARS_MAX;
+}
+
+const ADDRESS_CHARS_MAX = 320;
+
+/** Where it arrives: what follows a plus is a note to oneself. */
+export function mailboxOf(address: string): string {
+	const at = address.lastIndexOf("@");
+	const name = address.slice(0, at).toLowerCase();
+	return `${name.split("+")[0] || name}${address.slice(at).toLowerCase()}`;
+}

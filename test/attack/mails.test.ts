@@ -1,0 +1,157 @@
+import { expect, test } from "bun:test";
+import { mailsTo } from "../console/mailbox.ts";
+import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { withProduct } from "./product.ts";
+
+/** Nobody is flooded with mails that others ask for, and no mail carries what a stranger wants to say. */
+
+const upstream = untilEnd(startUpstream());
+const product = await withProduct({ models: chatModel({ url: upstream.url }), env: { ROLE: "all", ...PERSON_ENV } });
+const dropped = () =>
+	product.serve.lines.filter(({ message }) => message.startsWith("a mail was dropped: its recipient got")).length;
+const signUp = (email: string, name = "Ann") =>
+	newPerson(product).send("POST", "/api/auth/sign-up/email", { name, email, password: PASSWORD });
+
+test("one mailbox gets five mails of a kind in an hour, from however many browsers, in however many spellings", async () => {
+	const name = crypto.randomUUID();
+	const spellings = [
+		`${name}@example.com`,
+		`${name}+a@example.com`,
+		`${name.toUpperCase()}@EXAMPLE.com`,
+		`${name}+b+c@example.com`,
+	];
+	const all = () => spellings.flatMap((one) => mailsTo(one)).filter((mail, at, list) => list.indexOf(mail) === at);
+	const before = dropped();
+	const answers = await Promise.all(Array.from({ length: 16 }, (_, nth) => signUp(spellings[nth % 4] as string)));
+	// Who asks is not told.
+	expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
+	await waitFor(() => dropped() === before + 11, "eleven mails to be dropped");
+	await waitFor(() => all().length === 5, "five mails to arrive");
+	expect(new Set(all().map(({ subject }) => subject)).size).toBe(1);
+	// An hour later there is more, and at the end of the day no more.
+	for (const expected of [10, 15, 15]) {
+		await product.db
+			.sql`update rate_count set started_at = started_at - interval '61 minutes' where key like 'mails an hour:%'`;
+		const already = dropped() + all().length;
+		await Promise.all(Array.from({ length: 8 }, (_, nth) => signUp(spellings[nth % 4] as string)));
+		await waitFor(() => dropped() + all().length === already + 8, "all to be sent or dropped");
+		expect(all().length).toBe(expected);
+	}
+});
+
+test("a flood of one kind does not stop the other: who is flooded can still set a new password", async () => {
+	const victim = await signedUp(product);
+	const before = mailsTo(victim.email).length;
+	await Promise.all(Array.from({ length: 10 }, () => signUp(victim.email)));
+	await waitFor(() => mailsTo(victim.email).length === before + 5, "five mails");
+	await victim.send("POST", "/api/auth/request-password-reset", { email: victim.email });
+	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
+});
+
+/** What somebody would like others to read, in places where names stand. */
+const NAMES = [
+	"Win at https://evil.example/now",
+	"visit www.evil.example",
+	"evil.example",
+	"EVIL.EXAMPLE is free",
+	"evil．example",
+	"evil。example",
+	"ｅｖｉｌ.ｅｘａｍｐｌｅ",
+	"ev\u200cil.exa\u200dmple",
+	"Ann\r\nBcc: victim@example.com",
+	"Ann\u0000",
+	"Ann\u202egnirts",
+	"Ann\u200b",
+	"A".repeat(101),
+	"A".repeat(60_000),
+	"mail me at a@b.example",
+	" ",
+	"",
+];
+const USUAL = [
+	"Ann",
+	"José María O'Neil-Smith",
+	"J. R. Example",
+	"李小龍",
+	"Dr. Zoë",
+	"علی‌رضا",
+	"Example Works Ltd.",
+	"👩‍🚀 Ada",
+];
+
+test("names that say more than a name are taken nowhere; those of people are", async () => {
+	const person = await signedUp(product);
+	for (const name of NAMES) {
+		const shown = name.slice(0, 40);
+		expect([shown, (await signUp(`${crypto.randomUUID()}@example.com`, name)).status]).toEqual([shown, 400]);
+		expect([shown, (await person.send("POST", "/api/auth/update-user", { name })).status]).toEqual([shown, 400]);
+		expect([shown, (await person.send("PATCH", "/api/console/account", { name })).status]).toEqual([shown, 400]);
+	}
+	const { body } = await person.get("/api/console/me");
+	expect([body.user.name, body.account.name]).toEqual(["Test Person", "Test Person"]);
+	for (const name of USUAL) {
+		expect([name, (await person.send("POST", "/api/auth/update-user", { name })).status]).toEqual([name, 200]);
+		expect([name, (await person.send("PATCH", "/api/console/account", { name })).status]).toEqual([name, 200]);
+	}
+});
+
+test("a bad name is refused the same whether the address is known or not", async () => {
+	const known = await signedUp(product);
+	const [a, b] = [await signUp(known.email, "evil.example"), await signUp("nobody@example.com", "evil.example")];
+	expect([a.status, a.body]).toEqual([b.status, b.body]);
+});
+
+test("an address is one address: no list, no name with another address, nothing that ends a line", async () => {
+	const owner = await signedUp(product);
+	const victim = `${crypto.randomUUID()}@example.com`;
+	for (const email of [
+		`${victim},other@example.com`,
+		`${victim};other@example.com`,
+		`x<${victim}>`,
+		`"x"<${victim}>`,
+		`${victim}\r\nBcc: other@example.com`,
+		`group:${victim};`,
+		`a b@example.com`,
+		`a@b@example.com`,
+		`@example.com`,
+		`(${victim})x@example.com`,
+	]) {
+		const invited = await owner.send("POST", "/api/console/invitations", { email, role: "member" });
+		expect([email, invited.status]).toEqual([email, 400]);
+		expect([email, (await signUp(email)).status]).toEqual([email, 400]);
+	}
+	expect(mailsTo(victim)).toEqual([]);
+});
+
+test("the subject of a mail is ours alone, whoever invites and whatever an account is called", async () => {
+	const owner = await signedUp(product);
+	await owner.send("POST", "/api/auth/update-user", { name: "Buy Now" });
+	await owner.send("PATCH", "/api/console/account", { name: "Cheap Pills" });
+	const guest = `${crypto.randomUUID()}@example.com`;
+	await owner.send("POST", "/api/console/invitations", { email: guest, role: "member" });
+	await waitFor(() => mailsTo(guest).length === 1, "the invitation");
+	expect(mailsTo(guest)[0]?.subject).toBe("An invitation to service");
+	const boss = await operator(product);
+	expect(boss.email).toContain("@");
+	await owner.send("PUT", "/api/console/alert", { usd: "50" });
+	await product.db.sql`update credit_alert set armed = true where account_id = ${owner.accountId}`;
+	const { sendCreditAlerts } = await import("../../src/console/credit-alerts.ts");
+	const subjects: string[] = [];
+	const mailer = {
+		works: true,
+		outbox: undefined,
+		stop() {},
+		send: ({ subject }: { subject: string }) => void subjects.push(subject),
+	};
+	await sendCreditAlerts({
+		statements: product.db.statements,
+		mailer,
+		origin: () => "http://x",
+		serviceName: "service",
+	});
+	expect(subjects.filter((subject) => subject !== "Credit at service is low")).toEqual([]);
+});

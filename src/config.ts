@@ -219,6 +219,9 @@ function findProductionProblems(config: Config): string[] {
 		else if (Buffer.byteLength(secret) < SECRET_BYTES_MIN)
 			problems.push(`${name} must have ${SECRET_BYTES_MIN} bytes or more`);
 	}
+	if (config.publicUrl !== null && config.role !== "gateway" && !isSafeOrigin(config.publicUrl)) {
+		problems.push("PUBLIC_URL must begin with https:// in production: over http:// sessions are for everybody to take");
+	}
 	if (config.env.BUN_CONFIG_VERBOSE_FETCH) {
 		problems.push("BUN_CONFIG_VERBOSE_FETCH must not be set in production: it prints the keys of upstreams");
 	}
@@ -286,6 +289,12 @@ function bucketOf(read: EnvironmentReader): S3Bucket | null {
 	const secretAccessKey = read.text("FILE_S3_SECRET_ACCESS_KEY");
 	if (bucket === null || accessKeyId === null || secretAccessKey === null) return null;
 	return { endpoint, region, bucket, accessKeyId, secretAccessKey };
+}
+
+/** Over plain HTTP only where nobody is between: on the machine itself. */
+function isSafeOrigin(url: string): boolean {
+	const { protocol, hostname } = new URL(url);
+	return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
 function isNetwork(text: string): boolean {

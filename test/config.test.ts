@@ -125,6 +125,22 @@ describe("loadConfig", () => {
 		});
 	});
 
+	test("in production people reach the console over https, or on the machine itself", () => {
+		for (const url of [
+			"http://ai.example",
+			"http://10.0.0.1",
+			"http://127.0.0.1.attacker.example",
+			"http://localhost.example",
+		])
+			expect([url, problemsOf({ ...PRODUCTION, PUBLIC_URL: url }).map((problem) => problem.slice(0, 10))]).toEqual([
+				url,
+				["PUBLIC_URL"],
+			]);
+		for (const url of ["https://ai.example", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"])
+			expect([url, problemsOf({ ...PRODUCTION, PUBLIC_URL: url })]).toEqual([url, []]);
+		expect(problemsOf({ PUBLIC_URL: "http://ai.example" })).toEqual([]);
+	});
+
 	test("bank details are lines, written with line ends or as \\n, and nothing but text", () => {
 		const read = (value: string) => loadConfig({ TRANSFER_DETAILS: value }, cwd).transferDetails;
 		expect(read("Example Bank\\nIBAN DE00 1234 \n BIC EXAMPLE\r\n")).toBe(

@@ -7,12 +7,14 @@ import {
 	codeOf,
 	confirmPaid,
 	lockTopUp,
+	NANO_PER_CENT,
 	type PaidTopUp,
 	rowsOf,
 	settlePayment,
 	type Transaction,
 } from "./stripe-books.ts";
 import { explainFinding, noteFinding, settleFinding } from "./stripe-findings.ts";
+import { TOP_UP_NANO_USD_MAX } from "./top-ups.ts";
 
 /** `applied`, `ignored` (nothing to do), or in words why it was refused. */
 type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
@@ -21,6 +23,7 @@ const DEADLOCK = "40P01";
 const ATTEMPTS_MAX = 5;
 const COLLECTED_AT_ONCE_MAX = 100;
 export const CURRENCY = "usd";
+const NO_SUM = "refused: its amount is none";
 /** While an account holds more than can be counted, its payments wait for what it spends. */
 const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
@@ -200,6 +203,7 @@ async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome
 	const facts = { charge: charge.id, payment: paymentId, refunded: charge.amount_refunded, currency: charge.currency };
 	if (paymentId === null) return { outcome: "ignored", subject: "", detail: facts };
 	if (charge.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
+	if (!isSum(charge.amount_refunded)) return { outcome: NO_SUM, subject: paymentId, detail: facts };
 	const topUpId = await topUpOfPayment(tx, paymentId);
 	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
 	await tx.execute(
@@ -232,6 +236,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	// An inquiry takes no money.
 	if (paymentId === null || state === undefined) return { outcome: "ignored", subject: paymentId ?? "", detail: facts };
 	if (dispute.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
+	if (!isSum(dispute.amount)) return { outcome: NO_SUM, subject: paymentId, detail: facts };
 	const topUpId = await topUpOfPayment(tx, paymentId);
 	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
 	await tx.execute(sql`insert into stripe_payment (id) values (${paymentId}) on conflict do nothing`);
@@ -242,6 +247,11 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	);
 	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+}
+
+/** Cents of one payment: a signature does not make less than nothing, or more than was ever paid, a sum of money. */
+function isSum(cents: number): boolean {
+	return Number.isSafeInteger(cents) && cents > 0 && cents <= TOP_UP_NANO_USD_MAX / NANO_PER_CENT;
 }
 
 export function disputeState(status: string): "open" | "won" | "lost" | undefined {

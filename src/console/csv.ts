@@ -28,6 +28,12 @@ export function csvResponse(
 	});
 }
 
+const NUMBER = /^-?\d+(\.\d+)?$/;
+/** What begins a formula, in full width too, past blanks and signs that nobody sees. */
+const FORMULA = /^[\s\p{C}]*[=+\-@＝＋－＠]/u;
+/** The same after what other languages' spreadsheets take for the end of a cell. */
+const NEXT_FORMULA = /([;|\t\r\n])(?=[\s\p{C}]*[=+\-@＝＋－＠])/gu;
+
 /** RFC 4180. Text that a spreadsheet would take for a formula gets a quote in front. */
 export function csvLine(values: readonly (string | number | boolean | null)[]): string {
 	return `${values.map(cell).join(",")}\r\n`;
@@ -36,6 +42,7 @@ export function csvLine(values: readonly (string | number | boolean | null)[]): 
 function cell(value: string | number | boolean | null): string {
 	if (value === null) return "";
 	if (typeof value !== "string") return String(value);
-	const text = /^[=+\-@\t\r]/.test(value) && !/^-?\d+(\.\d+)?$/.test(value) ? `'${value}` : value;
-	return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+	const quoted = FORMULA.test(value) && !NUMBER.test(value) ? `'${value}` : value;
+	const text = quoted.replace(NEXT_FORMULA, "$1'");
+	return /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -7,6 +7,7 @@ import type { ConsoleParts } from "./console-deps.ts";
 import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
+import { isStillMember } from "./member-keys.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "./page-query.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
@@ -48,6 +49,14 @@ export function keyRoutes(parts: ConsoleParts) {
 		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
 	}
 
+	/** A key that was made while its maker was removed ends before its secret is shown. Fault not_found. */
+	async function checkMaker(request: Request, id: string): Promise<void> {
+		const { viewer, accountId } = visits.account(request);
+		if (await isStillMember(statements, accountId, viewer.userId)) return;
+		await revokeKey(statements, { id, accountId });
+		throw new Fault("not_found", "There is no such account.", { param: "account" });
+	}
+
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
 		.get(
 			"/",
@@ -71,6 +80,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				await checkCount(parts, accountId);
 				const created = await createKey(keyMaker, accountId, { ...settingsOf(body), name: body.name });
 				await act(request, "key.create", created.id, { ...body });
+				await checkMaker(request, created.id);
 				return { key: await view(accountId, created.id), secret: created.secret };
 			},
 			{ query, body: t.Object({ name, ...settings }) },
@@ -93,6 +103,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				await checkCount(parts, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
+				await checkMaker(request, made.id);
 				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id };
 			},
 			{ query, body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }) }) },

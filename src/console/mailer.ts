@@ -103,11 +103,11 @@ function createSmtpMailer(deps: { log: Log; statements: Statements }, url: strin
 /** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
 async function mayGet(statements: Statements, to: string, subject: string): Promise<boolean> {
 	const what = `${subject} ${mailboxOf(to)}`;
-	const [hour, day] = [
-		await countWithin(statements, "mails an hour", what, HOUR_MS),
-		await countWithin(statements, "mails a day", what, 24 * HOUR_MS),
-	];
-	return hour.count <= MAILS_HOUR_MAX && day.count <= MAILS_DAY_MAX;
+	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
+	if (hour.count > MAILS_HOUR_MAX) return false;
+	// What was dropped within the hour does not use up the day.
+	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
+	return day.count <= MAILS_DAY_MAX;
 }
 
 function createOutboxMailer({ clock }: { clock: Clock }): Mailer {

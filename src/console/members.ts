@@ -118,6 +118,14 @@ export async function acceptInvitation(
 	return row.account_id;
 }
 
+/** Who is a member, or was one before: a removal that was cut short is carried to its end. Fault not_found. */
+export async function checkMember(statements: Statements, accountId: string, userId: string): Promise<void> {
+	const [row] = await statements`
+		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
+			or exists (select 1 from audit_event where subject = ${userId} and account_id = ${accountId} and action = 'member.remove')`;
+	if (row === undefined) throw new Fault("not_found", "There is no such member.");
+}
+
 /** Faults: not_found; conflict for the last owner. */
 export async function removeMember(statements: Statements, accountId: string, userId: string): Promise<void> {
 	// Owners are locked first, so that two of them cannot remove each other at the same time.

@@ -4,8 +4,18 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import { type Fence, fenceOf } from "./fence-view.ts";
+import { keysMadeBy, type MemberKey, revokeKeysMadeBy } from "./member-keys.ts";
 import type { InvitationView, MemberView } from "./members.ts";
-import { acceptInvitation, invite, listInvitations, listMembers, removeMember, withdrawInvitation } from "./members.ts";
+import {
+	acceptInvitation,
+	checkMember,
+	invite,
+	listInvitations,
+	listMembers,
+	removeMember,
+	withdrawInvitation,
+} from "./members.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 
@@ -129,15 +139,39 @@ export function settingsRoutes(parts: ConsoleParts) {
 			},
 			{ body: t.Object({ token: t.String({ minLength: 20, maxLength: 100 }) }) },
 		)
-		.delete(
-			"/members/:userId",
-			async ({ request, params }) => {
+		.get(
+			"/members/:userId/keys",
+			async ({ request, params }): Promise<{ items: MemberKey[] }> => {
 				const { accountId } = visits.owner(request);
-				await removeMember(statements, accountId, params.userId);
-				await act(request, "member.remove", params.userId);
-				return { removed: true };
+				await checkMember(statements, accountId, params.userId);
+				return { items: await keysMadeBy(statements, accountId, params.userId) };
 			},
 			{ query },
+		)
+		.delete(
+			"/members/:userId",
+			async ({ request, params, query }): Promise<{ removed: true; revoked: string[]; fence: Fence | null }> => {
+				const { accountId } = visits.owner(request);
+				const { userId } = params;
+				await checkMember(statements, accountId, userId);
+				const keys = await keysMadeBy(statements, accountId, userId);
+				if (keys.length > 0 && query.keys === undefined)
+					throw new Fault("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
+						param: "keys",
+					});
+				await removeMember(statements, accountId, userId).catch((error: unknown) => {
+					// One that was cut short before the keys were revoked.
+					const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
+					if (!isOver) throw error;
+				});
+				await act(request, "member.remove", userId, { keys: query.keys ?? "none" });
+				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
+				const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId);
+				for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
+				const fence = seq === null ? null : await fenceOf(parts, visits.of(request).connection, seq);
+				return { removed: true, revoked: ids, fence };
+			},
+			{ query: t.Object({ ...ACCOUNT_QUERY, keys: t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")])) }) },
 		)
 		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
 		.put(

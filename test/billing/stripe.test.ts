@@ -268,6 +268,22 @@ test("a dispute takes its amount, spent or not, and stops the account until it i
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
+test("a dispute or a refund whose amount is none moves nothing, signed or not", async () => {
+	const { customer, paymentId, page } = await paid();
+	const nothing = [-10_000, -1, 0, 0.5, 1e15, 100_000_001, null as unknown as number, "10000" as unknown as number];
+	for (const [nth, amount] of nothing.entries()) {
+		for (const status of ["needs_response", "won", "lost"])
+			expect(await send("charge.dispute.created", dispute(paymentId, status, amount, `dp_none_${nth}`))).toBe(200);
+		expect(await send("charge.refunded", charge(paymentId, amount))).toBe(200);
+	}
+	expect([await balance(customer), await stateOf(page.topUpId), await accountState(customer)]).toEqual([
+		100e9,
+		"confirmed",
+		"active",
+	]);
+	expect(await service.db.sql`select id from stripe_dispute where payment_id = ${paymentId}`).toEqual([] as never);
+});
+
 test("a lost dispute keeps the money and the suspension, whatever is told afterwards", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.closed", dispute(paymentId, "lost"))).toBe(200);

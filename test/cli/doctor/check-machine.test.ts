@@ -31,7 +31,8 @@ describe("configuration", () => {
 				.findings;
 		};
 		expectFinding(production({}), "warning", /PUBLIC_URL is not set/);
-		expectFinding(production({ PUBLIC_URL: "http://ai.example" }), "warning", /no https/);
+		expectFinding(production({ PUBLIC_URL: "http://ai.example" }), "broken", /^PUBLIC_URL/);
+		expectFinding(production({ PUBLIC_URL: "http://localhost:8080" }), "warning", /no https/);
 		expectWell(production({ PUBLIC_URL: "https://ai.example" }));
 	});
 });

@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { csvLine } from "../../src/console/csv.ts";
+
+/** What a spreadsheet in some language would run: each cell that it could make of a value, without blanks in front. */
+function cells(line: string): string[] {
+	const value = line
+		.replace(/\r\n$/, "")
+		.replace(/^"([\s\S]*)"$/, "$1")
+		.replaceAll('""', '"');
+	return value.split(/[;|\t\r\n]/).map((cell) => cell.replace(/^[\s\p{C}]+/u, "").normalize("NFKC"));
+}
+
+test("no value begins a formula, behind whatever blanks, unseen signs and ends of cells it hides", () => {
+	const fronts = [
+		"",
+		" ",
+		"\t",
+		"\u00a0",
+		"\ufeff",
+		"\u200b",
+		"\u202e",
+		"\u3000",
+		"\r",
+		"\n",
+		"\r\n ",
+		"a;",
+		"a; ",
+		"a\t",
+		"a|",
+		"a\n",
+		'";',
+		"\0",
+	];
+	const signs = ["=", "+", "-", "@", "＝", "＋", "－", "＠"];
+	for (const front of fronts)
+		for (const sign of signs)
+			for (const rest of ["cmd|' /C calc'!A0", "1+1", "SUM(A1)", '"x"', ""]) {
+				const value = `${front}${sign}${rest}`;
+				const begins = cells(csvLine([value])).filter((cell) => /^[=+\-@]/.test(cell));
+				expect([value, begins]).toEqual([value, []]);
+			}
+});
+
+test("numbers, names and texts stay as they are", () => {
+	expect(csvLine(["-1", "-1.50", "12", "a-b", "ada@example.com", "x = y", "gpt-4; fast", 3, true, null])).toBe(
+		'-1,-1.50,12,a-b,ada@example.com,x = y,"gpt-4; fast",3,true,\r\n',
+	);
+});

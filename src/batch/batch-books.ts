@@ -139,10 +139,16 @@ export function createBatchBooks(deps: { statements: Statements }) {
 			);
 		},
 
-		/** It will end so: from now on nothing of it is sent. */
-		async finalize(id: string, run: number, ending: BatchEnding): Promise<boolean> {
+		/** It will end so: from now on nothing of it is sent. False if the run is not the batch's any more. */
+		async finalize(
+			id: string,
+			run: number,
+			ending: BatchEnding,
+			problems: readonly BatchProblem[] | null,
+		): Promise<boolean> {
 			const rows = await statements`
 				update batch b set ending = ${ending}, paused = null, finalizing_at = coalesce(finalizing_at, clock_timestamp()),
+					errors = coalesce(${problems === null ? null : JSON.stringify(problems)}::text::jsonb, errors),
 					state = case when ${ending} in ('completed', 'expired') then 'finalizing' else state end
 				where b.id = ${id} and b.run = ${run} returning b.id`;
 			return rows.length === 1;
@@ -152,17 +158,11 @@ export function createBatchBooks(deps: { statements: Statements }) {
 		async end(
 			id: string,
 			run: number,
-			end: {
-				ending: BatchEnding;
-				output: string | null;
-				error: string | null;
-				problems: readonly BatchProblem[] | null;
-			},
+			end: { ending: BatchEnding; output: string | null; error: string | null },
 		): Promise<boolean> {
-			const { ending, output, error, problems } = end;
+			const { ending, output, error } = end;
 			const rows = await statements`
 				update batch b set state = ${ending}, ending = ${ending}, paused = null, output_file_id = ${output}, error_file_id = ${error},
-					errors = coalesce(${problems === null ? null : JSON.stringify(problems)}::text::jsonb, errors),
 					completed_at = case when ${ending} = 'completed' then clock_timestamp() end,
 					failed_at = case when ${ending} = 'failed' then clock_timestamp() end,
 					expired_at = case when ${ending} = 'expired' then clock_timestamp() end,

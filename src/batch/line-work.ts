@@ -42,6 +42,7 @@ const IN_FLIGHT_MAX = 32;
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 /** Attempts of a line that model servers fail on; the last failure is its outcome. */
 const FAILURES_MAX = 3;
+const CLAIM_RETRY_MS = 500;
 const HOLD_MS_MIN = 250;
 const HOLD_MS_MAX = 15_000;
 
@@ -134,7 +135,7 @@ export function createLineWork(
 			log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
 			// The claim may have been carried out: the next one says whose it was.
 			for (const [at, work] of taken.entries()) again.push({ ...work, was: claims[at]?.id ?? null });
-			hold();
+			holdUntilMs = clock.monotonicMs() + CLAIM_RETRY_MS;
 			return;
 		}
 		if (granted.size < taken.length) changed();

@@ -32,7 +32,7 @@ export function startPulse(
 	const { books, clock, log } = deps;
 	const { work, outcomes, signal } = run;
 	const over = new AbortController();
-	let ticking = false;
+	let telling: Promise<void> | undefined;
 	let sealing = false;
 	let sealedAtMs = clock.monotonicMs();
 	let cancelledAtMs: number | undefined;
@@ -50,12 +50,13 @@ export function startPulse(
 		cancelTimer = clock.after(TICK_MS, tick);
 		if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
 		if (cancelledAtMs !== undefined && clock.monotonicMs() - cancelledAtMs > CANCEL_GRACE_MS) work.cutOff();
-		if (!ticking) void tell();
+		telling ??= tell().finally(() => {
+			telling = undefined;
+		});
 		if (!sealing && isDue()) void seal();
 	}
 
 	async function tell(): Promise<void> {
-		ticking = true;
 		try {
 			const now = await books.tick(batch.id, batch.run, progress());
 			if (now === undefined) work.stop("lost");
@@ -65,8 +66,6 @@ export function startPulse(
 			} else if (clock.wallMs() >= now.expiresAtMs) work.stop("expired");
 		} catch (error) {
 			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
-		} finally {
-			ticking = false;
 		}
 	}
 
@@ -97,6 +96,9 @@ export function startPulse(
 
 	return {
 		async last() {
+			cancelTimer();
+			// What it says is older, and must not be written after this.
+			await telling;
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},
 		stop() {

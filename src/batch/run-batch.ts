@@ -56,7 +56,7 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
 	if (batch.state === "cancelling" && batch.model === null) {
-		await books.end(batch.id, batch.run, { ending: "cancelled", output: null, error: null, problems: null });
+		await books.end(batch.id, batch.run, { ending: "cancelled", output: null, error: null });
 		return undefined;
 	}
 	if (batch.model !== null) return batch;
@@ -91,7 +91,7 @@ function inputOf({ files }: RunDeps, batch: BatchRecord): Promise<FileRecord | u
 }
 
 async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<void> {
-	if (batch.finalizingAtMs !== null && batch.ending !== null) return finish(deps, batch, batch.ending, null);
+	if (batch.finalizingAtMs !== null && batch.ending !== null) return finish(deps, batch, batch.ending);
 	const { outputFileId, errorFileId, model } = batch;
 	assert(outputFileId !== null && errorFileId !== null && model !== null, "a batch that was begun has its files");
 	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
@@ -99,7 +99,11 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (input === undefined) return fail(deps, batch, [INPUT_GONE]);
 	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
 	const outcomes = createOutcomes(deps, { batchId: batch.id, run: batch.run, output, error });
-	const before = await linesBefore(deps.books, batch.id, { output: output.parts(), error: error.parts() }, outcomes);
+	const sealed = {
+		output: { empty: await output.fence(), parts: output.parts() },
+		error: { empty: await error.fence(), parts: error.parts() },
+	};
+	const before = await linesBefore(deps.books, batch.id, sealed, outcomes);
 	const lines = openLines(deps.files.read(input), before);
 	const work = createLineWork({ ...deps, outcomes }, { ...batch, model }, lines);
 	const pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
@@ -123,8 +127,9 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 		await lines.return().catch(() => {});
 	}
 	const ending = stop === undefined ? "completed" : stop === "expired" ? "expired" : "cancelled";
-	if (!(await deps.books.finalize(batch.id, batch.run, ending))) throw new RunLost();
-	await finish(deps, batch, ending, stop === "key" ? [KEY_GONE] : null);
+	const problems = stop === "key" ? [KEY_GONE] : null;
+	if (!(await deps.books.finalize(batch.id, batch.run, ending, problems))) throw new RunLost();
+	await finish(deps, batch, ending);
 }
 
 const OUTPUT_GONE: BatchProblem = {
@@ -156,15 +161,10 @@ async function endRest(
 }
 
 /** Its files become known; the one that has nothing in it goes. May be repeated after a crash. */
-async function finish(
-	deps: RunDeps,
-	batch: BatchRecord,
-	ending: BatchEnding,
-	problems: readonly BatchProblem[] | null,
-): Promise<void> {
+async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): Promise<void> {
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
-	if (!(await deps.books.end(batch.id, batch.run, { ending, output, error, problems }))) throw new RunLost();
+	if (!(await deps.books.end(batch.id, batch.run, { ending, output, error }))) throw new RunLost();
 	deps.log.info("a batch is over", { batch: batch.id, ending });
 }
 
@@ -172,7 +172,7 @@ async function finishedFile({ files, clock }: RunDeps, batch: BatchRecord, id: s
 	if (id === null) return null;
 	const writer = await files.resume(id);
 	if (writer === undefined) return (await files.find(batch.accountId, id))?.id ?? null;
-	if (writer.parts() === 0) {
+	if (writer.bytes() === 0) {
 		await files.remove(batch.accountId, id);
 		return null;
 	}
@@ -181,11 +181,8 @@ async function finishedFile({ files, clock }: RunDeps, batch: BatchRecord, id: s
 	return (await writer.finish(kept)).id;
 }
 
-/** What it has by then is kept. */
+/** What it has by then is kept. The books know first, so that nobody finishes files that another run writes. */
 async function fail(deps: RunDeps, batch: BatchRecord, problems: readonly BatchProblem[]): Promise<void> {
-	const output = await finishedFile(deps, batch, batch.outputFileId).catch(() => null);
-	const error = await finishedFile(deps, batch, batch.errorFileId).catch(() => null);
-	const end = { ending: "failed", output, error, problems } as const;
-	if (!(await deps.books.end(batch.id, batch.run, end))) throw new RunLost();
-	deps.log.info("a batch failed", { batch: batch.id, code: problems[0]?.code });
+	if (!(await deps.books.finalize(batch.id, batch.run, "failed", problems))) throw new RunLost();
+	await finish(deps, batch, "failed");
 }

@@ -53,10 +53,24 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 
 		/** Faults: conflict (another writer, the file is gone, the account's space is full), overloaded (everybody's is). */
 		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {
+			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
+		},
+
+		/** As `seal`; false if another writer was first. */
+		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const [row] = await statements<{ outcome: string }>`
 				select file_seal(${fileId}, ${part.number}, ${part.bytes}, ${part.blob}, ${fileAccountBytesMax}, ${filesBytesMax}) as outcome`;
-			if (row?.outcome !== "sealed") throw notSealed(fileId, part.number, row?.outcome);
+			if (row?.outcome === "sealed") return true;
+			if (row?.outcome === "taken") return false;
+			throw notSealed(fileId, part.number, row?.outcome);
+		},
+
+		/** Numbers of parts that hold nothing. */
+		async emptyParts(fileId: string): Promise<number[]> {
+			const rows = await statements<{ number: number }>`
+				select number from stored_file_part where file_id = ${fileId} and bytes = 0`;
+			return rows.map(({ number }) => number);
 		},
 
 		/** Makes it known. Undefined if nobody may write it any more. */

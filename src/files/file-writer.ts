@@ -13,6 +13,8 @@ export interface FileWriter {
 	readonly fileId: string;
 	/** Sealed parts, those from before a crash among them: the next one has this number. */
 	parts(): number;
+	/** Of its sealed parts. */
+	bytes(): number;
 	/** Bytes that are not sealed yet. */
 	buffered(): number;
 	/** True once there is enough for a part: then `seal`, before much more is written. The bytes are kept, not copied. */
@@ -23,6 +25,11 @@ export interface FileWriter {
 	 * overloaded (everybody's space is full; again later).
 	 */
 	seal(): Promise<number>;
+	/**
+	 * Shuts an earlier writer out: it seals nothing from now on, and what it was about to is known to be lost. Seals an
+	 * empty part for that; resolves with the numbers of all such parts. Before anything is written. Faults of `seal`.
+	 */
+	fence(): Promise<ReadonlySet<number>>;
 	/** Seals the rest; from now on the file is found. Faults of `seal`. May be repeated. */
 	finish(options?: { expiresAtMs?: number }): Promise<FileRecord>;
 }
@@ -45,11 +52,12 @@ interface PendingPart {
 
 export function createFileWriter(
 	deps: FileWriterDeps,
-	file: Pick<FileRecord, "id" | "expiresAtMs"> & { readonly parts: number },
+	file: Pick<FileRecord, "id" | "expiresAtMs" | "bytes"> & { readonly parts: number },
 ): FileWriter {
 	const { books, blobs, cipher } = deps;
 	const { id } = file;
 	let sealed = file.parts;
+	let sealedBytes = file.bytes;
 	let gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
 	/** Kept over a failure: its blob may be stored, and it may even be sealed. */
@@ -61,6 +69,7 @@ export function createFileWriter(
 		part.isStored = true;
 		await books.seal(id, { number: sealed, bytes: part.bytes.length, blob: part.blob });
 		sealed += 1;
+		sealedBytes += part.bytes.length;
 		pending = undefined;
 	}
 
@@ -79,6 +88,7 @@ export function createFileWriter(
 	const writer: FileWriter = {
 		fileId: id,
 		parts: () => sealed,
+		bytes: () => sealedBytes,
 		buffered: () => gatheredBytes + (pending?.bytes.length ?? 0),
 		write(bytes) {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
@@ -90,6 +100,20 @@ export function createFileWriter(
 			const mine = sealing.then(sealNow);
 			sealing = mine.catch(() => {});
 			return mine;
+		},
+		async fence() {
+			for (;;) {
+				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
+				if (await books.sealUnlessTaken(id, part)) break;
+				// The earlier one was first once more: what it sealed is there.
+				const now = await books.findOpen(id);
+				if (now === undefined || now.parts === sealed)
+					throw new Fault("conflict", "The file was deleted while it was written.");
+				sealed = now.parts;
+				sealedBytes = now.bytes;
+			}
+			sealed += 1;
+			return new Set(await books.emptyParts(id));
 		},
 		async finish({ expiresAtMs = file.expiresAtMs } = {}) {
 			await writer.seal();

@@ -79,8 +79,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		});
 	}
 
-	const writerOf = (file: Omit<FileRecord, "bytes">, parts: number) =>
-		createFileWriter({ books, cipher, blobs: storeOf(file.store) }, { ...file, parts });
+	const writerOf = (file: Omit<FileRecord, "bytes">, parts: number, bytes: number) =>
+		createFileWriter({ books, cipher, blobs: storeOf(file.store) }, { ...file, parts, bytes });
 
 	async function erase(fileId: string, store: string): Promise<void> {
 		await storeOf(store).removeFile(fileId);
@@ -117,11 +117,11 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 				store: stores.main.name,
 			};
 			await books.begin(file);
-			return writerOf(file, 0);
+			return writerOf(file, 0, 0);
 		},
 		async resume(fileId) {
 			const file = await books.findOpen(fileId);
-			return file && writerOf(file, file.parts);
+			return file && writerOf(file, file.parts, file.bytes);
 		},
 		find: (accountId, fileId) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId, query) => books.list(accountId, query, clock.wallMs()),

@@ -1,0 +1,202 @@
+import type { Clock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
+import type { BatchRecord } from "../../src/batch/batch-record.ts";
+import type { Carrier } from "../../src/batch/line-work.ts";
+import { runBatch } from "../../src/batch/run-batch.ts";
+import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import type { FileOwner } from "../../src/files/file-record.ts";
+import type { Files } from "../../src/files/files.ts";
+import { createFiles } from "../../src/files/files.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
+
+const MB = 1024 * 1024;
+/** Seconds pass in hundredths: what waits, waits a hundred times less. */
+const SPEED = 100;
+const COST = 10;
+
+/** One life of a process that runs batches: it can stop at any call to the books or the files, before it or after. */
+export interface Life {
+	/** Resolves when the run has ended, or the life has. */
+	run(batchId: string): Promise<void>;
+	readonly isOver: () => boolean;
+}
+
+export interface LifeOptions {
+	/** The call at which it dies; none if absent. */
+	readonly diesAt?: number;
+	/** Whether the call at which it dies is still carried out. */
+	readonly after?: boolean;
+	/** Calls of the books fail from this one on, until that one. */
+	readonly away?: readonly [from: number, until: number];
+}
+
+/** An account with a key, which batches are made by. */
+export async function keyOwner(db: TestDatabase): Promise<FileOwner> {
+	const { id: accountId } = await createAccount(db.statements, { email: "crash@example.com", vouched: true });
+	const maker = { statements: db.statements, digest: createDigest("x".repeat(32)), serviceName: "service" };
+	return { accountId, keyId: (await createKey(maker, accountId, { name: "crash" })).id };
+}
+
+/** A world of one upstream, one database and lives that come and go. */
+export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () => number) {
+	const folder = temporaryFolder();
+	/** By the line's name: how often the upstream has carried it out. */
+	const executed = new Map<string, number>();
+	let charged = 0;
+	const fileDeps = {
+		statements: db.statements,
+		clock: { ...fastClock(() => false), wallMs: () => Date.now() },
+		log: silentLog,
+		limits: () => ({
+			fileBytesMax: 16 * MB,
+			fileAccountBytesMax: 64 * MB,
+			filesBytesMax: 256 * MB,
+			filesPerAccountMax: 10_000,
+		}),
+	};
+	const filesOf = () =>
+		createFiles({ ...fileDeps, stores: { main: createDiskBlobs({ folder }), others: [] } }, { secret: "x".repeat(32) });
+	const files = filesOf();
+	const books = createBatchBooks(db);
+
+	function live({ diesAt = Number.POSITIVE_INFINITY, after = false, away }: LifeOptions = {}): Life {
+		let calls = 0;
+		let dead = false;
+		const died = Promise.withResolvers<void>();
+		const forever = new Promise<never>(() => {});
+		/** Every call of this life to the world outside. */
+		async function call<T>(work: () => Promise<T>): Promise<T> {
+			if (dead) return forever;
+			calls += 1;
+			if (away !== undefined && calls >= away[0] && calls < away[1]) throw new Error("scripted: the database is away");
+			const dies = calls === diesAt;
+			if (dies && !after) return die();
+			const result = await work();
+			if (dies) return die();
+			return dead ? forever : result;
+		}
+		function die(): Promise<never> {
+			dead = true;
+			died.resolve();
+			return forever;
+		}
+		const wrapped = <T extends object>(target: T): T =>
+			new Proxy(target, {
+				get(of, name) {
+					const value = Reflect.get(of, name) as unknown;
+					if (typeof value !== "function") return value;
+					return (...given: unknown[]) => {
+						const isSync = ["parts", "bytes", "buffered", "write", "read"].includes(String(name));
+						if (isSync) return value.apply(of, given);
+						return call(async () => {
+							const result = await value.apply(of, given);
+							return isWriter(result) ? wrapped(result) : result;
+						});
+					};
+				},
+			});
+		const carrier: Carrier = {
+			async answer({ body, requestUuid }) {
+				if (dead) return forever;
+				const { messages } = JSON.parse(body);
+				const name = messages[0].content as string;
+				await Bun.sleep(random() * 3);
+				if (dead) return forever;
+				if (random() < 0.15) return Response.json({ error: { code: "overloaded", message: "busy" } }, { status: 503 });
+				executed.set(name, (executed.get(name) ?? 0) + 1);
+				await Bun.sleep(random() * 3);
+				if (dead) return forever;
+				charged += COST;
+				used.set(requestUuid, COST);
+				return Response.json({ answer: name });
+			},
+			usageOf(uuid) {
+				const cost = used.get(uuid);
+				used.delete(uuid);
+				if (cost === undefined) return undefined;
+				return {
+					promptTokens: 2,
+					cachedTokens: 0,
+					completionTokens: 1,
+					reasoningTokens: 0,
+					chargedNanoUsd: nanoUsd(cost),
+				};
+			},
+			room: async () => (dead ? forever : 4),
+		};
+		const used = new Map<string, number>();
+		const deps = {
+			books: wrapped<BatchBooks>(books),
+			files: wrapped<Files>(filesOf()),
+			carrier,
+			clock: fastClock(() => dead),
+			log: silentLog,
+			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
+			graceMs: 100,
+		};
+		return {
+			run: (batchId) => Promise.race([runBatch(deps, batchId, new AbortController().signal), died.promise]),
+			isOver: () => dead,
+		};
+	}
+
+	return {
+		executed,
+		charged: () => charged,
+		files,
+		books,
+		live,
+		async create(lines: readonly string[]): Promise<string> {
+			const bytes = new Blob([lines.map((line) => `${line}\n`).join("")]).stream();
+			const input = await files.create(owner, { purpose: "batch", filename: "in" }, bytes);
+			const nowMs = Date.now();
+			const id = `batch_${crypto.randomUUID()}`;
+			const batch = {
+				...{ id, ...owner, endpoint: "/v1/chat/completions", inputFileId: input.id, completionWindow: "24h" },
+				...{ metadata: null, outputExpiresS: null, idempotencyKey: null },
+				...{ createdAtMs: nowMs, expiresAtMs: nowMs + 24 * 3600_000 },
+			};
+			await books.create(batch, 10_000);
+			return id;
+		},
+		async find(id: string): Promise<BatchRecord> {
+			const batch = await books.find(owner.accountId, id);
+			if (batch === undefined) throw new Error("the batch is gone");
+			return batch;
+		},
+		async lines(fileId: string | null) {
+			if (fileId === null) return [];
+			const record = await files.find(owner.accountId, fileId);
+			if (record === undefined) throw new Error("the file is gone");
+			const text = await new Response(files.read(record)).text();
+			return text
+				.split("\n")
+				.filter(Boolean)
+				.map((line) => JSON.parse(line));
+		},
+	};
+}
+
+function isWriter(value: unknown): value is object {
+	return typeof value === "object" && value !== null && "seal" in value;
+}
+
+function fastClock(isDead: () => boolean): Clock {
+	return {
+		wallMs: () => Date.now(),
+		monotonicMs: () => performance.now() * SPEED,
+		after(delayMs, run) {
+			const timer = setTimeout(() => {
+				if (!isDead()) run();
+			}, delayMs / SPEED);
+			return () => clearTimeout(timer);
+		},
+	};
+}

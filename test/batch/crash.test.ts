@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import { isOver } from "../../src/batch/batch-record.ts";
+import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
+import { chatLine } from "./batch-service.ts";
+import { createCrashWorld, keyOwner } from "./crash-world.ts";
+
+const db = await withDatabase();
+const owner = await keyOwner(db);
+const SEEDS = 24;
+const random = (seed: number) => createRandom(seed).fraction;
+
+/** Every line has one outcome and was carried out once at most; what was answered is what was charged. */
+async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string, names: readonly string[]) {
+	const batch = await world.find(id);
+	const output = await world.lines(batch.outputFileId);
+	const error = await world.lines(batch.errorFileId);
+	expect([...output, ...error].map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
+	for (const line of output) expect(line.response.body).toEqual({ answer: line.custom_id });
+	for (const line of error) expect(line.error.code).toBe("batch_line_interrupted");
+	for (const { custom_id } of output) expect(world.executed.get(custom_id)).toBe(1);
+	for (const { custom_id } of error) expect(world.executed.get(custom_id) ?? 0).toBeLessThanOrEqual(1);
+	expect(batch).toMatchObject({
+		state: "completed",
+		total: names.length,
+		completed: output.length,
+		failed: error.length,
+	});
+	return { batch, output, error };
+}
+
+for (let seed = 1; seed <= SEEDS; seed += 1) {
+	test(`a batch whose runners die wherever they are, again and again, sends no line twice and loses none (seed ${seed})`, async () => {
+		const chance = random(seed);
+		const world = createCrashWorld(db, owner, chance);
+		const names = Array.from({ length: 5 + Math.floor(chance() * 40) }, (_, at) => `line-${at}`);
+		const id = await world.create(names.map((name) => chatLine(name)));
+		for (let deaths = 0; deaths < 6; deaths += 1) {
+			const life = world.live({ diesAt: 1 + Math.floor(chance() * 25), after: chance() < 0.5 });
+			await life.run(id);
+			if (!life.isOver()) break;
+		}
+		await world.live().run(id);
+		await assertOnce(world, id, names);
+	}, 30_000);
+}
+
+test("a database that is away for a while costs nothing", async () => {
+	const world = createCrashWorld(db, owner, random(99));
+	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	const life = world.live({ away: [18, 60] });
+	// While nothing is under way a run ends, and the queue has another one begin.
+	while (!isOver((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
+	const { batch, error } = await assertOnce(world, id, names);
+	expect(error).toEqual([]);
+	expect(batch.chargedNanoUsd as number).toBe(world.charged());
+});
+
+test("a runner that was taken for dead sends nothing more, and what it says does not count", async () => {
+	const world = createCrashWorld(db, owner, random(7));
+	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	const first = world.live().run(id);
+	while ((world.executed.get("line-5") ?? 0) === 0) await Bun.sleep(1);
+	await Promise.all([first, world.live().run(id)]);
+	const { output, error } = await assertOnce(world, id, names);
+	expect(output.length + error.length).toBe(names.length);
+});
+
+test("an input that is deleted ends the batch, with what it has", async () => {
+	const world = createCrashWorld(db, owner, random(3));
+	const id = await world.create([chatLine("a")]);
+	await world.files.remove(owner.accountId, (await world.find(id)).inputFileId);
+	await world.live().run(id);
+	expect(await world.find(id)).toMatchObject({
+		state: "failed",
+		errors: [{ code: "input_file_not_found", line: null }],
+	});
+});

@@ -130,8 +130,10 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
-	// Rows of the past are no news to the sums: these are made anew.
-	await waitFor(async () => (await rebuildUsage(service.db.statements)) !== null, "the usage to be summed");
+	// Rows of the past are no news to the sums: these are made anew, once no transaction of the server is open any more.
+	const [all] = await service.db.sql<{ rows: number }[]>`select count(*)::int as rows from usage_event`;
+	const isSummed = async () => (await rebuildUsage(service.db.statements)) === all?.rows;
+	await waitFor(isSummed, "the usage to be summed", 60_000);
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	// More than the second key's cap, and a model that is nowhere.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });

@@ -60,6 +60,7 @@ export interface UpstreamServer {
 }
 
 const WAIT_MS = 5_000;
+const FLUSH_TURNS = 10;
 const FLUSH_MS = 20;
 
 export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}): UpstreamServer {
@@ -228,8 +229,10 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.enqueue(encoder.encode(line(payload) + marker));
 					controller.close();
 				} else {
-					// An error drops what the runtime has not sent yet: give it the time.
+					// An error drops what the runtime has not sent yet, or the other end has not read: give them the time, and
+					// turns, since a loop that was held up has the end of a pause before what lies at its sockets.
 					await Bun.sleep(FLUSH_MS);
+					for (let turn = 0; turn < FLUSH_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve));
 					end();
 					if (breaks?.how === "end") controller.close();
 					else controller.error(new Error("scripted break"));

@@ -1,0 +1,222 @@
+/** What is reserved is the most that a request can cost, whatever it asks for, at whatever rates, and whatever its server answers. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { boundOf } from "../../../src/admission/price.ts";
+import type { DialectName, Model, RateCard } from "../../../src/catalog/model.ts";
+import { chat } from "../../../src/gateway/chat/chat.ts";
+import { completions } from "../../../src/gateway/completions/completions.ts";
+import { embeddings } from "../../../src/gateway/embeddings/embeddings.ts";
+import { images } from "../../../src/gateway/images/images.ts";
+import { rerank } from "../../../src/gateway/rerank/rerank.ts";
+import type { Exchange } from "../../../src/gateway/serve/context.ts";
+import type { InferenceEndpoint, RequestBody } from "../../../src/gateway/serve/endpoint.ts";
+import { transcriptions } from "../../../src/gateway/transcriptions/transcriptions.ts";
+import { formFields } from "../../../src/gateway/transcriptions/transcriptions-request.ts";
+import type { PicoUsdPerUnit } from "../../../src/money/nano-usd.ts";
+import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
+import type { UnaryPost } from "../../../src/upstream/call/unary.ts";
+import { DIALECTS } from "../../../src/upstream/dialects.ts";
+import type { Upstreams } from "../../../src/upstream/upstreams.ts";
+import { modelOver } from "../../support/upstream-catalog.ts";
+import { wavOf } from "../../support/upstream-endpoints.ts";
+
+const RUNS = 400;
+type Json = Record<string, unknown>;
+// biome-ignore lint/suspicious/noExplicitAny: endpoints of all kinds are asked alike
+type AnyEndpoint = InferenceEndpoint<any, any, any, any>;
+
+const rate = fc.constantFrom(0, 1, 999, 1_000_000, 123_456_789, 2 ** 40) as fc.Arbitrary<PicoUsdPerUnit>;
+const rates = fc.record({
+	input: rate,
+	cachedInput: rate,
+	output: rate,
+	request: rate,
+	image: rate,
+	audioSecond: rate,
+	search: rate,
+});
+const count = fc.oneof(
+	fc.integer({ min: -2, max: 5_000 }),
+	fc.constantFrom<unknown>(2 ** 31 - 1, 2 ** 31, 1e12, 1.5, "7", "3.2", null, true, -1, 1e308, [], undefined),
+);
+const usage = fc.oneof(
+	fc.constant(undefined),
+	fc.record({
+		prompt_tokens: count,
+		completion_tokens: count,
+		total_tokens: count,
+		input_tokens: count,
+		output_tokens: count,
+		seconds: count,
+		prompt_tokens_details: fc.record({ cached_tokens: count }),
+		completion_tokens_details: fc.record({ reasoning_tokens: count }),
+	}),
+);
+const text = fc.string({ maxLength: 200, unit: "grapheme" });
+const dialect = fc.constantFrom<DialectName>("openai", "vllm", "sglang", "llama.cpp", "tei");
+
+/** A request that has been read, sent to a server that answers with `answer`, and billed; undefined if either was refused. */
+async function billed(
+	endpoint: AnyEndpoint,
+	body: RequestBody,
+	model: Model,
+	answer: { readonly body: unknown; readonly headers?: HeadersInit },
+): Promise<{ cost: number; bound: number } | undefined> {
+	const input = await endpoint.read(body, model);
+	const upperBound = endpoint.upperBound(input, model);
+	const bound = boundOf(model.rateCard, upperBound);
+	if (bound === undefined) return undefined;
+	const request = { upperBound, choices: input.choices ?? 1, key: { accountId: "a" } };
+	const exchange = {
+		context: { requestId: "r", connection: {} },
+		model,
+		input,
+		admitted: { request },
+	} as unknown as Exchange;
+	const replica = { dialect: DIALECTS[model.upstreams[0]?.dialect ?? "openai"], spec: () => model.upstreams[0] };
+	const ask = {
+		post: async ({ read }: UnaryPost<unknown>) =>
+			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers)),
+	};
+	const upstreams = {
+		call: async (_: Model, call: { run(ask: unknown, replica: unknown): Promise<unknown> }) => ({
+			reply: await call.run(ask, replica),
+			replica: "m#0",
+		}),
+	} as unknown as Upstreams;
+	try {
+		const { reply } = await endpoint.whole.send(upstreams, exchange, new AbortController().signal);
+		return { cost: endpoint.whole.bill(exchange, reply).cost, bound };
+	} catch (error) {
+		if (error instanceof UpstreamFailure) return undefined;
+		throw error;
+	}
+}
+
+function modelOf(card: Omit<RateCard, "id" | "version">, name: DialectName, more: Partial<Model> = {}): Model {
+	const spec = { url: "http://m/v1", apiKey: null, model: "m", dialect: name, maxConcurrency: 1, keepAlive: true };
+	return modelOver([spec], {
+		rateCard: { id: "card", version: 1, ...card },
+		parameters: new Set(["n", "max_tokens", "size"]),
+		...more,
+	});
+}
+
+/** Runs a property over requests and answers; says how many were billed, so that it cannot pass by refusing all. */
+async function holds(
+	endpoint: AnyEndpoint,
+	bodies: fc.Arbitrary<RequestBody>,
+	answers: fc.Arbitrary<{ body: unknown; headers?: HeadersInit }>,
+	names: fc.Arbitrary<DialectName> = dialect,
+) {
+	let bills = 0;
+	await fc.assert(
+		fc.asyncProperty(bodies, answers, rates, names, async (body, answer, card, name) => {
+			const found = await billed(endpoint, body, modelOf(card, name), answer);
+			if (found === undefined) return;
+			bills += 1;
+			expect(found.cost).toBeLessThanOrEqual(found.bound);
+		}),
+		{ numRuns: RUNS },
+	);
+	expect(bills).toBeGreaterThan(RUNS / 20);
+}
+
+const jsonBody = <T extends Json>(value: fc.Arbitrary<T>) =>
+	value.map((one) => ({ value: one, text: JSON.stringify(one) }));
+
+test("images", () =>
+	holds(
+		images,
+		jsonBody(
+			fc.record({
+				model: fc.constant("m"),
+				prompt: text.filter((prompt) => prompt !== ""),
+				n: fc.integer({ min: 1, max: 10 }),
+			}),
+		),
+		fc.record({
+			body: fc.record({
+				data: fc.array(fc.constant({ b64_json: "aa==" }), { minLength: 1, maxLength: 20 }),
+				usage,
+			}),
+		}),
+	));
+
+test("rerank", () =>
+	holds(
+		rerank,
+		jsonBody(
+			fc.record({
+				model: fc.constant("m"),
+				query: text.filter((query) => query !== ""),
+				documents: fc.array(fc.oneof(text, fc.record({ text })), { minLength: 1, maxLength: 250 }),
+			}),
+		),
+		fc.record({
+			body: fc.oneof(
+				fc.record({ results: fc.constant([{ index: 0, relevance_score: 1 }]), usage }),
+				fc.constant([{ index: 0, score: 1 }]),
+			),
+			headers: count.map((tokens) => ({ "x-compute-tokens": String(tokens) })),
+		}),
+	));
+
+test("embeddings", () =>
+	holds(
+		embeddings,
+		jsonBody(
+			fc.record({
+				model: fc.constant("m"),
+				input: fc.oneof(
+					text.filter((one) => one !== ""),
+					fc.array(fc.integer({ min: 0, max: 100 }), { minLength: 1, maxLength: 50 }),
+				),
+			}),
+		),
+		fc.record({ body: fc.record({ data: fc.constant([{ index: 0, embedding: [1] }]), usage }) }),
+	));
+
+const FOLDER = join(import.meta.dir, "../transcriptions/recordings");
+const FILES = [
+	...readdirSync(FOLDER)
+		// Its sound is in a form that is not measured.
+		.filter((name) => name !== "adpcm.wav")
+		.map((name) => new Uint8Array(readFileSync(join(FOLDER, name)))),
+	wavOf(1),
+	wavOf(45),
+];
+
+test("transcriptions", () =>
+	holds(
+		transcriptions,
+		fc.record({ file: fc.constantFrom(...FILES), prompt: text }).map(({ file, prompt }) => {
+			const form = new FormData();
+			form.append("file", new File([file], "a.wav"));
+			form.append("model", "m");
+			form.append("prompt", prompt);
+			return { form, value: formFields(form) };
+		}),
+		fc.record({ body: fc.record({ text, duration: count, usage }) }),
+	));
+
+test("a chat and a completion that nobody counted", async () => {
+	const uncounted = fc.record({ said: fc.string({ maxLength: 30_000 }) });
+	const limits = { model: fc.constant("m"), max_tokens: fc.integer({ min: 1, max: 50 }), n: fc.constant(1) };
+	await holds(
+		chat,
+		jsonBody(fc.record({ ...limits, messages: text.map((content) => [{ role: "user", content }]) })),
+		uncounted.map(({ said }) => ({
+			body: { choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: said } }] },
+		})),
+		fc.constant("openai"),
+	);
+	await holds(
+		completions,
+		jsonBody(fc.record({ ...limits, prompt: text })),
+		uncounted.map(({ said }) => ({ body: { choices: [{ index: 0, finish_reason: "stop", text: said }] } })),
+		fc.constant("openai"),
+	);
+});

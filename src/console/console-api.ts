@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { batchRoutes } from "./batch-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
 import { creditRoutes } from "./credit-routes.ts";
@@ -24,5 +25,6 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(keyRoutes(parts))
 		.use(creditRoutes(parts))
 		.use(usageRoutes(parts))
+		.use(batchRoutes(parts))
 		.use(operatorRoutes(parts));
 }

@@ -13,6 +13,7 @@ import type { Reconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-watch.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./auth.ts";
+import { BATCH_INPUT_BYTES_MAX, BATCH_START, batchFileId, downloadBatchFile, startBatch } from "./batch-gateway.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
@@ -188,7 +189,8 @@ async function route(
 	}
 	if (!pathname.startsWith("/api/console/")) throw new Fault("not_found", "There is no such endpoint.");
 	const isChat = pathname === PLAYGROUND && request.method === "POST";
-	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : undefined);
+	const isBatch = pathname === BATCH_START && request.method === "POST";
+	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : isBatch ? BATCH_INPUT_BYTES_MAX : undefined);
 	if (pathname.startsWith("/api/console/public/")) {
 		parts.visits.open(request, { requestId, connection, viewer: null, membership: null });
 		return api.handle(request);
@@ -196,9 +198,22 @@ async function route(
 	const { viewer, cookies } = await viewerOf(parts, connection);
 	const membership = membershipFor(viewer, searchParams.get("account"));
 	parts.visits.open(request, { requestId, connection, viewer, membership });
-	const response = isChat ? await playgroundChat(parts, connection) : await api.handle(request);
+	const response = await answer(parts, api, connection, { isChat, isBatch, pathname });
 	for (const cookie of cookies) response.headers.append("set-cookie", cookie);
 	return response;
+}
+
+/** What carries its own stream is served here. */
+async function answer(
+	parts: ConsoleParts,
+	api: ReturnType<typeof createConsoleApi>,
+	connection: Connection,
+	{ isChat, isBatch, pathname }: { isChat: boolean; isBatch: boolean; pathname: string },
+): Promise<Response> {
+	if (isChat) return playgroundChat(parts, connection);
+	if (isBatch) return startBatch(parts, connection);
+	const fileId = connection.request.method === "GET" ? batchFileId(pathname) : undefined;
+	return fileId === undefined ? api.handle(connection.request) : downloadBatchFile(parts, connection, fileId);
 }
 
 /** Reads the session anew each time: one that was ended a moment ago opens nothing. Fault session_required. */

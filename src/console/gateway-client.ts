@@ -9,11 +9,12 @@ import { signInternalToken } from "../keys/internal-token.ts";
 /** A request of the public interface that is made in the name of a key. */
 export interface RequestAs {
 	readonly keyDigest: KeyDigest;
+	readonly method: "GET" | "POST";
 	/** As `/v1/chat/completions`. */
 	readonly path: string;
 	readonly contentType: string;
 	readonly accept: string;
-	readonly body: ArrayBuffer;
+	readonly body: ArrayBuffer | null;
 	/** Of the person who asks. */
 	readonly address: string;
 	readonly signal: AbortSignal;
@@ -45,7 +46,7 @@ export function createGatewayClient(
 				try {
 					return await fetch(`${place.url}${request.path}`, {
 						...(place.unix === undefined ? {} : { unix: place.unix }),
-						method: "POST",
+						method: request.method,
 						headers: headersOf(request, options.secret, clock.wallMs()),
 						body: request.body,
 						signal: request.signal,
@@ -74,7 +75,7 @@ export function createDirectGatewayClient(
 	return {
 		send(request) {
 			const asked = new Request(`http://gateway${request.path}`, {
-				method: "POST",
+				method: request.method,
 				headers: headersOf(request, options.secret, deps.clock.wallMs()),
 				body: request.body,
 				signal: request.signal,

@@ -29,6 +29,7 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 	connection.setIdleTimeout(0);
 	const answer = await parts.gateways.send({
 		keyDigest: key.digest,
+		method: "POST",
 		path: CHAT,
 		contentType: "application/json",
 		accept: request.headers.get("accept") ?? "*/*",

@@ -3,12 +3,9 @@ import { newRequestId } from "../base/id.ts";
 import type { Batches } from "../batch/batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
-import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Status } from "../status/status.ts";
-import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
-import type { FileAnswer } from "./files/file-answers.ts";
-import { createFileAnswers } from "./files/file-answers.ts";
+import type { Free } from "./free-answer.ts";
 import { type Idempotency, idempotent } from "./idempotency/idempotency.ts";
 import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
@@ -16,6 +13,7 @@ import { keyAnswer } from "./lookups/key-lookup.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
+import { addStoredRoutes } from "./stored-routes.ts";
 
 export interface EndpointDeps extends ServeDeps {
 	readonly statements: Statements;
@@ -28,10 +26,7 @@ export interface EndpointDeps extends ServeDeps {
 
 /** How the gateway wraps its routes. */
 export interface RouteKinds {
-	/** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
-	free(
-		answer: (request: Request, key: KeyEntry, requestId: string) => unknown,
-	): (request: Request) => Promise<Response>;
+	readonly free: Free;
 	wrongMethod(allowed: string): Response;
 }
 
@@ -56,36 +51,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 		app.all(path, () => wrongMethod("GET"), bare);
 	}
 
-	const fileAnswers = createFileAnswers(deps);
-	const [anyFile, oneFile, content] = ["/v1/files", "/v1/files/:id", "/v1/files/:id/content"] as const;
-	const fileRoute = (answer: FileAnswer) => {
-		const answered = free((request, key, requestId) =>
-			answer({ connection: deps.connectionOf(request), key, requestId }),
-		);
-		return ({ request }: { request: Request }) => answered(request);
-	};
-	app
-		.post(anyFile, fileRoute(fileAnswers.upload), bare)
-		.get(anyFile, fileRoute(fileAnswers.list))
-		.get(oneFile, fileRoute(fileAnswers.retrieve))
-		.delete(oneFile, fileRoute(fileAnswers.remove), bare)
-		.get(content, fileRoute(fileAnswers.content))
-		.all(anyFile, () => wrongMethod("GET, POST"), bare)
-		.all(oneFile, () => wrongMethod("GET, DELETE"), bare)
-		.all(content, () => wrongMethod("GET"), bare);
-
-	const batchAnswers = createBatchAnswers(deps);
-	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
-	const [create, list] = [free(batchAnswers.create), free(batchAnswers.list)];
-	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];
-	app
-		.post(anyBatch, ({ request }) => create(request), bare)
-		.get(anyBatch, ({ request }) => list(request))
-		.get(oneBatch, ({ request }) => retrieve(request))
-		.post(cancel, ({ request }) => cancelled(request), bare)
-		.all(anyBatch, () => wrongMethod("GET, POST"), bare)
-		.all(oneBatch, () => wrongMethod("GET"), bare)
-		.all(cancel, () => wrongMethod("POST"), bare);
+	addStoredRoutes(app, deps, { free, wrongMethod });
 
 	const document = JSON.stringify(openapiDocument());
 	return app

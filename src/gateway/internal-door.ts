@@ -1,31 +1,73 @@
+import { Elysia } from "elysia";
+import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
+import { checkKey } from "../keys/access.ts";
+import { invalidApiKey } from "../keys/bearer.ts";
 import { readInternalToken } from "../keys/internal-token.ts";
+import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import type { Connection } from "./connection.ts";
+import type { EndpointDeps } from "./endpoints.ts";
 import { errorResponse } from "./error-body.ts";
+import { createFree } from "./free-answer.ts";
 import { INFERENCE } from "./inference.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { createServeAs } from "./serve/serve-as.ts";
+import { addStoredRoutes } from "./stored-routes.ts";
 
 /**
  * What a console asks of this gateway: requests of the public interface in the name of a key, which a signed token names
  * instead of its secret. They go the public interface's whole way; who has no good token learns nothing.
  */
 export function createInternalDoor(
-	deps: ServeDeps & { keyring: Pick<Keyring, "load"> },
+	deps: ServeDeps & Pick<EndpointDeps, "files" | "batches"> & { keyring: Pick<Keyring, "load"> },
 	options: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const serveAs = createServeAs(deps);
+	const stored = createStored(deps, options);
 	return async (connection) => {
 		const { request } = connection;
 		const { pathname } = new URL(request.url);
+		if (STORED.test(pathname)) return stored(connection);
 		const endpoint = request.method === "POST" ? ENDPOINTS.get(pathname) : undefined;
 		if (endpoint === undefined) return refused(new Fault("not_found", "There is no such endpoint."));
 		const token = request.headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
 		const keyDigest = readInternalToken(options.secret, token, pathname, deps.clock.wallMs());
 		if (keyDigest === undefined) return refused(new Fault("forbidden", "The token is not valid."));
 		return serveAs(endpoint, keyDigest, connection);
+	};
+}
+
+const STORED = /^\/v1\/(files|batches)(\/|$)/;
+
+/** Files and batches, each request by the key that its token names. */
+function createStored(
+	deps: Pick<EndpointDeps, "files" | "batches" | "catalog" | "clock" | "limits"> & { keyring: Pick<Keyring, "load"> },
+	{ secret }: { secret: string },
+): (connection: Connection) => Promise<Response> {
+	const connections = new WeakMap<Request, Connection>();
+	function connectionOf(request: Request): Connection {
+		const connection = connections.get(request);
+		assert(connection !== undefined, "a request comes with its connection");
+		return connection;
+	}
+	async function authenticate({ request }: Connection): Promise<KeyEntry> {
+		const token = request.headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
+		const keyDigest = readInternalToken(secret, token, new URL(request.url).pathname, deps.clock.wallMs());
+		if (keyDigest === undefined) throw new Fault("forbidden", "The token is not valid.");
+		const entry = await deps.keyring.load(keyDigest);
+		if (entry === null) throw invalidApiKey();
+		checkKey(entry, deps.clock.wallMs());
+		return entry;
+	}
+	const app = new Elysia({ handler: { standardHostname: false } });
+	const wrongMethod = () => refused(new Fault("method_not_allowed", "There is no such endpoint."));
+	addStoredRoutes(app, { ...deps, connectionOf }, { free: createFree({ authenticate, connectionOf }), wrongMethod });
+	app.all("/*", () => refused(new Fault("not_found", "There is no such endpoint.")), { parse: "none" });
+	return async (connection) => {
+		connections.set(connection.request, connection);
+		return app.fetch(connection.request);
 	};
 }
 

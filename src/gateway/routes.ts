@@ -2,27 +2,16 @@ import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import type { EndpointDeps, RouteKinds } from "./endpoints.ts";
+import type { EndpointDeps } from "./endpoints.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
-import { jsonHeaders } from "./headers.ts";
+import { createFree } from "./free-answer.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
 import { notOfferedText } from "./not-offered.ts";
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
-	const free: RouteKinds["free"] = (answer) => async (request) => {
-		const { requestId } = newRequestId();
-		try {
-			const known = deps.authenticate(deps.connectionOf(request));
-			const key = known instanceof Promise ? await known : known;
-			const said = await answer(request, key, requestId);
-			if (said instanceof Response) return said;
-			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
-		} catch (error) {
-			return errorResponse(faultOf(error), requestId);
-		}
-	};
+	const free = createFree(deps);
 	const connected = (key: KeyEntry) => (modelId: string) => deps.upstreams.connected(modelId, key.accountId);
 	const models = free((_request, key) => listModels(deps.catalog.current(), connected(key)));
 	const model = free((request, key) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected(key)));

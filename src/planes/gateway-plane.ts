@@ -215,13 +215,13 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
-	const internal = createInternalDoor({ ...gateway, keyring }, { secret: deps.internalSecret });
 	const admitting = () => instanceLease.gate.isOpen();
 	const status = createStatus({ statements, clock, log, catalog, upstreams, admitting });
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	carrier = createLineCarrier({ ...gateway, keyring });
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, files, carrier });
+	const internal = createInternalDoor({ ...gateway, keyring, files, batches }, { secret: deps.internalSecret });
 	// The console sees what is served from the first request on.
 	await reports.write();
 

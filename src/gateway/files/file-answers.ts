@@ -49,6 +49,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	const uploads = createTransferPlaces(UPLOADS);
 	const downloads = createTransferPlaces(DOWNLOADS);
 
+	/** What there was stays to be read when no deployment takes batches any more; without any, the service has none. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
@@ -57,6 +58,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	async function find(accountId: string, id: string): Promise<FileRecord> {
 		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
 		if (record !== undefined) return record;
+		checkOffered();
 		throw new Fault("not_found", "This account has no file of this ID, or it has ended.", { param: "file_id" });
 	}
 
@@ -75,10 +77,10 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 			}
 		},
 		async list({ connection, key }) {
-			checkOffered();
 			const query = listQuery(new URL(connection.request.url).searchParams);
 			const rows = await askDatabase(() => files.list(key.accountId, { ...query, limit: query.limit + 1 }));
 			const data = rows.slice(0, query.limit).map(fileObject);
+			if (data.length === 0) checkOffered();
 			return {
 				object: "list",
 				data,
@@ -88,17 +90,14 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 			};
 		},
 		async retrieve({ connection, key }) {
-			checkOffered();
 			return fileObject(await find(key.accountId, fileIdOf(connection.request.url)));
 		},
 		async remove({ connection, key }) {
-			checkOffered();
 			const { id } = await find(key.accountId, fileIdOf(connection.request.url));
 			await askDatabase(() => files.remove(key.accountId, id));
 			return { id, object: "file", deleted: true };
 		},
 		async content({ connection, key, requestId }) {
-			checkOffered();
 			const record = await find(key.accountId, fileIdOf(connection.request.url));
 			const { headers } = connection.request;
 			const etag = `"${record.id}"`;

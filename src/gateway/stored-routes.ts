@@ -1,0 +1,46 @@
+import type { Elysia } from "elysia";
+import { createBatchAnswers } from "./batches/batch-answers.ts";
+import type { EndpointDeps } from "./endpoints.ts";
+import type { FileAnswer } from "./files/file-answers.ts";
+import { createFileAnswers } from "./files/file-answers.ts";
+import type { Free } from "./free-answer.ts";
+
+const bare = { parse: "none" } as const;
+
+/** What accounts keep here: files, and the batches that are made of them. */
+export function addStoredRoutes(
+	app: Elysia,
+	deps: Pick<EndpointDeps, "files" | "batches" | "catalog" | "clock" | "limits" | "connectionOf">,
+	{ free, wrongMethod }: { free: Free; wrongMethod(allowed: string): Response },
+): void {
+	const fileAnswers = createFileAnswers(deps);
+	const [anyFile, oneFile, content] = ["/v1/files", "/v1/files/:id", "/v1/files/:id/content"] as const;
+	const fileRoute = (answer: FileAnswer) => {
+		const answered = free((request, key, requestId) =>
+			answer({ connection: deps.connectionOf(request), key, requestId }),
+		);
+		return ({ request }: { request: Request }) => answered(request);
+	};
+	app
+		.post(anyFile, fileRoute(fileAnswers.upload), bare)
+		.get(anyFile, fileRoute(fileAnswers.list))
+		.get(oneFile, fileRoute(fileAnswers.retrieve))
+		.delete(oneFile, fileRoute(fileAnswers.remove), bare)
+		.get(content, fileRoute(fileAnswers.content))
+		.all(anyFile, () => wrongMethod("GET, POST"), bare)
+		.all(oneFile, () => wrongMethod("GET, DELETE"), bare)
+		.all(content, () => wrongMethod("GET"), bare);
+
+	const batchAnswers = createBatchAnswers(deps);
+	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
+	const [create, list] = [free(batchAnswers.create), free(batchAnswers.list)];
+	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];
+	app
+		.post(anyBatch, ({ request }) => create(request), bare)
+		.get(anyBatch, ({ request }) => list(request))
+		.get(oneBatch, ({ request }) => retrieve(request))
+		.post(cancel, ({ request }) => cancelled(request), bare)
+		.all(anyBatch, () => wrongMethod("GET, POST"), bare)
+		.all(oneBatch, () => wrongMethod("GET"), bare)
+		.all(cancel, () => wrongMethod("POST"), bare);
+}

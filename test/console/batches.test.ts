@@ -1,0 +1,102 @@
+import { describe, expect, test } from "bun:test";
+import { chatLine } from "../batch/batch-service.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { newPerson, operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
+
+/** Batches as people see them: begun with a file, followed, ended, their answers fetched. */
+
+const upstream = untilEnd(startUpstream());
+const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
+const service = await withService({ models: model, env: PERSON_ENV });
+const ann = await signedUp(service);
+const bob = await signedUp(service);
+await topUp(ann, await operator(service));
+const made = (await ann.send("POST", "/api/console/keys", { name: "nightly" })).body;
+
+const ENDED = ["completed", "failed", "expired", "cancelled"];
+
+function begin(person: typeof ann, key: string, lines: string, more = "") {
+	const at = `/api/console/batch-start?key=${key}&endpoint=/v1/chat/completions&filename=night.jsonl${more}`;
+	const headers = { origin: service.url, "content-type": "application/json", "content-length": String(lines.length) };
+	return person.fetch(at, { method: "POST", headers, body: lines });
+}
+async function over(id: string) {
+	let shown = (await ann.get(`/api/console/batches/${id}`)).body;
+	await waitFor(
+		async () => {
+			shown = (await ann.get(`/api/console/batches/${id}`)).body;
+			return ENDED.includes(shown.state);
+		},
+		"the batch to be over",
+		30_000,
+	);
+	return shown;
+}
+
+describe("a batch in the console", () => {
+	test("is begun with a file, shows what it cost, and gives its answers", async () => {
+		const started = await begin(ann, made.key.id, `${chatLine("a")}\n${chatLine("b")}\n`);
+		expect(started.status).toBe(200);
+		const { id } = (await started.json()) as { id: string };
+		const shown = await over(id);
+		expect(shown).toMatchObject({
+			id,
+			state: "completed",
+			keyName: "nightly",
+			filename: "night.jsonl",
+			total: 2,
+			completed: 2,
+			failed: 0,
+			paused: null,
+			problems: [],
+			errorFileId: null,
+		});
+		expect(shown.chargedNanoUsd).toBeGreaterThan(0);
+		expect((await ann.get("/api/console/batches")).body.items).toEqual([shown]);
+		const file = await ann.fetch(`/api/console/batch-files/${shown.outputFileId}`);
+		const lines = (await file.text()).trim().split("\n");
+		expect(lines.map((line) => JSON.parse(line).custom_id).sort()).toEqual(["a", "b"]);
+		expect(file.headers.get("content-disposition")).toStartWith("attachment;");
+		const late = await ann.send("POST", `/api/console/batches/${id}/cancel`);
+		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
+	}, 60_000);
+
+	test("tells line by line what is wrong with its file, and is ended by its owner", async () => {
+		const wrong = await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`);
+		const { id } = (await wrong.json()) as { id: string };
+		const shown = await over(id);
+		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
+
+		// None of these is answered before it is ended.
+		upstream.next(() => new Promise<Response>(() => {}));
+		const begun = (await (await begin(ann, made.key.id, chatLine("a"))).json()) as { id: string };
+		const cancelled = await ann.send("POST", `/api/console/batches/${begun.id}/cancel`);
+		expect([cancelled.status, ["cancelling", "cancelled"].includes(cancelled.body.state)]).toEqual([200, true]);
+	}, 60_000);
+
+	test("does not exist for others, nor does its file, nor may they spend its key", async () => {
+		const [batch] = (await ann.get("/api/console/batches")).body.items.filter(
+			({ state }: { state: string }) => state === "completed",
+		);
+		for (const account of ["", `?account=${ann.accountId}`]) {
+			for (const path of [`batches/${batch.id}`, `batch-files/${batch.outputFileId}`])
+				expect((await bob.get(`/api/console/${path}${account}`)).status).not.toBe(200);
+			expect((await bob.send("POST", `/api/console/batches/${batch.id}/cancel${account}`)).status).toBe(404);
+		}
+		expect((await bob.get("/api/console/batches")).body.items).toEqual([]);
+		const own = (await bob.send("POST", "/api/console/keys", { name: "his" })).body;
+		expect((await bob.get(`/api/console/batch-files/${batch.outputFileId}`)).status).toBe(404);
+		expect((await begin(bob, made.key.id, chatLine("a"))).status).toBe(404);
+		expect((await begin(bob, made.key.id, chatLine("a"), `&account=${ann.accountId}`)).status).toBe(404);
+		// Who has never paid begins nothing.
+		expect((await begin(bob, own.key.id, chatLine("a"))).status).toBe(402);
+		const stranger = newPerson(service);
+		expect((await begin(stranger, made.key.id, chatLine("a"))).status).toBe(401);
+		expect((await stranger.get(`/api/console/batch-files/${batch.outputFileId}`)).status).toBe(401);
+		const foreign = await ann.fetch(`/api/console/batch-start?key=${made.key.id}`, { method: "POST", body: "{}" });
+		expect(foreign.status).toBe(403);
+	}, 60_000);
+});

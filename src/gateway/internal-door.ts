@@ -8,12 +8,12 @@ import { readInternalToken } from "../keys/internal-token.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import type { Connection } from "./connection.ts";
-import type { EndpointDeps } from "./endpoints.ts";
 import { errorResponse } from "./error-body.ts";
 import { createFree } from "./free-answer.ts";
 import { INFERENCE } from "./inference.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { createServeAs } from "./serve/serve-as.ts";
+import type { StoredDeps } from "./stored-routes.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
 
 /**
@@ -21,7 +21,7 @@ import { addStoredRoutes } from "./stored-routes.ts";
  * instead of its secret. They go the public interface's whole way; who has no good token learns nothing.
  */
 export function createInternalDoor(
-	deps: ServeDeps & Pick<EndpointDeps, "files" | "batches"> & { keyring: Pick<Keyring, "load"> },
+	deps: ServeDeps & Pick<StoredDeps, "files" | "batches"> & { keyring: Pick<Keyring, "load"> },
 	options: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const serveAs = createServeAs(deps);
@@ -43,7 +43,7 @@ const STORED = /^\/v1\/(files|batches)(\/|$)/;
 
 /** Files and batches, each request by the key that its token names. */
 function createStored(
-	deps: Pick<EndpointDeps, "files" | "batches" | "catalog" | "clock" | "limits"> & { keyring: Pick<Keyring, "load"> },
+	deps: Omit<StoredDeps, "connectionOf"> & { keyring: Pick<Keyring, "load"> },
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const connections = new WeakMap<Request, Connection>();

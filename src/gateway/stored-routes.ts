@@ -1,16 +1,22 @@
 import type { Elysia } from "elysia";
+import type { Batches } from "../batch/batches.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
-import type { EndpointDeps } from "./endpoints.ts";
-import type { FileAnswer } from "./files/file-answers.ts";
+import type { Connection } from "./connection.ts";
+import type { FileAnswer, FileAnswersDeps } from "./files/file-answers.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
 import type { Free } from "./free-answer.ts";
+
+export interface StoredDeps extends FileAnswersDeps {
+	readonly batches: Batches;
+	connectionOf(request: Request): Connection;
+}
 
 const bare = { parse: "none" } as const;
 
 /** What accounts keep here: files, and the batches that are made of them. */
 export function addStoredRoutes(
 	app: Elysia,
-	deps: Pick<EndpointDeps, "files" | "batches" | "catalog" | "clock" | "limits" | "connectionOf">,
+	deps: StoredDeps,
 	{ free, wrongMethod }: { free: Free; wrongMethod(allowed: string): Response },
 ): void {
 	const fileAnswers = createFileAnswers(deps);

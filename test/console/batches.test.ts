@@ -2,8 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { chatLine } from "../batch/batch-service.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+import type { Person } from "./person.ts";
 import { newPerson, operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 /** Batches as people see them: begun with a file, followed, ended, their answers fetched. */
@@ -18,7 +19,7 @@ const made = (await ann.send("POST", "/api/console/keys", { name: "nightly" })).
 
 const ENDED = ["completed", "failed", "expired", "cancelled"];
 
-function begin(person: typeof ann, key: string, lines: string, more = "") {
+function begin(person: Person, key: string, lines: string, more = "") {
 	const at = `/api/console/batch-start?key=${key}&endpoint=/v1/chat/completions&filename=night.jsonl${more}`;
 	const headers = { origin: service.url, "content-type": "application/json", "content-length": String(lines.length) };
 	return person.fetch(at, { method: "POST", headers, body: lines });
@@ -70,11 +71,14 @@ describe("a batch in the console", () => {
 		const shown = await over(id);
 		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
 
-		// None of these is answered before it is ended.
-		upstream.next(() => new Promise<Response>(() => {}));
+		// Its line is not answered before it is ended.
+		const gate = Promise.withResolvers<void>();
+		upstream.next(reply().text("an answer").behind(gate.promise));
 		const begun = (await (await begin(ann, made.key.id, chatLine("a"))).json()) as { id: string };
 		const cancelled = await ann.send("POST", `/api/console/batches/${begun.id}/cancel`);
 		expect([cancelled.status, ["cancelling", "cancelled"].includes(cancelled.body.state)]).toEqual([200, true]);
+		gate.resolve();
+		expect((await over(begun.id)).state).toBe("cancelled");
 	}, 60_000);
 
 	test("does not exist for others, nor does its file, nor may they spend its key", async () => {

@@ -79,7 +79,18 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		const { page } = guest;
 		await page.goto("/keys");
 		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await page.evaluate(async (account) => {
+			const init = {
+				method: "POST",
+				headers: { "content-type": "application/json" },
+				body: '{"name":"the guest\'s key"}',
+			};
+			await fetch(`/api/console/keys?account=${account}`, init);
+		}, owner.accountId);
 		await members(house).locator("tr", { hasText: GUEST }).getByRole("button", { name: "Remove" }).click();
+		await house.page.getByText(/^the guest's key \(…/).waitFor();
+		await shoot(house, "members-4-keys");
+		await house.page.getByRole("button", { name: "Remove and revoke the keys" }).click();
 		await members(house).getByText(GUEST).waitFor({ state: "detached" });
 		await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Credit" }).click();
 		await page.getByRole("heading", { name: "Credit" }).waitFor();

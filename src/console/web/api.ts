@@ -49,8 +49,9 @@ export const api = {
 	withdrawInvitation: (account: string, id: string) =>
 		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
 	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
-	removeMember: (account: string, userId: string) =>
-		dataOf(client.members({ userId }).delete(undefined, { query: { account } })),
+	memberKeys: (account: string, userId: string) => dataOf(client.members({ userId }).keys.get({ query: { account } })),
+	removeMember: (account: string, userId: string, keys: "keep" | "revoke") =>
+		dataOf(client.members({ userId }).delete(undefined, { query: { account, keys } })),
 	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, { query: { account } })),
 
 	overview: (account: string) => dataOf(client.overview.get({ query: { account } })),

@@ -7,15 +7,20 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
-import type { AccountView } from "../views.ts";
+import type { AccountView, MemberKeyView, MemberRow } from "../views.ts";
+import { RemoveDialog } from "./settings-member-remove.tsx";
 
 /** Who may act for the account; owners invite and remove. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
 	const isOwner = account.role === "owner";
-	const remove = useAction(async (userId: string) => {
-		await api.removeMember(account.id, userId);
+	const [leaving, setLeaving] = useState<{ member: MemberRow; keys: readonly MemberKeyView[] }>();
+	const remove = useAction(async (member: MemberRow) => {
+		const { items } = await api.memberKeys(account.id, member.userId);
+		if (items.length > 0) return setLeaving({ member, keys: items });
+		// What was made meanwhile is not kept unasked.
+		await api.removeMember(account.id, member.userId, "revoke");
 		await members.reload();
 	});
 	const withdraw = useAction(async (id: string) => {
@@ -49,7 +54,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 						right: true,
 						render: (member) =>
 							isOwner && member.userId !== me?.user.id ? (
-								<button type="button" className="link" onClick={() => void remove.run(member.userId)}>
+								<button type="button" className="link" onClick={() => void remove.run(member)}>
 									Remove
 								</button>
 							) : null,
@@ -82,6 +87,17 @@ export function MembersPanel({ account }: { account: AccountView }) {
 							),
 						},
 					]}
+				/>
+			)}
+			{leaving && (
+				<RemoveDialog
+					accountId={account.id}
+					{...leaving}
+					onClose={() => setLeaving(undefined)}
+					onDone={() => {
+						setLeaving(undefined);
+						void members.reload();
+					}}
 				/>
 			)}
 			{isOwner && <InviteForm account={account} onInvited={() => void members.reload()} />}

@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+import { temporaryFolder } from "../support/at-end.ts";
+import { type Bom, bomOf } from "./sbom.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const lockText = readFileSync(join(ROOT, "bun.lock"), "utf8");
+const bom = bomOf(lockText);
+/** Read without the writer's help: every line of a package begins with its place and then its name with its version. */
+const locked = [...lockText.matchAll(/^ {4}"[^"]+": \["((?:@[^/"]+\/)?[^@"]+)@([^"]+)"/gm)].map(
+	([, name, version]) => `${name}@${version}`,
+);
+const fullName = ({ group, name, version }: { group?: string; name: string; version: string }) =>
+	`${group === undefined ? "" : `${group}/`}${name}@${version}`;
+
+test("every package of the lock file stands in the bill of materials with its version, and nothing else", () => {
+	expect(locked.length).toBeGreaterThan(200);
+	expect(new Set(bom.components.map(fullName))).toEqual(new Set(locked));
+	expect(bom.components).toHaveLength(new Set(locked).size);
+});
+
+test("what the program needs is told from what only tests need, with the hash that it is installed by", () => {
+	const scopeOf = (name: string, version: string) =>
+		bom.components.find((component) => fullName(component) === `${name}@${version}`)?.scope;
+	for (const [name, version] of Object.entries(packageJson.dependencies))
+		expect([name, scopeOf(name, version)]).toEqual([name, "required"]);
+	const { typescript, "@biomejs/biome": biome, "fast-check": check } = packageJson.devDependencies;
+	for (const [name, version] of Object.entries({ typescript, "@biomejs/biome": biome, "fast-check": check }))
+		expect([name, scopeOf(name, version)]).toEqual([name, "excluded"]);
+	for (const { purl, hashes } of bom.components) {
+		expect([purl, hashes?.[0]?.content.length]).toEqual([purl, 128]);
+		expect(purl).toMatch(/^pkg:npm\/(%40[\w.-]+\/)?[\w.-]+@[\w.+-]+$/);
+	}
+});
+
+test("each is named once, and each that is needed is there", () => {
+	const refs = bom.components.map((component) => component["bom-ref"]);
+	expect(new Set(refs).size).toBe(refs.length);
+	const known = new Set([...refs, `pkg:generic/tollgate@${packageJson.version}`]);
+	for (const { ref, dependsOn } of bom.dependencies) {
+		expect(known.has(ref)).toBe(true);
+		expect(dependsOn.filter((one) => !known.has(one))).toEqual([]);
+	}
+	expect(bom.dependencies).toHaveLength(known.size);
+});
+
+test("the command writes the same bytes each time", async () => {
+	const folder = temporaryFolder();
+	const write = async (name: string) => {
+		const path = join(folder, name);
+		const child = Bun.spawn([process.execPath, join(import.meta.dir, "sbom.ts"), path], { stdout: "ignore" });
+		expect(await child.exited).toBe(0);
+		return readFileSync(path, "utf8");
+	};
+	const [first, second] = [await write("a.json"), await write("b.json")];
+	expect(first).toBe(second);
+	expect((JSON.parse(first) as Bom).components).toEqual(bom.components as Bom["components"][number][]);
+});

@@ -35,7 +35,7 @@ export interface ShownLine {
 /** Batch rates are half of the usual ones: USD 0.5 a million input tokens, USD 1 a million output tokens. */
 const BATCH_MODEL = `    batch_rates: { input: "0.5", cached_input: "0.25", output: "1" }`;
 
-function batchModel(url: string, more: { id?: string; dialect?: string; extra?: string } = {}): string {
+export function batchModel(url: string, more: { id?: string; dialect?: string; extra?: string } = {}): string {
 	const text = chatModel({ url, ...more, extra: `${BATCH_MODEL}\n${more.extra ?? ""}` });
 	return text.replace("modes: [chat, completions]", "modes: [chat, completions, batch]");
 }
@@ -77,7 +77,7 @@ export async function withBatches(
 	return batchesOf(service, upstream);
 }
 
-function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
+export function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
 	const json = async <T>(response: Response): Promise<T> => {
 		const text = await response.text();
 		if (!response.ok) throw new Error(`${response.status} ${text}`);

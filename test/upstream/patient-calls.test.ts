@@ -1,0 +1,120 @@
+import { expect, test } from "bun:test";
+import type { DialectName } from "../../src/catalog/model.ts";
+import { createPool } from "../../src/upstream/replicas/pool.ts";
+import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
+import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
+import { limitsWith } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const NONE: ReadonlySet<Replica> = new Set();
+
+function setUp(maxConcurrency: number, dialect: DialectName = "vllm") {
+	const clock = createManualClock();
+	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000 });
+	const spec = { url: "http://r/v1", apiKey: null, model: "m", dialect, maxConcurrency, keepAlive: true };
+	const replica = createReplica({ clock }, { modelId: "m", alias: "m#0", spec, limits: () => limits });
+	const pool = createPool({ clock }, { limits: () => limits });
+	pool.replace([replica]);
+	const signal = new AbortController().signal;
+	const ask = (accountId: string, more: { patient?: boolean; onAsked?: () => void; signal?: AbortSignal } = {}) =>
+		pool.acquire({ affinity: undefined, exclude: NONE, signal, accountId, ...more });
+	const take = (...given: Parameters<typeof ask>): Ticket => {
+		const place = ask(...given);
+		if (place instanceof Promise) throw new Error("there was no place");
+		return place;
+	};
+	return { clock, pool, ask, take };
+}
+
+async function now<T>(promise: T | Promise<T>): Promise<T | "pending"> {
+	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
+}
+
+test("lines leave an eighth of the places to others, one at least, and use the only one there is", async () => {
+	for (const [places, lines] of [
+		[16, 14],
+		[4, 3],
+		[2, 1],
+		[1, 1],
+	] as const) {
+		const { ask, take, pool } = setUp(places);
+		expect(await pool.room(() => 0, AbortSignal.timeout(1_000))).toBe(lines);
+		for (let line = 0; line < lines; line += 1) take("batch", { patient: true });
+		expect(await now(ask("batch", { patient: true }))).toBe("pending");
+		for (let request = lines; request < places; request += 1) take("other");
+	}
+});
+
+test("a line waits behind everybody, however long, and without a limit", async () => {
+	const { clock, ask, take } = setUp(1);
+	const first = take("a");
+	const line = ask("batch", { patient: true });
+	clock.advance(500);
+	const request = ask("b");
+	clock.advance(900);
+	first.release("ok");
+	const served = (await now(request)) as Ticket;
+	expect(served.replica).toBeDefined();
+	expect(await now(line)).toBe("pending");
+	clock.advance(24 * 3_600_000);
+	expect(await now(line)).toBe("pending");
+	served.release("ok");
+	expect(await now(line)).not.toBe("pending");
+});
+
+test("a line gives its place up as soon as a request waits, once for each request, where its server stops at once", async () => {
+	const { ask, take } = setUp(2);
+	const asked: number[] = [];
+	const lines = [0].map((at) => take("batch", { patient: true, onAsked: () => asked.push(at) }));
+	take("a");
+	expect(asked).toEqual([]);
+	const request = ask("b");
+	expect(asked).toEqual([0]);
+	const another = ask("c");
+	expect(asked).toEqual([0]);
+	lines[0]?.release("neutral");
+	expect(await now(request)).not.toBe("pending");
+	expect(await now(another)).toBe("pending");
+});
+
+test("a line is waited for on a server that goes on generating, and when it may not be asked again", async () => {
+	const slow = setUp(1, "openai");
+	let asked = 0;
+	const line = slow.take("batch", { patient: true, onAsked: () => (asked += 1) });
+	const request = slow.ask("a");
+	expect(asked).toBe(0);
+	line.release("ok");
+	expect(await now(request)).not.toBe("pending");
+	const quick = setUp(1);
+	quick.take("batch", { patient: true });
+	expect(await now(quick.ask("a"))).toBe("pending");
+});
+
+test("places of lines are not their account's, whose own requests are asked for them like anybody's", async () => {
+	const { ask, take } = setUp(1);
+	let asked = 0;
+	const line = take("same", { patient: true, onAsked: () => (asked += 1) });
+	const request = ask("same");
+	expect(asked).toBe(1);
+	line.release("neutral");
+	expect(await now(request)).not.toBe("pending");
+});
+
+test("who wants to know hears of room when there is some beyond what is on the road, and not before", async () => {
+	const { take, pool } = setUp(2);
+	const [first, second] = [take("a"), take("b")];
+	let onRoad = 1;
+	const room = pool.room(() => onRoad, new AbortController().signal);
+	first.release("ok");
+	expect(await now(room)).toBe("pending");
+	second.release("ok");
+	expect(await now(room)).toBe("pending");
+	onRoad = 0;
+	pool.wake();
+	expect(await now(room)).toBe(1);
+	take("a");
+	const leaving = new AbortController();
+	const given = pool.room(() => 0, leaving.signal);
+	leaving.abort(new Error("enough"));
+	await expect(given).rejects.toThrow("enough");
+});

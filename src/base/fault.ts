@@ -10,6 +10,7 @@ export type FaultCode =
 	| "sign_in_required"
 	| "session_required"
 	| "second_factor_required"
+	| "reauthentication_required"
 	| "forbidden"
 	| "top_up_required"
 	| "insufficient_quota"

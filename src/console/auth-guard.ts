@@ -37,6 +37,7 @@ interface Note {
 interface Person {
 	readonly id: string;
 	readonly email: string;
+	readonly name: string;
 	readonly two_factor_enabled: boolean;
 	readonly password: string | null;
 }
@@ -53,8 +54,8 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 	const notes = new WeakMap<Request, Note>();
 	const before: Readonly<Record<string, Before>> = {
 		"/sign-in/email": (ctx) => beforePassword(deps, attempts, ctx),
-		"/reset-password": (ctx) => beforeReset(deps, ctx),
-		"/change-password": (ctx) => beforeChange(attempts, ctx),
+		"/reset-password": (ctx) => beforeReset(deps, options, ctx),
+		"/change-password": (ctx) => beforeChange(options, attempts, ctx),
 		"/two-factor/enable": (ctx) => beforeEnable(attempts, ctx),
 		"/two-factor/disable": (ctx) => beforeWeaker(deps, options, attempts, ctx),
 		"/two-factor/generate-backup-codes": (ctx) => beforeWeaker(deps, options, attempts, ctx),
@@ -107,18 +108,28 @@ async function beforePassword(
 	return { limits, person };
 }
 
-async function beforeReset({ statements }: GuardDeps, ctx: GenericEndpointContext): Promise<Note | undefined> {
-	checkNewPassword(fieldOf(ctx, "newPassword"));
+async function beforeReset(
+	{ statements }: GuardDeps,
+	{ serviceName }: GuardOptions,
+	ctx: GenericEndpointContext,
+): Promise<Note | undefined> {
 	const token = fieldOf(ctx, "token") || String(ctx.query?.token ?? "");
 	const [row] = await statements<{ value: string }>`
 		select value from verification where identifier = ${`reset-password:${token}`} and expires_at > clock_timestamp()`;
-	return row === undefined ? undefined : { limits: [], person: await personOf(statements, { id: row.value }) };
+	const person = row && (await personOf(statements, { id: row.value }));
+	const ownWords = person === undefined ? [] : [person.email, person.name];
+	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, ...ownWords]);
+	return { limits: [], person };
 }
 
-async function beforeChange(attempts: Attempts, ctx: GenericEndpointContext): Promise<Note | undefined> {
+async function beforeChange(
+	{ serviceName }: GuardOptions,
+	attempts: Attempts,
+	ctx: GenericEndpointContext,
+): Promise<Note | undefined> {
 	const session = await getSessionFromCtx(ctx);
 	if (session === null) return undefined;
-	checkNewPassword(fieldOf(ctx, "newPassword"));
+	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, session.user.email, session.user.name]);
 	return againOf(attempts, session.session.id);
 }
 
@@ -246,7 +257,7 @@ async function personOf(
 	{ id = null, email = null }: { id?: string | null; email?: string | null },
 ): Promise<Person | undefined> {
 	const [row] = await statements<Person>`
-		select u.id, u.email, u.two_factor_enabled, a.password
+		select u.id, u.email, u.name, u.two_factor_enabled, a.password
 		from console_user u left join auth_account a on a.user_id = u.id and a.provider_id = 'credential'
 		where u.id = ${id}::text or u.email = ${email}::text limit 1`;
 	return row;

@@ -1,12 +1,70 @@
+import { dictionary } from "@zxcvbn-ts/language-common";
 import { APIError } from "better-auth/api";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 
-/** Whether a password may be chosen. Throws the library's error, which the pages show. */
-export function checkNewPassword(password: string): void {
+/** Passwords that many people chose, in lower case: what is tried first. */
+const common: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
+
+/** A word that is padded with so little is found as soon as the word. */
+const PADDING_CHARS_MAX = 6;
+/** A unit that is found however often it is repeated. */
+const UNIT_CHARS_MAX = 4;
+/** A shorter word says nothing about whom it belongs to. */
+const OWN_WORD_CHARS_MIN = 4;
+
+/**
+ * Whether a password may be chosen. `ownWords`: the service's name, the person's and the address, which are guessed first
+ * as well. Throws the library's error, which the pages show.
+ */
+export function checkNewPassword(password: string, ownWords: readonly string[]): void {
 	if (password.length < PASSWORD_CHARS_MIN)
 		throw refused("PASSWORD_TOO_SHORT", `A password has at least ${PASSWORD_CHARS_MIN} characters.`);
 	if (password.length > PASSWORD_CHARS_MAX)
 		throw refused("PASSWORD_TOO_LONG", `A password has at most ${PASSWORD_CHARS_MAX} characters.`);
+	if (isGuessedFirst(password, ownWords))
+		throw refused("PASSWORD_TOO_COMMON", "This password is among the first that are guessed. Choose another one.");
+}
+
+function isGuessedFirst(password: string, ownWords: readonly string[]): boolean {
+	const text = lettersOf(password);
+	const own = new Set(ownWords.flatMap(wordsOf));
+	const isWord = (word: string) => common.has(word) || own.has(word);
+	const bare = bareOf(text);
+	return isThinWord(text, isWord) || (bare !== "" && isThinWord(bare, isWord));
+}
+
+function isThinWord(text: string, isWord: (word: string) => boolean): boolean {
+	if (isWord(text) || isSequence(text)) return true;
+	const unit = unitOf(text);
+	if (unit !== text && (unit.length <= UNIT_CHARS_MAX || isWord(unit) || isSequence(unit))) return true;
+	const [, before = "", word = "", after = ""] = /^([^\p{L}]*)(.*?)([^\p{L}]*)$/su.exec(text) ?? [];
+	const isThin = (padding: string) => padding.length <= PADDING_CHARS_MAX || isWord(padding) || isSequence(padding);
+	return (word === "" || isWord(word) || isWord(unitOf(word))) && isThin(before) && isThin(after);
+}
+
+/** The address, its two halves and its parts; a name and its parts. */
+function wordsOf(text: string): string[] {
+	const whole = lettersOf(text);
+	return [whole, bareOf(whole), ...whole.split("@"), ...whole.split(/[^\p{L}\p{N}]+/u)].filter(
+		(word) => word.length >= OWN_WORD_CHARS_MIN,
+	);
+}
+
+const lettersOf = (text: string) => text.normalize("NFKC").toLowerCase();
+const bareOf = (text: string) => text.replace(/[^\p{L}\p{N}]+/gu, "");
+
+/** What a text repeats, from its beginning to its end; the text if it repeats nothing. */
+function unitOf(text: string): string {
+	const length = (text + text).indexOf(text, 1);
+	return text.slice(0, length);
+}
+
+/** Each sign follows the one before, up or down: `abcdefghijkl`, `9876543210987`. */
+function isSequence(text: string): boolean {
+	const codes = [...text].map((sign) => sign.codePointAt(0) ?? 0);
+	const steps = codes.slice(1).map((code, at) => code - (codes[at] ?? 0));
+	const isStep = (by: number) => steps.every((step) => step === by || step === -9 * by);
+	return steps.length > 0 && (isStep(1) || isStep(-1));
 }
 
 const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });

@@ -44,7 +44,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 					throw refused("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
 				const { name, email, next } = signUpOf(ctx.body);
 				const chosen = textOf(ctx.body, "password");
-				checkNewPassword(chosen);
+				checkNewPassword(chosen, [options.serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
 				const [token, browser] = [secret(), secret()];
 				const isNew = await open(statements, { token, browser, email, name, password });
@@ -63,13 +63,17 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 			 */
 			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
 				const tokenHash = hashOf(textOf(ctx.body, "token"));
-				const [row] = await statements<{ browser_hash: string }>`
-					select browser_hash from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp()`;
+				const [row] = await statements<{ browser_hash: string; email: string }>`
+					select browser_hash, email from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp()`;
 				if (row === undefined) throw usedUp();
 				const cookie = ctx.context.createAuthCookie(COOKIE);
 				const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 				const isSame = typeof browser === "string" && hashOf(browser) === row.browser_hash;
-				const userId = await prove(statements, tokenHash, isSame ? null : await chosenAnew(ctx));
+				const userId = await prove(
+					statements,
+					tokenHash,
+					isSame ? null : await chosenAnew(ctx, [options.serviceName, row.email]),
+				);
 				if (userId === undefined) throw usedUp();
 				if (!isSame) {
 					await rememberDevice(ctx, userId);
@@ -87,15 +91,15 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 }
 
 /** The name and the hash of the password of who opened the mail somewhere else. */
-async function chosenAnew(ctx: {
-	body: unknown;
-	context: { password: { hash(password: string): Promise<string> } };
-}): Promise<{ name: string; password: string }> {
+async function chosenAnew(
+	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
+	ownWords: readonly string[],
+): Promise<{ name: string; password: string }> {
 	if (!isRecord(ctx.body) || ctx.body.newPassword === undefined)
 		throw refused("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
 	const chosen = textOf(ctx.body, "newPassword");
 	const name = nameOf(ctx.body);
-	checkNewPassword(chosen);
+	checkNewPassword(chosen, [...ownWords, name]);
 	return { name, password: await ctx.context.password.hash(chosen) };
 }
 

@@ -109,7 +109,12 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			},
 		},
 		socialProviders: socialProviders(config),
-		session: { expiresIn: SESSION_S, updateAge: SESSION_RENEWED_AFTER_S, cookieCache: { enabled: false } },
+		session: {
+			expiresIn: SESSION_S,
+			updateAge: SESSION_RENEWED_AFTER_S,
+			cookieCache: { enabled: false },
+			additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
+		},
 		rateLimit: {
 			enabled: true,
 			storage: "database",

@@ -2,6 +2,7 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { fenceOf } from "./fence-view.ts";
@@ -77,8 +78,10 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
 				const { accountId } = visits.account(request);
+				const settings = settingsOf(body);
+				if (isWide(settings.capNanoUsd ?? null)) visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
-				const created = await createKey(keyMaker, accountId, { ...settingsOf(body), name: body.name });
+				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name });
 				await act(request, "key.create", created.id, { ...body });
 				await checkMaker(request, created.id);
 				return { key: await view(accountId, created.id), secret: created.secret };
@@ -89,7 +92,13 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id",
 			async ({ request, params, body }) => {
 				const { accountId } = visits.account(request);
-				const { seq } = await updateKey(statements, { id: params.id, accountId }, settingsOf(body));
+				const settings = settingsOf(body);
+				const { capNanoUsd } = settings;
+				if (capNanoUsd !== undefined && isWide(capNanoUsd)) {
+					const before = await getKey(statements, { id: params.id, accountId });
+					if (isWider(capNanoUsd, before.capNanoUsd)) visits.authenticatedLately(request);
+				}
+				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
 				await act(request, "key.update", params.id, { ...body });
 				const fence = await fenceOf(parts, visits.of(request).connection, seq);
 				return { key: await view(accountId, params.id), fence };
@@ -100,6 +109,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/rotate",
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string }> => {
 				const { accountId } = visits.account(request);
+				visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
@@ -122,6 +132,14 @@ export function keyRoutes(parts: ConsoleParts) {
 			{ query, body: EMPTY_BODY },
 		);
 }
+
+/** What a key may spend that a session alone can make, however long ago its password was given. */
+const CAP_NANO_USD_UNASKED = 100_000_000_000;
+
+/** No cap, or one that bounds little. */
+const isWide = (capNanoUsd: NanoUsd | null): boolean => capNanoUsd === null || capNanoUsd > CAP_NANO_USD_UNASKED;
+const isWider = (capNanoUsd: NanoUsd | null, before: NanoUsd | null): boolean =>
+	before !== null && (capNanoUsd === null || capNanoUsd > before);
 
 /** Absent stays absent, null stays null. */
 function settingsOf(body: SettingsBody): KeySettings {

@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
+import { authenticateAgain } from "./auth-again.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { type Fence, fenceOf } from "./fence-view.ts";
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy } from "./member-keys.ts";
@@ -17,6 +18,7 @@ import {
 	withdrawInvitation,
 } from "./members.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
+import { PASSWORD_CHARS_MAX } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
@@ -59,6 +61,9 @@ export function settingsRoutes(parts: ConsoleParts) {
 
 	return new Elysia({ name: "console-settings" })
 		.get("/me", ({ request }) => meOf(parts, request), { query })
+		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
+			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
+		})
 		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
 		.delete("/sessions/:id", async ({ request, params }) => {
 			const { userId } = visits.viewer(request);
@@ -103,6 +108,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/invitations",
 			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer } = visits.owner(request);
+				visits.authenticatedLately(request);
 				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				const service = parts.config.serviceName;
@@ -152,6 +158,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/members/:userId",
 			async ({ request, params, query }): Promise<{ removed: true; revoked: string[]; fence: Fence | null }> => {
 				const { accountId } = visits.owner(request);
+				visits.authenticatedLately(request);
 				const { userId } = params;
 				await checkMember(statements, accountId, userId);
 				const keys = await keysMadeBy(statements, accountId, userId);

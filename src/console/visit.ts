@@ -1,7 +1,10 @@
 import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import type { Membership, Viewer } from "./viewer.ts";
+
+const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
 /** One request to the console: who asks, established before anything of its body was read. */
 export interface Visit {
@@ -27,10 +30,21 @@ export interface Visits {
 	owner(request: Request): { viewer: Viewer; accountId: string };
 	/** Faults forbidden, second_factor_required. */
 	operator(request: Request): Viewer;
+	/**
+	 * Before what a stolen session must not do: the password was given within the last quarter of an hour. Fault
+	 * reauthentication_required.
+	 */
+	authenticatedLately(request: Request): void;
 }
 
-/** `secondFactor`: whether operators must have one set up. */
-export function createVisits(options: { secondFactor: boolean }): Visits {
+/**
+ * `secondFactor`: whether operators must have one set up. `passwordAgain`: false in the demo, whose people sign in by a
+ * link and have none.
+ */
+export function createVisits(
+	deps: { clock: Clock },
+	options: { secondFactor: boolean; passwordAgain: boolean },
+): Visits {
 	const visits = new WeakMap<Request, Visit>();
 
 	function of(request: Request): Visit {
@@ -71,6 +85,11 @@ export function createVisits(options: { secondFactor: boolean }): Visits {
 					"Operators sign in with a second factor: set it up in your settings.",
 				);
 			return who;
+		},
+		authenticatedLately(request) {
+			const agoMs = deps.clock.wallMs() - viewer(request).authenticatedAtMs;
+			if (options.passwordAgain && agoMs > AUTHENTICATED_FOR_MS)
+				throw new Fault("reauthentication_required", "Please give your password again for this.");
 		},
 	};
 }

@@ -20,6 +20,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	insufficient_quota: { status: 402, type: "insufficient_quota", shouldRetry: false },
 	key_cap_exceeded: { status: 402, type: "insufficient_quota", shouldRetry: false },
 	session_required: { status: 401, type: "authentication_error" },
+	reauthentication_required: { status: 403, type: "permission_error" },
 	second_factor_required: { status: 403, type: "permission_error" },
 	forbidden: { status: 403, type: "permission_error" },
 	sign_in_required: { status: 403, type: "permission_error" },

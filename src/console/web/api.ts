@@ -41,6 +41,7 @@ export const api = {
 	me: (account: string | null) => dataOf(client.me.get({ query: given({ account }) })),
 	sessions: () => dataOf(client.sessions.get()),
 	revokeSession: (id: string) => dataOf(client.sessions({ id }).delete()),
+	reauthenticate: (password: string) => dataOf(client.reauthenticate.post({ password })),
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
 	renameAccount: (account: string, name: string) => dataOf(client.account.patch({ name }, { query: { account } })),
 	members: (account: string) => dataOf(client.members.get({ query: { account } })),

@@ -10,6 +10,7 @@ import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { Door } from "./parts/door.tsx";
+import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
 import { PublicShell } from "./public-shell.tsx";
@@ -114,7 +115,12 @@ function CurrentPage() {
 		return <PublicShell>{found?.page ?? <NotFoundPage />}</PublicShell>;
 	}
 	if (path === "/") return <GoTo to="/overview" />;
-	return <Shell>{pageFor(found, me.account !== null, me.user.operator)}</Shell>;
+	return (
+		<>
+			<Shell>{pageFor(found, me.account !== null, me.user.operator)}</Shell>
+			<PasswordDialog />
+		</>
+	);
 }
 
 /** The server refuses what a viewer may not see in any case; this only says so in better words. */

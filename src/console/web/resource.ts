@@ -1,6 +1,7 @@
 import { QueryClient, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError } from "./http.ts";
+import { withPasswordAgain } from "./password-again.ts";
 
 /** Reading with a memory: a page seen before shows its last answer at once and asks again behind it. */
 
@@ -91,7 +92,7 @@ export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T
 		busy.current = true;
 		setState({ busy: true, error: undefined });
 		try {
-			const result = await latest.current(...args);
+			const result = await withPasswordAgain(() => latest.current(...args));
 			setState({ busy: false, error: undefined });
 			return result;
 		} catch (error) {

@@ -1,0 +1,63 @@
+import { Button, Modal } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { api } from "../api.ts";
+import { onPasswordAsked } from "../password-again.ts";
+import { useAction } from "../resource.ts";
+import { PasswordField } from "./password-field.tsx";
+import { Problem } from "./problem.tsx";
+
+/** Above every page and dialog of a signed-in viewer: opens when the server wants the password before an act. */
+export function PasswordDialog() {
+	const [answer, setAnswer] = useState<(given: boolean) => void>();
+	const [password, setPassword] = useState("");
+	useEffect(() => {
+		onPasswordAsked(() => new Promise((resolve) => setAnswer(() => resolve)));
+		return () => onPasswordAsked(undefined);
+	}, []);
+	function close(given: boolean) {
+		answer?.(given);
+		setAnswer(undefined);
+		setPassword("");
+		give.clear();
+	}
+	const give = useAction(async () => {
+		await api.reauthenticate(password);
+		return true;
+	});
+	return (
+		<Modal
+			opened={answer !== undefined}
+			onClose={() => close(false)}
+			title="Your password, please"
+			zIndex={400}
+			closeButtonProps={{ "aria-label": "Close" }}
+		>
+			<form
+				className="form"
+				onSubmit={async (event) => {
+					event.preventDefault();
+					if ((await give.run()) === true) close(true);
+				}}
+			>
+				<p>You signed in a while ago. What you are about to do asks for your password again.</p>
+				<PasswordField
+					label="Password"
+					name="password"
+					autoComplete="current-password"
+					value={password}
+					onChange={setPassword}
+				/>
+				{give.error && <Problem error={give.error} />}
+				<p className="small dim">Without a password, by another service: sign out and in again instead.</p>
+				<div className="form-end">
+					<Button variant="default" onClick={() => close(false)}>
+						Cancel
+					</Button>
+					<Button type="submit" loading={give.busy}>
+						Continue
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}

@@ -1,5 +1,6 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
+import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import {
 	type Attempts,
@@ -15,6 +16,7 @@ import { checkNewPassword } from "./auth-password.ts";
 import type { Mailer } from "./mailer.ts";
 
 interface GuardDeps {
+	readonly log: Log;
 	readonly statements: Statements;
 	readonly mailer: Mailer;
 }
@@ -69,7 +71,10 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 				{
 					matcher: ({ path }) => path !== undefined && Object.hasOwn(before, path),
 					handler: createAuthMiddleware(async (ctx) => {
-						const note = await before[ctx.path]?.(ctx);
+						const note = await before[ctx.path]?.(ctx).catch((error: unknown) => {
+							tellRefused(deps.log, ctx, error, undefined);
+							throw error;
+						});
 						if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
 						// Whoever knows the former password stays nowhere, whatever the page asks for.
 						if (ctx.path === "/change-password")
@@ -82,8 +87,9 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 				{
 					matcher: () => true,
 					handler: createAuthMiddleware(async (ctx) => {
-						if (isAPIError(ctx.context.returned)) return;
 						const note = ctx.request === undefined ? undefined : notes.get(ctx.request);
+						tellLog(deps.log, ctx, note);
+						if (isAPIError(ctx.context.returned)) return;
 						if (note !== undefined) await afterwards(deps, options, attempts, ctx, note);
 						const { newSession } = ctx.context;
 						if (newSession !== null) await rememberDevice(ctx, newSession.user.id);
@@ -92,6 +98,21 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 			],
 		},
 	} satisfies BetterAuthPlugin;
+}
+
+/** Who signed in, and who was refused, by ids and addresses of the net. */
+function tellLog(log: Log, ctx: GenericEndpointContext, note: Note | undefined): void {
+	const { returned, newSession } = ctx.context;
+	if (isAPIError(returned)) {
+		if (note !== undefined) tellRefused(log, ctx, returned, note.person);
+	} else if (newSession !== null)
+		log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: newSession.user.id });
+}
+
+function tellRefused(log: Log, ctx: GenericEndpointContext, error: unknown, person: Person | undefined): void {
+	if (!isAPIError(error)) return;
+	const code = error.body?.code ?? null;
+	log.info("a sign-in was refused", { act: ctx.path, address: addressOf(ctx), user: person?.id ?? null, code });
 }
 
 async function beforePassword(

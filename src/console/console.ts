@@ -126,7 +126,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		cards,
 		mailer,
 		auth,
-		visits: createVisits({ clock }, { secondFactor: config.production, passwordAgain: !config.demo }),
+		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
 		live: createLiveFeed({ ...deps, holding: createHoldingRights(statements, { secondFactor: config.production }) }),
 		origin,
 	};
@@ -235,7 +235,8 @@ async function viewerOf(
 		viewer: {
 			userId: user.id,
 			sessionId: session.id,
-			authenticatedAtMs: (session.authenticatedAt ?? session.createdAt).getTime(),
+			// Sessions are dated by the library, which knows the machine's time alone.
+			authenticatedAgoMs: Date.now() - (session.authenticatedAt ?? session.createdAt).getTime(),
 			name: user.name,
 			email: user.email,
 			emailVerified: user.emailVerified,

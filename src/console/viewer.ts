@@ -15,8 +15,8 @@ export interface Membership {
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** When the password was last given in this session, or what stands for it. */
-	readonly authenticatedAtMs: number;
+	/** How long ago the password was given in this session, or what stands for it. */
+	readonly authenticatedAgoMs: number;
 	readonly name: string;
 	readonly email: string;
 	readonly emailVerified: boolean;

@@ -1,5 +1,4 @@
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import type { Membership, Viewer } from "./viewer.ts";
@@ -41,10 +40,7 @@ export interface Visits {
  * `secondFactor`: whether operators must have one set up. `passwordAgain`: false in the demo, whose people sign in by a
  * link and have none.
  */
-export function createVisits(
-	deps: { clock: Clock },
-	options: { secondFactor: boolean; passwordAgain: boolean },
-): Visits {
+export function createVisits(options: { secondFactor: boolean; passwordAgain: boolean }): Visits {
 	const visits = new WeakMap<Request, Visit>();
 
 	function of(request: Request): Visit {
@@ -87,8 +83,8 @@ export function createVisits(
 			return who;
 		},
 		authenticatedLately(request) {
-			const agoMs = deps.clock.wallMs() - viewer(request).authenticatedAtMs;
-			if (options.passwordAgain && agoMs > AUTHENTICATED_FOR_MS)
+			const { authenticatedAgoMs } = viewer(request);
+			if (options.passwordAgain && authenticatedAgoMs > AUTHENTICATED_FOR_MS)
 				throw new Fault("reauthentication_required", "Please give your password again for this.");
 		},
 	};

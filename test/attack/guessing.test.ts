@@ -123,6 +123,12 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 		statuses.push((await signIn(one, nth === 11 ? PASSWORD : `wrong password ${nth}`)).status);
 	}
 	expect(statuses).toEqual([...Array(10).fill(401), 429, 429]);
+	// The log says so, with the address of the net, and names neither the person's nor what was tried.
+	const lines = product.serve.lines.filter(({ message }) => message === "a sign-in was refused");
+	const codes = lines.map(({ code }) => code).slice(-12);
+	expect(codes).toEqual([...Array(10).fill("INVALID_EMAIL_OR_PASSWORD"), "TOO_MANY_ATTEMPTS", "TOO_MANY_ATTEMPTS"]);
+	expect(lines.at(-1)?.address).toStartWith("10.0.");
+	expect(JSON.stringify(product.serve.lines)).not.toMatch(/@example\.com|wrong password/);
 	expect((await signIn(elsewhere(person), PASSWORD)).status).toBe(200);
 	// As after guesses from a hundred addresses.
 	await sql`update rate_count set count = 100 where key like 'passwords of person:%'`;

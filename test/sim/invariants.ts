@@ -105,7 +105,10 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 	const budget = model.budgets.get(id);
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
 	let covered = Math.max(0, budget.limit - budget.drawn);
-	const newest = Math.max(0, ...model.recalls.map((recall) => (recall.budget === id ? recall.ticket : 0)));
+	const hasAnswered = (recalled: number): boolean => {
+		const newest = model.recalls.findLast((recall) => recall.budget === id)?.ticket;
+		return newest !== undefined && recalled >= newest;
+	};
 	for (const lease of model.leases.values()) {
 		if (lease.budget !== id || lease.state !== "open") continue;
 		if (!model.mayComeBack(lease)) continue;
@@ -114,8 +117,7 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 		const key = leaseKey(id, lease.instance, lease.epoch);
 		const pending = pendingCharges.get(key) ?? 0;
 		if (!owner) {
-			if (lease.recalled < newest || newest === 0)
-				covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
+			if (!hasAnswered(lease.recalled)) covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
 			continue;
 		}
 		const slice = sliceOf(owner.ledger, id);

@@ -149,9 +149,10 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	function mayComeBack({ instance, epoch }: ModelLease): boolean {
 		const state = stateOf(instance, epoch);
 		if (state === "live" || state === "closing") return true;
-		return [...instances.values()].some(
-			(one) => one.id === instance && one.epoch > epoch && (one.state === "live" || one.state === "silent"),
-		);
+		for (let later = epoch + 1; ; later++) {
+			const next = stateOf(instance, later);
+			if (next === undefined || next === "live" || next === "silent") return next !== undefined;
+		}
 	}
 	const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 	const isHeld = (kind: "budget" | "lease" | "reservation", name: string) => held.has(`${kind} ${name}`);

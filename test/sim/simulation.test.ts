@@ -4,10 +4,10 @@ import type { SimResult } from "./simulate.ts";
 import { simulate } from "./simulate.ts";
 
 /** The long form, `bun run sim`, takes 10,000. */
-const SEEDS = 120;
-const SEEDS_A_TEST = 40;
+const SEEDS = 60;
+const SEEDS_A_TEST = 30;
 const MUTANT_SEEDS_MAX = 600;
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 300_000;
 
 const results = new Map<number, SimResult>();
 

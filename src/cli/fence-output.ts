@@ -21,7 +21,7 @@ export async function inForceOutput(
 	subject: { readonly id: string; readonly state?: string },
 	seq: number,
 	input: CommandInput,
-): Promise<Output> {
+): Promise<Output & { readonly json: object }> {
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);

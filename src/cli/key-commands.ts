@@ -93,14 +93,19 @@ const rotate: Command = {
 			value: "TIME",
 			help: `how long the old key still works: 30m, 1h, 2d or 0; default ${GRACE_DEFAULT}`,
 		},
+		...FENCE_OPTIONS,
 	},
-	details: "The new key has the same settings and its whole cap.",
+	details:
+		"The new key has the same settings and its whole cap. Returns when every instance knows the old key's end; an instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	async run(context, input) {
+		const id = input.argument(0);
 		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
-		const made = await context.withDatabase(({ statements }) =>
-			rotateKey(keyMaker(context, statements), { id: input.argument(0) }, graceMs),
-		);
-		return madeKey(made);
+		return context.withDatabase(async ({ statements, liveness }) => {
+			const made = await rotateKey(keyMaker(context, statements), { id }, graceMs);
+			const inForce = await inForceOutput({ liveness }, { id }, made.seq, input);
+			const shown = madeKey(made);
+			return { ...inForce, json: { ...inForce.json, ...shown.json }, text: `${shown.text}\n\n${inForce.text}` };
+		});
 	},
 };
 
@@ -108,13 +113,17 @@ const update: Command = {
 	name: "key update",
 	summary: "change an API key's settings",
 	arguments: ["ID"],
-	options: { name: { type: "string", value: "N", help: "a new name" }, ...SETTING_OPTIONS },
+	options: { name: { type: "string", value: "N", help: "a new name" }, ...SETTING_OPTIONS, ...FENCE_OPTIONS },
+	details:
+		"Returns when every instance goes by the new settings; one that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	async run({ withDatabase }, input) {
 		const name = input.option("name");
 		const changes = { ...settingsOf(input), ...(name === undefined ? {} : { name }) };
 		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
-		const { id } = await withDatabase(({ statements }) => updateKey(statements, { id: input.argument(0) }, changes));
-		return { json: { id }, text: `changed key ${id}` };
+		return withDatabase(async ({ statements, liveness }) => {
+			const { id, seq } = await updateKey(statements, { id: input.argument(0) }, changes);
+			return inForceOutput({ liveness }, { id }, seq, input);
+		});
 	},
 };
 

@@ -5,6 +5,7 @@ import type { KeySettings } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import type { Fence } from "./fence-view.ts";
 import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
@@ -107,14 +108,15 @@ export function keyRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/:id/rotate",
-			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string }> => {
+			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
 				const { accountId } = visits.account(request);
 				visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
 				await checkMaker(request, made.id);
-				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id };
+				const fence = await fenceOf(parts, visits.of(request).connection, made.seq);
+				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
 			{ query, body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }) }) },
 		)

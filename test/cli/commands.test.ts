@@ -113,7 +113,7 @@ describe("from an account to a key", () => {
 			(
 				await run("key", "update", id, "--cap-usd", "none", "--models", "x", "--concurrency", "3", "--name", "new")
 			).json<object>(),
-		).toEqual({ id });
+		).toMatchObject({ id, effective: true });
 		const fresh = (await run("key", "rotate", id, "--grace", "0")).json<{ id: string; secret: string }>();
 		const { data } = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
 		expect(data).toMatchObject([
@@ -142,6 +142,18 @@ describe("waiting until a change is in force", () => {
 	}
 	const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
 	const removeAll = () => database.sql`delete from instance_beat`;
+
+	test("a rotation and new settings are waited for too, and a new secret is shown whatever comes of it", async () => {
+		const { id } = await newKey(await newAccount());
+		await addInstance("away", 600);
+		const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
+		expect(later.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "away" }] });
+		expect((await run("key", "update", id, "--cap-usd", "2", "--timeout", "1s")).exitCode).toBe(1);
+		const rotated = await run("key", "rotate", id, "--grace", "0", "--timeout", "1s");
+		expect(rotated.exitCode).toBe(1);
+		expect(rotated.json<object>()).toMatchObject({ effective: false, secret: expect.any(String) });
+		await removeAll();
+	});
 
 	test("with no instance a revocation is in force at once", async () => {
 		const { id } = await newKey(await newAccount());

@@ -1,6 +1,10 @@
 # syntax=docker/dockerfile:1
 
-FROM oven/bun:1.4.5-debian AS build
+# For a release both are given by digest (SECURITY.md says how): a name can be moved to another image, a digest cannot.
+ARG BUILD_IMAGE=oven/bun:1.4.5-debian
+ARG BASE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /build
 COPY package.json bun.lock bunfig.toml tsconfig.json ./
 RUN bun install --frozen-lockfile
@@ -11,7 +15,7 @@ ARG COMMIT=
 RUN COMMIT="$COMMIT" bun run build && mkdir -p /rootfs/data
 
 # glibc, CA certificates, time zones and a user 65532; neither a shell nor a package manager.
-FROM gcr.io/distroless/cc-debian12:nonroot
+FROM ${BASE_IMAGE}
 COPY --from=build /build/dist/tollgate /usr/local/bin/tollgate
 COPY --from=build --chown=65532:65532 /rootfs/data /data
 # Journals and the instance's name live in /data: keep the volume, and give each container its own.

@@ -3,6 +3,8 @@ import type { Model } from "../catalog/model.ts";
 /** Text of a request in bytes, and what is not text. From it follow an upper bound and an estimate of its tokens. */
 export interface PromptMeasure {
 	readonly textBytes: number;
+	/** Bytes that a tokenizer may add to it by normalising; none if absent. Only for the bound. */
+	readonly addedBytes?: number;
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
@@ -23,47 +25,83 @@ const IMAGE_TOKENS_TYPICAL = 1_024;
 /** English prose is near 4 bytes a token, other text below it; only for estimates. */
 const BYTES_PER_TOKEN = 4;
 
+/** What the bound needs to know of a model's tokenizer. */
+type Reader = Pick<Model, "textNormalization" | "contextLength">;
+type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
+type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
+
 /** Measures a chat request: its messages, tools, and what else is rendered into the prompt. */
-export function measureChat(messages: readonly unknown[], rendered: readonly unknown[]): PromptMeasure {
-	const measure = { textBytes: 0, messages: messages.length, images: 0, hasTools: rendered.length > 0 };
-	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure);
-	for (const value of rendered) measure.textBytes += jsonBytes(value);
+export function measureChat(messages: readonly unknown[], rendered: readonly unknown[], model: Reader): PromptMeasure {
+	const measure = { textBytes: 0, addedBytes: 0, messages: messages.length, images: 0, hasTools: rendered.length > 0 };
+	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure, model);
+	for (const value of rendered) addText(measure, jsonOf(value), model);
 	return measure;
 }
 
-function measureMessage(
-	message: Readonly<Record<string, unknown>>,
-	measure: { textBytes: number; images: number },
-): void {
+type ChatMeasure = Growing<TextMeasure> & { images: number };
+
+function measureMessage(message: Readonly<Record<string, unknown>>, measure: ChatMeasure, model: Reader): void {
 	for (const field in message) {
 		const value = message[field];
-		if (typeof value === "string") measure.textBytes += Buffer.byteLength(value);
-		else if (field === "content" && Array.isArray(value)) for (const part of value) measurePart(part, measure);
-		else if (value !== null && value !== undefined) measure.textBytes += jsonBytes(value);
+		if (typeof value === "string") addText(measure, value, model);
+		else if (field === "content" && Array.isArray(value)) for (const part of value) measurePart(part, measure, model);
+		else if (value !== null && value !== undefined) addText(measure, jsonOf(value), model);
 	}
 }
 
-function measurePart(part: unknown, measure: { textBytes: number; images: number }): void {
+function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	const { type, text } = part as { type?: unknown; text?: unknown };
-	if (type === "text" && typeof text === "string") measure.textBytes += Buffer.byteLength(text);
+	if (type === "text" && typeof text === "string") addText(measure, text, model);
 	else if (type === "image_url") measure.images += 1;
 	// Anything else (audio, files) is bounded by its own size: an encoder makes fewer tokens than base64 has bytes.
-	else measure.textBytes += jsonBytes(part);
+	else addText(measure, jsonOf(part), model);
 }
 
-function jsonBytes(value: unknown): number {
-	return Buffer.byteLength(JSON.stringify(value) ?? "");
+function jsonOf(value: unknown): string {
+	return JSON.stringify(value) ?? "";
+}
+
+/** Text in bytes, and what normalising may add to them. */
+export function measureText(text: string, model: Reader): TextMeasure {
+	const measure = { textBytes: 0, addedBytes: 0 };
+	addText(measure, text, model);
+	return measure;
+}
+
+export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
+	const bytes = Buffer.byteLength(text);
+	measure.textBytes += bytes;
+	// Nothing of ASCII changes. What fills the context alone is bounded by that.
+	if (bytes > text.length && bytes < model.contextLength && model.textNormalization !== "none")
+		measure.addedBytes += normalizedBytes(text, model.contextLength) - bytes;
+}
+
+/** Normalised at once, characters; a cut between two of them makes the text longer, if anything. */
+const NORMALIZED_CHARS = 16_384;
+
+/**
+ * The bytes of a text as it stands or in the form NFKC (Unicode Standard Annex 15), whichever are more: one character of
+ * three bytes may become eighteen characters of 33. Not looked at further than `enough`.
+ */
+function normalizedBytes(text: string, enough: number): number {
+	let bytes = 0;
+	for (let at = 0; at < text.length && bytes < enough; at += NORMALIZED_CHARS) {
+		const part = text.slice(at, at + NORMALIZED_CHARS);
+		bytes += Math.max(Buffer.byteLength(part), Buffer.byteLength(part.normalize("NFKC")));
+	}
+	return bytes;
 }
 
 /**
- * An upper bound of the prompt's tokens: every token of a byte-level vocabulary stands for at least one byte, a
- * template adds its marks, an image has a largest tiling. Never more than the context holds: beyond it a server refuses.
+ * An upper bound of the prompt's tokens: every token of a byte-level vocabulary stands for at least one byte of the
+ * text as the tokenizer reads it, a template adds its marks, an image has a largest tiling. Never more than the context holds: beyond it a server refuses.
  */
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
 		model.templateOverheadTokens + measure.messages * MESSAGE_TOKENS + (measure.hasTools ? TOOLS_TOKENS : 0);
 	const context = model.contextLength * (measure.prompts ?? 1);
-	return Math.min(context, measure.textBytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
+	const bytes = measure.textBytes + (measure.addedBytes ?? 0);
+	return Math.min(context, bytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
 /** A likely count, where the upstream gave none. Never above the bound. */

@@ -17,6 +17,7 @@ const FIELDS = [
 	"context_length",
 	"max_output_tokens",
 	"template_overhead_tokens",
+	"text_normalization",
 	"parameters",
 	"unsupported_parameters",
 	"rates",
@@ -31,6 +32,7 @@ const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
 const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
 const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "reject"];
+const NORMALIZATIONS = ["nfkc", "none"] as const;
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 const NAME_LENGTH_MAX = 200;
@@ -67,6 +69,8 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const imageUrlsField = map.get("image_urls");
 	const imageUrls = imageUrlsField ? reader.choice(imageUrlsField, IMAGE_URL_POLICIES) : "data_only";
 	const lengths = readLengths(reader, map, kind);
+	const normalizationField = map.get("text_normalization");
+	const normalization = normalizationField ? reader.choice(normalizationField, NORMALIZATIONS) : "nfkc";
 	const listed = new Map<string, YamlField>();
 	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
 	const unsupportedField = map.get("unsupported_parameters");
@@ -77,7 +81,13 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	if (kind !== undefined && upstreams !== undefined) leaveOutUnheard(reader, kind, listed, upstreams);
 
 	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
-	if (lengths === undefined || unsupported === undefined || rates === undefined || upstreams === undefined)
+	if (
+		lengths === undefined ||
+		normalization === undefined ||
+		unsupported === undefined ||
+		rates === undefined ||
+		upstreams === undefined
+	)
 		return undefined;
 	return Object.freeze({
 		id,
@@ -89,6 +99,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		outputModalities: outputs ?? new Set<Modality>([kind === "image" ? "image" : "text"]),
 		imageUrls,
 		...lengths,
+		textNormalization: normalization,
 		parameters: new Set(listed.keys()),
 		unsupportedParameters: unsupported,
 		rates,

@@ -55,6 +55,8 @@ export interface UpstreamSpec {
 	readonly keepAlive: boolean;
 }
 
+export type TextNormalization = "nfkc" | "none";
+
 /** A deployment that customers can name. Immutable. */
 export interface Model {
 	readonly id: string;
@@ -75,6 +77,8 @@ export interface Model {
 	readonly maxOutputTokens: number;
 	/** Tokens that the chat template may add to the text of a request, for the upper bound of its cost. */
 	readonly templateOverheadTokens: number;
+	/** The Unicode form that its tokenizer brings text into, which may make it longer; none: it reads bytes as they are. */
+	readonly textNormalization: TextNormalization;
 	/** Optional request fields that the deployment honours. */
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject";

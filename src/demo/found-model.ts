@@ -42,6 +42,7 @@ export function demoModelSpec(found: FoundModel): ModelSpec {
 		contextLength,
 		maxOutputTokens: kind === "chat" ? Math.min(found.maxOutputTokens, contextLength) : 0,
 		templateOverheadTokens: TEMPLATE_OVERHEAD_TOKENS,
+		textNormalization: "nfkc",
 		parameters: new Set(found.parameters),
 		unsupportedParameters: "ignore",
 		rates: { input, cachedInput: input, output, request: zero, image: zero, audioSecond: zero, search: zero },

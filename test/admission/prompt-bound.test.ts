@@ -42,12 +42,53 @@ function byteTokens(messages: readonly Message[], rendered: readonly unknown[]):
 	return tokens + 3;
 }
 
+describe("text that a tokenizer makes longer", () => {
+	const bound = (content: string, of = model) => promptTokensMax(measureChat([{ role: "user", content }], [], of), of);
+
+	test("is bounded by what it becomes, whatever it is made of", () => {
+		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
+		const characters = fc.array(
+			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),
+			{
+				maxLength: 300,
+			},
+		);
+		fc.assert(
+			fc.property(characters, fc.nat(40_000), (codes, ascii) => {
+				const content = "a".repeat(ascii) + String.fromCodePoint(...codes) + "b".repeat(ascii % 7);
+				const most = Math.max(Buffer.byteLength(content), Buffer.byteLength(content.normalize("NFKC")));
+				expect(bound(content)).toBeGreaterThanOrEqual(most);
+				expect(bound(content)).toBeLessThan(most + 1_500);
+			}),
+			RUNS,
+		);
+	});
+
+	test("is bounded by its bytes where the model's tokenizer leaves it as it is", () => {
+		const plain = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64, textNormalization: "none" });
+		expect(bound("\u{FDFA}".repeat(100), plain)).toBeLessThan(400);
+	});
+
+	test("is looked at no further than the context, however long it is", () => {
+		const small = modelOver([], { contextLength: 4_000 });
+		const startedMs = performance.now();
+		expect(bound("\u{FDFA}".repeat(5_000_000), small)).toBe(4_000);
+		expect(performance.now() - startedMs).toBeLessThan(1_000);
+		expect(bound("\u{FDFA}".repeat(1_000), small)).toBe(4_000);
+	});
+
+	test("makes no estimate larger", () => {
+		const measure = measureChat([{ role: "user", content: "\u{FDFA}".repeat(100) }], [], model);
+		expect(promptTokensEstimate(measure, model)).toBeLessThan(100);
+	});
+});
+
 describe("the bound of a prompt", () => {
 	test("covers every token of a byte-level vocabulary, whatever the text", () => {
 		fc.assert(
 			fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), tools, (messages, offered) => {
 				const rendered = offered.length > 0 ? [offered] : [];
-				const measure = measureChat(messages, rendered);
+				const measure = measureChat(messages, rendered, model);
 				expect(promptTokensMax(measure, model)).toBeGreaterThanOrEqual(byteTokens(messages, rendered));
 			}),
 			RUNS,
@@ -56,10 +97,13 @@ describe("the bound of a prompt", () => {
 
 	test("covers what else a message carries: names, call ids, tool calls with their arguments", () => {
 		const calls = [{ id: "call_1", type: "function", function: { name: "f", arguments: "x".repeat(5_000) } }];
-		const bound = promptTokensMax(measureChat([{ role: "assistant", content: null, tool_calls: calls }], []), model);
+		const bound = promptTokensMax(
+			measureChat([{ role: "assistant", content: null, tool_calls: calls }], [], model),
+			model,
+		);
 		expect(bound).toBeGreaterThan(5_000);
 		const named = promptTokensMax(
-			measureChat([{ role: "tool", name: "n".repeat(900), tool_call_id: "c".repeat(900), content: "" }], []),
+			measureChat([{ role: "tool", name: "n".repeat(900), tool_call_id: "c".repeat(900), content: "" }], [], model),
 			model,
 		);
 		expect(named).toBeGreaterThan(1_800);
@@ -67,15 +111,18 @@ describe("the bound of a prompt", () => {
 
 	test("has room for the largest tiling of each image, and does not count its address as text", () => {
 		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
-		const short = promptTokensMax(measureChat([image("data:,")], []), model);
-		const long = promptTokensMax(measureChat([image(`data:image/png;base64,${"A".repeat(1_000_000)}`)], []), model);
+		const short = promptTokensMax(measureChat([image("data:,")], [], model), model);
+		const long = promptTokensMax(
+			measureChat([image(`data:image/png;base64,${"A".repeat(1_000_000)}`)], [], model),
+			model,
+		);
 		expect(long).toBe(short);
 		expect(short).toBeGreaterThanOrEqual(16_384);
 	});
 
 	test("is never more than the context holds", () => {
 		const small = modelOver([], { contextLength: 100 });
-		expect(promptTokensMax(measureChat([{ role: "user", content: "x".repeat(10_000) }], []), small)).toBe(100);
+		expect(promptTokensMax(measureChat([{ role: "user", content: "x".repeat(10_000) }], [], model), small)).toBe(100);
 	});
 });
 
@@ -86,7 +133,7 @@ describe("an estimate", () => {
 				fc.array(message, { minLength: 1, maxLength: 6 }),
 				fc.integer({ min: 1, max: 100_000 }),
 				(messages, contextLength) => {
-					const measure = measureChat(messages, []);
+					const measure = measureChat(messages, [], model);
 					const narrow = modelOver([], { contextLength });
 					expect(promptTokensEstimate(measure, narrow)).toBeLessThanOrEqual(promptTokensMax(measure, narrow));
 				},

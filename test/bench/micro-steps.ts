@@ -102,7 +102,7 @@ function requestSteps(): Step[] {
 				name: `request: upper bound of the cost, ${label}`,
 				per: 1,
 				run() {
-					const measured = measureChat(ask.messages, []);
+					const measured = measureChat(ask.messages, [], model);
 					return boundOf(model.rateCard, {
 						...NO_QUANTITIES,
 						requests: 1,

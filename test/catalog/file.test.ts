@@ -21,6 +21,7 @@ models:
     context_length: 131072
     max_output_tokens: 8192
     template_overhead_tokens: 64
+    text_normalization: none
     parameters: [temperature, top_p, max_tokens]
     unsupported_parameters: reject
     rates: *rates
@@ -73,6 +74,7 @@ describe("a valid file", () => {
 			contextLength: 131072,
 			maxOutputTokens: 8192,
 			templateOverheadTokens: 64,
+			textNormalization: "none",
 			unsupportedParameters: "reject",
 			upstreams: [
 				{
@@ -104,7 +106,13 @@ describe("a valid file", () => {
 			audioSecond: 0,
 			search: 0,
 		});
-		expect(bge).toMatchObject({ name: "bge", maxOutputTokens: 0, imageUrls: "data_only", templateOverheadTokens: 256 });
+		expect(bge).toMatchObject({
+			name: "bge",
+			maxOutputTokens: 0,
+			imageUrls: "data_only",
+			templateOverheadTokens: 256,
+			textNormalization: "nfkc",
+		});
 		expect(bge?.modes.size).toBe(0);
 		expect(bge?.rates.cachedInput as number).toBe(10_000);
 		expect(whisper?.rates.audioSecond as number).toBe(100_000_000);

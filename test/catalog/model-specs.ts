@@ -28,6 +28,7 @@ export function chatSpec(id: string, input = 230_000): ModelSpec {
 		contextLength: 8192,
 		maxOutputTokens: 1024,
 		templateOverheadTokens: 256,
+		textNormalization: "nfkc",
 		parameters: new Set(),
 		unsupportedParameters: "ignore",
 		rates: ratesOf(input),

@@ -32,6 +32,7 @@ export function modelOver(upstreams: readonly UpstreamSpec[], more: Partial<Mode
 		outputModalities: new Set(["text"]),
 		imageUrls: "data_only",
 		templateOverheadTokens: 64,
+		textNormalization: "nfkc",
 		contextLength: 8192,
 		maxOutputTokens: 1024,
 		parameters: new Set(["temperature", "max_tokens", "stop", "n", "tools"]),

@@ -131,6 +131,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 		measure: measureChat(
 			body.messages,
 			RENDERED.filter((name) => name in fields).map((name) => fields[name]),
+			model,
 		),
 		ignored,
 	};

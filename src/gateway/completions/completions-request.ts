@@ -2,6 +2,7 @@ import type { Static } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import { addText, measureText } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -90,7 +91,7 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		outputTokensMax: Math.min(outputTokensOf(body, model), model.maxOutputTokens),
-		measure: measureOf(prompts, suffix),
+		measure: measureOf(prompts, suffix, model),
 		ignored,
 	};
 }
@@ -130,12 +131,13 @@ function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
 		throw new Fault("invalid_request", "This model takes prompts as text, not as tokens.", { param: "prompt" });
 }
 
-function measureOf(prompts: readonly CompletionPrompt[], suffix: string): PromptMeasure {
-	let textBytes = Buffer.byteLength(suffix) * prompts.length;
+function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: Model): PromptMeasure {
+	const text = measureText(suffix, model);
+	const all = { textBytes: text.textBytes * prompts.length, addedBytes: text.addedBytes * prompts.length };
 	let tokens = 0;
 	for (const prompt of prompts) {
-		if (typeof prompt === "string") textBytes += Buffer.byteLength(prompt);
+		if (typeof prompt === "string") addText(all, prompt, model);
 		else tokens += prompt.length;
 	}
-	return { textBytes, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };
+	return { ...all, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };
 }

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
-import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -55,7 +55,7 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 	let tokensMax = 0;
 	let tokensEstimate = 0;
 	for (const one of inputs) {
-		const measure = measureOf(one);
+		const measure = measureOf(one, model);
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}
@@ -63,10 +63,10 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 	return { inputs, base64: body.encoding_format === "base64", fields, ignored, tokensMax, tokensEstimate };
 }
 
-function measureOf(input: EmbeddingInput): PromptMeasure {
+function measureOf(input: EmbeddingInput, model: Model): PromptMeasure {
 	const text = typeof input === "string";
 	return {
-		textBytes: text ? Buffer.byteLength(input) : 0,
+		...(text ? measureText(input, model) : { textBytes: 0 }),
 		tokens: text ? 0 : input.length,
 		messages: 1,
 		images: 0,

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -48,7 +48,7 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 	}
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
 	const unsupported = [...(typeof body.n === "number" && body.n !== n ? ["n"] : []), "partial_images"];
-	const measure = { textBytes: Buffer.byteLength(body.prompt), messages: 1, images: 0, hasTools: false };
+	const measure = { ...measureText(body.prompt, model), messages: 1, images: 0, hasTools: false };
 	return {
 		prompt: body.prompt,
 		n,

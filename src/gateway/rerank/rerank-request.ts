@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { addText, measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
@@ -45,13 +45,14 @@ export interface RerankInput {
 export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankInput {
 	assertBody(check, body);
 	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
-	const queryBytes = Buffer.byteLength(body.query);
+	const query = measureText(body.query, model);
 	let tokensMax = 0;
 	let tokensEstimate = 0;
 	for (const document of documents) {
 		// Each document is read together with the query.
-		const textBytes = queryBytes + Buffer.byteLength(document);
-		const measure = { textBytes, messages: 1, images: 0, hasTools: false };
+		const text = { ...query };
+		addText(text, document, model);
+		const measure = { ...text, messages: 1, images: 0, hasTools: false };
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}

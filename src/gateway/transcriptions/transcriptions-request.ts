@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { promptTokensMax } from "../../admission/prompt-bound.ts";
+import { measureText, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -106,10 +106,10 @@ const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 export function audioTokensMax(
 	model: Model,
 	{ secondsMax }: AudioDuration,
-	promptBytes: number,
+	promptText: string,
 ): { prompt: number; completion: number } {
 	const windows = Math.ceil(secondsMax / WINDOW_S);
-	const prompt = promptTokensMax({ textBytes: promptBytes, messages: 1, images: 0, hasTools: false }, model);
+	const prompt = promptTokensMax({ ...measureText(promptText, model), messages: 1, images: 0, hasTools: false }, model);
 	return {
 		prompt: windows * (WINDOW_INPUT_TOKENS_MAX + prompt),
 		completion: Math.max(model.maxOutputTokens, windows * WINDOW_OUTPUT_TOKENS_MAX),

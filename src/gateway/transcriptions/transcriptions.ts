@@ -35,9 +35,9 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 		return { ...request, duration: await audioDuration(request.file) };
 	},
 	upperBound({ fields, duration }, model) {
-		const promptBytes = typeof fields.prompt === "string" ? Buffer.byteLength(fields.prompt) : 0;
+		const promptText = typeof fields.prompt === "string" ? fields.prompt : "";
 		const audioSeconds = duration.secondsMax;
-		return { ...NO_QUANTITIES, requests: 1, audioSeconds, ...audioTokensMax(model, duration, promptBytes) };
+		return { ...NO_QUANTITIES, requests: 1, audioSeconds, ...audioTokensMax(model, duration, promptText) };
 	},
 	whole: {
 		send: (upstreams, exchange, signal) =>

@@ -64,6 +64,8 @@ const PAGES: readonly (readonly [name: string, who: Who, path: (stage: Stage) =>
 	["requests-refused", "rich", () => "/requests?status=refused"],
 	["request-refused", "rich", ({ ids }) => `/requests/${ids.refused}`],
 	["request-missing", "rich", () => "/requests/req_0"],
+	["batches", "rich", () => "/batches"],
+	["batch-missing", "rich", () => "/batches/batch_0"],
 	["playground", "rich", () => "/playground"],
 	["settings", "rich", () => "/settings"],
 	["extreme-overview", "extreme", () => "/overview"],

@@ -104,6 +104,8 @@ test("without a session every route but the public ones answers 401", async () =
 		const { status, body } = await call(stranger, route, hersAt(route));
 		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 401, code: "session_required" });
 	}
+	expect((await stranger.send("POST", `/api/console/batch-start?key=${hers.key}`, {})).status).toBe(401);
+	expect((await stranger.get(`/api/console/batch-files/file_${"0".repeat(32)}`)).status).toBe(401);
 	const chat = await stranger.send("POST", `/api/console/playground/chat?key=${hers.key}`, {});
 	expect(chat.status).toBe(401);
 });

@@ -1,5 +1,5 @@
 import { client, dataOf, given } from "./client.ts";
-import { queryText } from "./http.ts";
+import { queryText, sendFile } from "./http.ts";
 
 /** Every call of the console's interface, by name. Calls on an account take its id first. */
 
@@ -90,5 +90,12 @@ export const api = {
 	request: (account: string, id: string) => dataOf(client.requests({ id }).get({ query: { account } })),
 	requestsCsvAddress: (account: string, filter: LogFilter) =>
 		`${BASE}/requests.csv${queryText({ account, ...filter })}`,
+	batches: (account: string, after: After = null) =>
+		dataOf(client.batches.get({ query: { account, ...given({ after }) } })),
+	batch: (account: string, id: string) => dataOf(client.batches({ id }).get({ query: { account } })),
+	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
+	startBatch: (account: string, { key, endpoint, file }: { key: string; endpoint: string; file: File }) =>
+		sendFile<{ id: string }>(`${BASE}/batch-start`, { account, key, endpoint, filename: file.name }, file),
+	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };

@@ -29,6 +29,8 @@ const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
 const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
 const RequestPage = lazy(() => import("./pages/request.tsx"), <PageWaiting />);
 const PlaygroundPage = lazy(() => import("./pages/playground.tsx"), <PageWaiting />);
+const BatchesPage = lazy(() => import("./pages/batches.tsx"), <PageWaiting />);
+const BatchPage = lazy(() => import("./pages/batch.tsx"), <PageWaiting />);
 const SettingsPage = lazy(() => import("./pages/settings.tsx"), <PageWaiting />);
 const OperatorPages = lazy(() => import("./operator/pages.tsx"), <PageWaiting />);
 
@@ -66,6 +68,8 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },
 	{ pattern: "/requests/:id", access: "account", code: RequestPage, page: ({ id = "" }) => <RequestPage id={id} /> },
 	{ pattern: "/playground", access: "account", code: PlaygroundPage, page: () => <PlaygroundPage /> },
+	{ pattern: "/batches", access: "account", code: BatchesPage, page: () => <BatchesPage /> },
+	{ pattern: "/batches/:id", access: "account", code: BatchPage, page: ({ id = "" }) => <BatchPage id={id} /> },
 	{ pattern: "/settings", access: "viewer", code: SettingsPage, page: () => <SettingsPage /> },
 	{ pattern: "/operator", access: "operator", code: OperatorPages, page: () => <OperatorPages section="" id="" /> },
 	{

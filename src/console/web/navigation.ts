@@ -16,6 +16,7 @@ export const DESTINATIONS: readonly Destination[] = [
 	{ to: "/credit", label: "Credit", icon: "credit", key: "c" },
 	{ to: "/usage", label: "Usage", icon: "usage", key: "u" },
 	{ to: "/requests", label: "Requests", icon: "requests", key: "r" },
+	{ to: "/batches", label: "Batches", icon: "batches", key: "b" },
 	{ to: "/playground", label: "Playground", icon: "playground", key: "p" },
 	{ to: "/models", label: "Models", icon: "models", key: "m" },
 	{ to: "/docs", label: "Docs", icon: "docs", key: "d" },

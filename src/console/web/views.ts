@@ -37,6 +37,8 @@ export type KeyView = Answer<typeof api.key>;
 /** How far a change has spread: whether every live instance has applied it. */
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 
+export type BatchView = Answer<typeof api.batch>;
+
 export type CreditView = Answer<typeof api.credit>;
 export type AlertView = CreditView["alert"];
 export type RunningRequest = Item<Answer<typeof api.running>>;

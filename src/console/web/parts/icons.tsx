@@ -24,6 +24,7 @@ const shapes = {
 			<path d="M2.5 5 8 8l5.5-3M8 8v6" />
 		</>
 	),
+	batches: <path d="M4.5 5.5v-3h9v9h-3M2.5 5.5h8v8h-8zM4.5 8h4M4.5 10.5h4" />,
 	playground: <path d="M2.5 3h11v8h-6L4.5 13.5V11h-2zM5.5 6h5M5.5 8.5h3" />,
 	docs: <path d="M3.5 2h6l3 3v9h-9zM9.5 2v3h3M5.5 8h5M5.5 11h5" />,
 	status: <path d="M1.5 8.5h3l2-5 3 9 2-4h3" />,

@@ -1,0 +1,55 @@
+/** What the browser can tell of a batch's file before it is sent; the service checks it all again. */
+export interface BatchCheck {
+	readonly lines: number;
+	/** What its first line names. */
+	readonly endpoint: string | null;
+	/** The first of what is wrong; none if it may be sent. */
+	readonly problems: readonly string[];
+}
+
+/** As the service holds it. */
+const LINES_MAX = 50_000;
+const PROBLEMS_SHOWN_MAX = 5;
+const ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"];
+
+/** `text`: lines of JSON, each a request with its `custom_id`, `method`, `url` and `body`. */
+export function checkBatch(text: string): BatchCheck {
+	const problems: string[] = [];
+	const seen = new Set<string>();
+	let lines = 0;
+	let endpoint: string | null = null;
+	for (const [index, line] of text.split("\n").entries()) {
+		if (problems.length >= PROBLEMS_SHOWN_MAX) break;
+		if (line.trim() === "") continue;
+		lines += 1;
+		const say = (what: string) => void problems.push(`Line ${index + 1}: ${what}`);
+		const value = objectOf(line);
+		if (value === undefined) {
+			say("this is no JSON object.");
+			continue;
+		}
+		const { custom_id: id, method, url, body } = value;
+		endpoint ??= typeof url === "string" ? url : null;
+		if (typeof id !== "string" || id === "") say("it has no custom_id.");
+		else if (seen.has(id)) say("an earlier line has the same custom_id.");
+		else seen.add(id);
+		if (method !== "POST") say("its method must be POST.");
+		if (typeof url !== "string" || !ENDPOINTS.includes(url)) say(`its url must be one of ${ENDPOINTS.join(", ")}.`);
+		else if (url !== endpoint) say("its url is not that of the first line.");
+		if (typeof body !== "object" || body === null) say("it has no body.");
+	}
+	if (lines === 0) problems.push("The file is empty.");
+	if (lines > LINES_MAX) problems.push(`The file has more than ${LINES_MAX} lines.`);
+	return { lines, endpoint, problems };
+}
+
+function objectOf(line: string): Record<string, unknown> | undefined {
+	try {
+		const value: unknown = JSON.parse(line);
+		return typeof value === "object" && value !== null && !Array.isArray(value)
+			? (value as Record<string, unknown>)
+			: undefined;
+	} catch {
+		return undefined;
+	}
+}

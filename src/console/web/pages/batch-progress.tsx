@@ -1,0 +1,72 @@
+import { useEffect } from "react";
+import { formatAgo, formatCount } from "../format.ts";
+import { State } from "../parts/page.tsx";
+import { useNow } from "../resource.ts";
+import type { BatchView } from "../views.ts";
+
+const TONES: Readonly<Record<BatchView["state"], "ok" | "warn" | "bad" | "off">> = {
+	validating: "warn",
+	in_progress: "ok",
+	finalizing: "ok",
+	completed: "ok",
+	failed: "bad",
+	expired: "off",
+	cancelling: "warn",
+	cancelled: "off",
+};
+const LOOK_MS = 2_000;
+
+export const isOver = (batch: BatchView): boolean => batch.endedAtMs !== null;
+
+export function BatchState({ item }: { item: BatchView }) {
+	if (item.paused !== null && !isOver(item)) return <State value="pending" label="Paused" />;
+	return <State value={item.state} tone={TONES[item.state]} />;
+}
+
+/** Lines that are done, and those that failed among them. */
+export function BatchProgress({ item }: { item: BatchView }) {
+	const { total, completed, failed } = item;
+	if (total === 0) return <span className="dim">–</span>;
+	const percent = Math.floor(((completed + failed) / total) * 100);
+	const share = (count: number) => ({ width: `${(count / total) * 100}%` });
+	return (
+		<div className="cap">
+			<div
+				className="bar"
+				role="progressbar"
+				aria-label="Lines that are done"
+				aria-valuemin={0}
+				aria-valuemax={100}
+				aria-valuenow={percent}
+			>
+				<span className="bar-spent" style={share(completed)} />
+				<span className="bar-held" style={share(failed)} />
+			</div>
+			<span className="small num">
+				{formatCount(completed + failed)} of {formatCount(total)}
+				{failed > 0 && `, ${formatCount(failed)} failed`}
+			</span>
+		</div>
+	);
+}
+
+/** When it will be over at the pace that it had so far. */
+export function ExpectedEnd({ item }: { item: BatchView }) {
+	const now = useNow(LOOK_MS);
+	const done = item.completed + item.failed;
+	if (isOver(item) || item.paused !== null || item.inProgressAtMs === null || done === 0 || done >= item.total)
+		return <span className="dim">–</span>;
+	const leftMs = ((now - item.inProgressAtMs) / done) * (item.total - done);
+	return <span className="num">{formatAgo(now + leftMs, now)}</span>;
+}
+
+/** Looks again while something goes on. */
+export function useProgress(goesOn: boolean, reload: () => Promise<void>): void {
+	useEffect(() => {
+		if (!goesOn) return;
+		const timer = setInterval(() => {
+			if (document.visibilityState === "visible") void reload();
+		}, LOOK_MS);
+		return () => clearInterval(timer);
+	}, [goesOn, reload]);
+}

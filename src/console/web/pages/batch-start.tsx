@@ -1,0 +1,96 @@
+import { Button, FileInput, Modal, Select } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import type { BatchCheck } from "../batch-check.ts";
+import { checkBatch } from "../batch-check.ts";
+import { formatCount } from "../format.ts";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { useAccount } from "../session.tsx";
+
+const FILE_BYTES_MAX = 32 * 1024 * 1024;
+
+/** A file is checked here, line by line, before it is sent and charged to a key. */
+export function BatchStartDialog(props: {
+	dropped: File | null;
+	onClose: () => void;
+	onStarted: (id: string) => void;
+}) {
+	const account = useAccount();
+	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
+	const [file, setFile] = useState<File | null>(null);
+	const [check, setCheck] = useState<BatchCheck>();
+	const [chosen, setChosen] = useState<string | null>(null);
+	const [taken, setTaken] = useState<File>();
+	const usable = keys.data?.items.filter((key) => key.state === "active") ?? [];
+	const keyId = chosen ?? usable[0]?.id ?? null;
+	const start = useAction(async () => {
+		if (file === null || keyId === null || check?.endpoint == null) return;
+		props.onStarted((await api.startBatch(account.id, { key: keyId, endpoint: check.endpoint, file })).id);
+	});
+
+	async function take(next: File | null) {
+		setFile(next);
+		setCheck(undefined);
+		if (next !== null && next.size <= FILE_BYTES_MAX) setCheck(checkBatch(await next.text()));
+	}
+	if (props.dropped !== null && props.dropped !== taken) {
+		setTaken(props.dropped);
+		void take(props.dropped);
+	}
+
+	const isTooLarge = file !== null && file.size > FILE_BYTES_MAX;
+	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
+	return (
+		<Modal opened onClose={props.onClose} title="Start a batch" closeButtonProps={{ "aria-label": "Close" }}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					if (isReady) void start.run();
+				}}
+			>
+				<FileInput
+					label="File of requests"
+					description="A request on each line, as JSON with custom_id, method, url and body."
+					placeholder="Choose a .jsonl file"
+					accept=".jsonl,.ndjson,.json,.txt"
+					value={file}
+					onChange={(next) => void take(next)}
+				/>
+				{isTooLarge && (
+					<Notice kind="warn">
+						Files of more than 32 MB are sent with an SDK, or from a terminal with <code>tollgate batch run</code>.
+					</Notice>
+				)}
+				{check?.problems.map((problem) => (
+					<Notice key={problem} kind="warn">
+						{problem}
+					</Notice>
+				))}
+				{check?.problems.length === 0 && (
+					<Notice kind="ok">
+						{formatCount(check.lines)} requests to {check.endpoint}
+					</Notice>
+				)}
+				<Select
+					label="Key"
+					description="Its cap and its models hold for every line."
+					data={usable.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` }))}
+					allowDeselect={false}
+					value={keyId}
+					onChange={setChosen}
+				/>
+				{start.error && <Problem error={start.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={props.onClose}>
+						Cancel
+					</Button>
+					<Button type="submit" disabled={!isReady} loading={start.busy}>
+						Start
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}

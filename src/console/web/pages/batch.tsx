@@ -1,0 +1,111 @@
+import { Button, Skeleton } from "@mantine/core";
+import { api } from "../api.ts";
+import { Icon } from "../parts/icons.tsx";
+import { Facts, Page, Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Amount, Id, Moment } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { BatchView } from "../views.ts";
+import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
+
+export default function BatchPage({ id }: { id: string }) {
+	const account = useAccount();
+	const batch = useResource(`batch ${account.id} ${id}`, () => api.batch(account.id, id));
+	const item = batch.data;
+	useProgress(item !== undefined && !isOver(item), batch.reload);
+	const cancel = useAction(async () => {
+		await api.cancelBatch(account.id, id);
+		await batch.reload();
+	});
+	if (batch.error?.status === 404) {
+		return (
+			<Page title="Batch">
+				<Empty title="There is no such batch in this account." action={<Link to="/batches">All batches</Link>} />
+			</Page>
+		);
+	}
+	const mayCancel = item !== undefined && !isOver(item) && item.state !== "cancelling";
+	return (
+		<Page
+			title={item?.filename ?? "Batch"}
+			lead={<Id value={id} label="Copy the batch's id" />}
+			aside={
+				mayCancel && (
+					<Button
+						size="xs"
+						variant="default"
+						className="danger"
+						loading={cancel.busy}
+						onClick={() => void cancel.run()}
+					>
+						Cancel the rest
+					</Button>
+				)
+			}
+		>
+			{batch.error && <Problem error={batch.error} retry={() => void batch.reload()} />}
+			{cancel.error && <Problem error={cancel.error} />}
+			{!item && !batch.error && <Skeleton height={220} />}
+			{item && <Detail item={item} />}
+		</Page>
+	);
+}
+
+function Detail({ item }: { item: BatchView }) {
+	const account = useAccount();
+	const download = (file: string, label: string) => (
+		<Button
+			component="a"
+			href={api.batchFileAddress(account.id, file)}
+			download
+			size="xs"
+			variant="default"
+			leftSection={<Icon name="download" />}
+		>
+			{label}
+		</Button>
+	);
+	const files = (
+		<>
+			{item.outputFileId && download(item.outputFileId, "Answers")}
+			{item.errorFileId && download(item.errorFileId, "What failed")}
+		</>
+	);
+	return (
+		<>
+			{item.paused !== null && !isOver(item) && <Notice kind="warn">It is paused: {item.paused}</Notice>}
+			<Panel title="Batch" aside={files}>
+				<Facts
+					items={[
+						["State", <BatchState key="state" item={item} />],
+						["Lines", <BatchProgress key="lines" item={item} />],
+						["Cost so far", <Amount key="cost" nanoUsd={item.chargedNanoUsd} />],
+						["Expected end", <ExpectedEnd key="end" item={item} />],
+						["Model", item.model ?? "–"],
+						["Endpoint", item.endpoint],
+						[
+							"Key",
+							<Link key="key" to={`/keys/${item.keyId}`}>
+								{item.keyName ?? item.keyId}
+							</Link>,
+						],
+						["Started", <Moment key="started" atMs={item.createdAtMs} />],
+						["Ended", <Moment key="ended" atMs={item.endedAtMs} />],
+						["Window ends", <Moment key="window" atMs={item.expiresAtMs} />],
+					]}
+				/>
+			</Panel>
+			{item.problems.length > 0 && (
+				<Panel title="What is wrong">
+					<ul>
+						{item.problems.map(({ line, message }) => (
+							<li key={`${line} ${message}`}>{line === null ? message : `Line ${line}: ${message}`}</li>
+						))}
+					</ul>
+				</Panel>
+			)}
+		</>
+	);
+}

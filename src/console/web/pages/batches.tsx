@@ -1,0 +1,88 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import type { Column } from "../parts/table.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Clipped } from "../parts/text.tsx";
+import { useList } from "../resource.ts";
+import { Link, navigate } from "../router.tsx";
+import { useAccount } from "../session.tsx";
+import type { BatchView } from "../views.ts";
+import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
+import { BatchStartDialog } from "./batch-start.tsx";
+
+const COLUMNS: readonly Column<BatchView>[] = [
+	{
+		label: "File",
+		lead: true,
+		clip: true,
+		render: (batch) => (
+			<Link to={`/batches/${batch.id}`}>
+				<Clipped text={batch.filename ?? batch.id} />
+			</Link>
+		),
+	},
+	{ label: "State", corner: true, render: (batch) => <BatchState item={batch} /> },
+	{ label: "Lines", render: (batch) => <BatchProgress item={batch} /> },
+	{ label: "Expected end", render: (batch) => <ExpectedEnd item={batch} /> },
+	{ label: "Key", clip: true, render: (batch) => <Clipped text={batch.keyName ?? batch.keyId} /> },
+	{ label: "Started", render: (batch) => <Ago atMs={batch.createdAtMs} /> },
+	{ label: "Cost so far", amount: (batch) => batch.chargedNanoUsd },
+];
+
+export default function BatchesPage() {
+	const account = useAccount();
+	const [starting, setStarting] = useState<{ dropped: File | null }>();
+	const list = useList(`batches ${account.id}`, (after) => api.batches(account.id, after));
+	useProgress(list.items?.some((batch) => !isOver(batch)) ?? false, list.reload);
+	const start = (
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setStarting({ dropped: null })}>
+			Start a batch
+		</Button>
+	);
+
+	return (
+		// biome-ignore lint/a11y/noStaticElementInteractions: a file can be chosen in the dialog as well
+		<div
+			onDragOver={(event) => event.preventDefault()}
+			onDrop={(event) => {
+				event.preventDefault();
+				setStarting({ dropped: event.dataTransfer.files[0] ?? null });
+			}}
+		>
+			<Page
+				title="Batches"
+				lead="Many requests in one file, done within a day. Its lines and their answers are kept: encrypted, for 30 days at most."
+				aside={start}
+			>
+				<Panel flush title="Batches">
+					<DataTable
+						label="Batches"
+						columns={COLUMNS}
+						rows={list.items}
+						rowKey={(batch) => batch.id}
+						error={list.error}
+						retry={() => void list.reload()}
+						more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+						empty={
+							<Empty title="No batches yet." action={start}>
+								A file with a request on each line is worked through when the models have room, at their batch rates.
+								Drop one here to check it.
+							</Empty>
+						}
+					/>
+				</Panel>
+				{starting && (
+					<BatchStartDialog
+						dropped={starting.dropped}
+						onClose={() => setStarting(undefined)}
+						onStarted={(id) => navigate(`/batches/${id}`)}
+					/>
+				)}
+			</Page>
+		</div>
+	);
+}

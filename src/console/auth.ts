@@ -62,6 +62,7 @@ const DISABLED_PATHS = [
 	"/link-social",
 	"/unlink-account",
 	"/update-session",
+	"/verify-password",
 	"/two-factor/send-otp",
 	"/two-factor/verify-otp",
 	"/two-factor/get-totp-uri",

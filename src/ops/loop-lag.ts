@@ -20,12 +20,11 @@ export function startLoopLag(): LoopLagMeter {
 	histogram.enable();
 	return {
 		read() {
-			// Asked twice within a turn there is nothing yet, which the histogram tells in odd numbers.
-			const seconds = (nanoseconds: number) => (histogram.count === 0 ? 0 : nanoseconds / 1e9);
+			// Asked twice within a turn these are 0; its mean and its least would be no numbers to show.
 			const lag = {
-				"0.5": seconds(histogram.percentile(50)),
-				"0.99": seconds(histogram.percentile(99)),
-				"1": seconds(histogram.max),
+				"0.5": histogram.percentile(50) / 1e9,
+				"0.99": histogram.percentile(99) / 1e9,
+				"1": histogram.max / 1e9,
 			};
 			histogram.reset();
 			return lag;

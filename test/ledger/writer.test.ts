@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
+import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -242,4 +243,25 @@ test("a drain resolves when all is in Postgres, and rejects if the writer is sto
 	await pass(2_000);
 	expect(await drained).toBe("stopped");
 	expect(acknowledged).not.toContain("d");
+});
+
+test("what was acknowledged lately is sent again when asked, with the same ids, and what was unknown is counted", async () => {
+	const { writer, state, flushes, late, settle, pass, acknowledged } = build();
+	for (const id of ["a", "b"]) settle(id);
+	await pass(100);
+	expect(acknowledged).toEqual(["a", "b"]);
+	state.fresh = 1;
+	expect(await writer.sendAgain()).toBe(1);
+	expect(flushes.map(({ settled }) => settled)).toEqual([
+		["a", "b"],
+		["a", "b"],
+	]);
+	// The server does not know of the grants that they were charged to.
+	state.flush = async () => {
+		throw new LeaseExceeded("more than the lease holds");
+	};
+	await writer.sendAgain();
+	expect(late).toEqual(["a", "b"]);
+	expect(acknowledged).toEqual(["a", "b"]);
+	writer.stop();
 });

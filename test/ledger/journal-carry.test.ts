@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
+import type { Hold } from "../../src/ledger/ledger.ts";
+import { ledgerOver } from "../bench/bench-ledger.ts";
+import { atEnd } from "../support/at-end.ts";
+import { admitted, eventOf, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
+
+const path = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
+atEnd(() => rmSync(path, { recursive: true, force: true }));
+
+const ACCOUNT = "account";
+const KEY = "key";
+const REQUESTS = 60;
+/** Those that running requests may keep, the one that is written to, and the one that is being given up. */
+const SEGMENTS_MAX = 6;
+
+test("a request that runs on and on keeps no more than a few segments, and a crash still knows what it has received", async () => {
+	const disk = openJournalDisk(path, { create: true });
+	// A segment for each request.
+	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
+	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
+	const long = ledger.reserve(admitted(ACCOUNT, KEY), usd(1_000)) as Hold;
+	ledger.progress(long, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 2 });
+	for (let sent = 0; sent < REQUESTS; sent++) {
+		const hold = ledger.reserve(admitted(ACCOUNT, KEY), usd(5)) as Hold;
+		ledger.settle(hold, outcome(3));
+		await writer.drain();
+		expect(disk.list().length).toBeLessThanOrEqual(SEGMENTS_MAX);
+	}
+
+	// It is given up while the request runs: the journal stays as a crash leaves it.
+	expect(await ledger.retire(0)).toBe(false);
+	const { recovered } = replayed(openJournalDisk(path, { create: false }));
+	expect(recovered.map(eventOf)).toMatchObject([
+		{ id: long.admitted.id, reserved: 1_000, charged: 10, prompt: 1, completion: 2, ending: "crashed" },
+	]);
+});

@@ -15,7 +15,7 @@ export interface Pulse {
 
 const TICK_MS = 1_000;
 /** Outcomes wait so long to be sealed together: a crash makes them unknown. Longer the more parts there are. */
-const SEAL_MS_MIN = 1_000;
+const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
@@ -37,6 +37,7 @@ export function startPulse(
 	let sealedAtMs = clock.monotonicMs();
 	let cancelledAtMs: number | undefined;
 	let cancelTimer = clock.after(TICK_MS, tick);
+	let cancelSeal = clock.after(SEAL_MS_MIN, lookAtOutcomes);
 	let cancelCutOff = () => {};
 	const onStop = () => {
 		work.stop("shutdown");
@@ -53,6 +54,10 @@ export function startPulse(
 		telling ??= tell().finally(() => {
 			telling = undefined;
 		});
+	}
+
+	function lookAtOutcomes(): void {
+		cancelSeal = clock.after(SEAL_MS_MIN, lookAtOutcomes);
 		if (!sealing && isDue()) void seal();
 	}
 
@@ -104,6 +109,7 @@ export function startPulse(
 		stop() {
 			over.abort();
 			cancelTimer();
+			cancelSeal();
 			cancelCutOff();
 			signal.removeEventListener("abort", onStop);
 		},

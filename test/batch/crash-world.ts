@@ -24,7 +24,7 @@ const COST = 10;
 /** One life of a process that runs batches: it can stop at any call to the books or the files, before it or after. */
 export interface Life {
 	/** Resolves when the run has ended, or the life has. */
-	run(batchId: string): Promise<void>;
+	run(batchId: string, signal?: AbortSignal): Promise<void>;
 	readonly isOver: () => boolean;
 }
 
@@ -103,13 +103,15 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 				},
 			});
 		const carrier: Carrier = {
-			async answer({ body, requestUuid }) {
+			async answer({ body, requestUuid, signal }) {
 				if (dead) return forever;
 				const { messages } = JSON.parse(body);
 				const name = messages[0].content as string;
 				await Bun.sleep(random() * 3);
 				if (dead) return forever;
 				if (random() < 0.15) return Response.json({ error: { code: "overloaded", message: "busy" } }, { status: 503 });
+				if (signal.aborted)
+					return Response.json({ error: { code: "request_timeout", message: "given up" } }, { status: 408 });
 				executed.set(name, (executed.get(name) ?? 0) + 1);
 				await Bun.sleep(random() * 3);
 				if (dead) return forever;
@@ -142,7 +144,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			graceMs: 100,
 		};
 		return {
-			run: (batchId) => Promise.race([runBatch(deps, batchId, new AbortController().signal), died.promise]),
+			run: (batchId, signal = new AbortController().signal) =>
+				Promise.race([runBatch(deps, batchId, signal), died.promise]),
 			isOver: () => dead,
 		};
 	}

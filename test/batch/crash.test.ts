@@ -78,3 +78,19 @@ test("an input that is deleted ends the batch, with what it has", async () => {
 		errors: [{ code: "input_file_not_found", line: null }],
 	});
 });
+
+test("a runner that is told to stop gives back what it has: nothing is interrupted, nothing sent twice", async () => {
+	const world = createCrashWorld(db, owner, random(11));
+	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	for (const enough of [5, 20, 35]) {
+		const stopping = new AbortController();
+		const run = world.live().run(id, stopping.signal);
+		while (world.executed.size < enough) await Bun.sleep(1);
+		stopping.abort();
+		await expect(run).rejects.toThrow("the instance stops");
+	}
+	await world.live().run(id);
+	const { error } = await assertOnce(world, id, names);
+	expect(error).toEqual([]);
+});

@@ -63,6 +63,7 @@ export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 		affinity: undefined,
 		requestId: "req_test",
 		accountId: "acc_test",
+		patient: false,
 		...more,
 	};
 }

@@ -15,7 +15,7 @@ export interface CallContext {
 	/** Whose request it is: what one account alone meets says little of a replica. */
 	readonly accountId: string;
 	/** A line of a managed batch: it takes what others leave, waits as long as it must, and gives its place up to others. */
-	readonly patient?: boolean;
+	readonly patient?: boolean | undefined;
 }
 
 export interface AttemptOptions {

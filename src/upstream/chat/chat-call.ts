@@ -47,8 +47,8 @@ export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
 	};
 }
 
-function contextOf({ signal, affinity, requestId, accountId }: ChatCall): CallContext {
-	return { signal, affinity, requestId, accountId };
+function contextOf({ signal, affinity, requestId, accountId, patient }: ChatCall): CallContext {
+	return { signal, affinity, requestId, accountId, patient };
 }
 
 function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {

@@ -50,8 +50,8 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 	};
 }
 
-function contextOf({ signal, affinity, requestId, accountId }: CompletionCall): CallContext {
-	return { signal, affinity, requestId, accountId };
+function contextOf({ signal, affinity, requestId, accountId, patient }: CompletionCall): CallContext {
+	return { signal, affinity, requestId, accountId, patient };
 }
 
 function textOf(replica: Replica, model: Model, call: CompletionCall, stream: boolean): string {

@@ -3,6 +3,7 @@ import { Busboy } from "@fastify/busboy";
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { nextTurn } from "../../base/next-turn.ts";
 
 /** A multipart form with one file in it, read as it comes: its fields may stand before the file and behind it. */
 export interface UploadForm {
@@ -23,6 +24,8 @@ const FIELD_BYTES_MAX = 1024;
 /** Of a part's headers. */
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
+/** What is parsed before others have their turn: a body comes in pieces of a megabyte and more. */
+const PARSED_BYTES = 128 * 1024;
 /** A body that is slower than this is given up, after a time in which nobody is measured. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
@@ -92,7 +95,11 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		}
 		received += value.length;
 		if (received > bytesMax) throw bodyTooLarge(bytesMax);
-		await new Promise<void>((resolve) => parser.write(value, () => resolve()));
+		for (let at = 0; at < value.length; at += PARSED_BYTES) {
+			if (at > 0) await nextTurn();
+			const slice = value.subarray(at, at + PARSED_BYTES);
+			await new Promise<void>((resolve) => parser.write(slice, () => resolve()));
+		}
 		return true;
 	}
 

@@ -90,7 +90,10 @@ function stringEnd(scan: Scan, length: number): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
-		while (text.charCodeAt(before) === BACKSLASH) before -= 1;
+		// More in a row are too many, and are not counted to their beginning.
+		const least = quote - 2 - 2 * ESCAPES_MAX;
+		while (before > least && text.charCodeAt(before) === BACKSLASH) before -= 1;
+		if (quote - before > 2 * ESCAPES_MAX) throw tooManyEscapes();
 		if ((quote - before) % 2 === 1) return quote + 1;
 		scan.quotes += 1;
 		if (scan.quotes > ESCAPES_MAX) throw tooManyEscapes();

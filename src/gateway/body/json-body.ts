@@ -14,6 +14,7 @@ const LONG_CHARS = 256 * 1024;
 export interface JsonBody {
 	readonly text: string;
 	readonly value: Record<string, unknown>;
+	readonly isLarge: boolean;
 }
 
 /**
@@ -36,12 +37,13 @@ export async function readJson(
 	const text = await readText(request, bytesMax, clock, take);
 	const checked = checkStructure(text);
 	if (checked !== undefined) await checked;
-	if (text.length >= LONG_CHARS) await nextTurn();
+	const isLarge = text.length >= LONG_CHARS;
+	if (isLarge) await nextTurn();
 	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
-	if (text.length >= LONG_CHARS) await nextTurn();
-	return { text, value: value as Record<string, unknown> };
+	if (isLarge) await nextTurn();
+	return { text, value: value as Record<string, unknown>, isLarge };
 }
 
 function parseJson(text: string): unknown {

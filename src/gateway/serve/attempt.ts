@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import { nextTurn } from "../../base/next-turn.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
@@ -22,6 +23,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	assert(key !== undefined, "a request is authenticated before it is sent");
 	const read = endpoint.read(body, model);
 	const input = read instanceof Promise ? await read : read;
+	if (body.isLarge) await nextTurn();
 
 	const decision = deps.admission.admit({
 		id: context.uuid,

@@ -15,6 +15,8 @@ import type { Exchange } from "./context.ts";
 export interface RequestBody {
 	/** What it says, by field. */
 	readonly value: Readonly<Record<string, unknown>>;
+	/** To read, to measure and to send it are steps of the event loop of their own, so that others get their turn between. */
+	readonly isLarge?: boolean;
 }
 
 /** What every endpoint knows of a request that it has read. */

@@ -5,6 +5,7 @@ import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
 import type { Exchange, ServeDeps } from "./context.ts";
+import { coverExcess } from "./cover-excess.ts";
 import type { EndpointInput, WholeAnswer } from "./endpoint.ts";
 
 /**
@@ -24,6 +25,8 @@ export async function wholeAnswer<Input extends EndpointInput, Reply>(
 		connection.setIdleTimeout(0);
 		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
 		const outcome = whole.bill(exchange, reply);
+		const covered = coverExcess(admitted, outcome.cost);
+		if (covered) await covered;
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
 		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));

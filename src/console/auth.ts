@@ -9,6 +9,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
+import { mayBegin } from "./auth-operator.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { databaseAway } from "./console-error.ts";
 import type { Mailer } from "./mailer.ts";
@@ -142,6 +143,14 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		},
 		disabledPaths: DISABLED_PATHS,
 		databaseHooks: {
+			session: {
+				create: {
+					before: async ({ userId }, ctx) => {
+						if (config.production && !(await mayBegin(deps.statements, userId, ctx?.path))) return false;
+						return;
+					},
+				},
+			},
 			user: {
 				create: { before: async (user) => onlyProved(user) },
 				update: { before: async (change) => onlyNamed(change) },

@@ -30,7 +30,7 @@ export async function createOperator(
 			values (${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email}, true, true)
 			on conflict (email) do update set operator = true, updated_at = clock_timestamp() returning id, email_verified
 		)
-		select u.id, u.email_verified and exists (select 1 from auth_account a where a.user_id = u.id) as ready from u`;
+		select u.id, u.email_verified and exists (select 1 from auth_account a where a.user_id = u.id and a.provider_id = 'credential') as ready from u`;
 	if (user === undefined) throw new Error("an upsert returns its row");
 	await audit(statements, {
 		actor: "cli",
@@ -40,10 +40,11 @@ export async function createOperator(
 		ip: null,
 		detail: { email },
 	});
+	// A session that began otherwise than operators' do opens nothing of theirs.
+	await statements`delete from session where user_id = ${user.id}`;
 	if (user.ready) return { id: user.id, token: null };
 	// An address that was never confirmed may have been signed up by somebody else: that password and its sessions go.
 	await statements`delete from auth_account where user_id = ${user.id}`;
-	await statements`delete from session where user_id = ${user.id}`;
 	await statements`delete from two_factor where user_id = ${user.id}`;
 	await statements`update console_user set email_verified = true, two_factor_enabled = false where id = ${user.id}`;
 	return { id: user.id, token: await passwordToken(statements, user.id) };

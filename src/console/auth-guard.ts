@@ -89,7 +89,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 					handler: createAuthMiddleware(async (ctx) => {
 						const note = ctx.request === undefined ? undefined : notes.get(ctx.request);
 						tellLog(deps.log, ctx, note);
-						if (isAPIError(ctx.context.returned)) return;
+						if (isRefusal(ctx.context.returned)) return;
 						if (note !== undefined) await afterwards(deps, options, attempts, ctx, note);
 						const { newSession } = ctx.context;
 						if (newSession !== null) await rememberDevice(ctx, newSession.user.id);
@@ -103,7 +103,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 /** Who signed in, and who was refused, by ids and addresses of the net. */
 function tellLog(log: Log, ctx: GenericEndpointContext, note: Note | undefined): void {
 	const { returned, newSession } = ctx.context;
-	if (isAPIError(returned)) {
+	if (isRefusal(returned)) {
 		if (note !== undefined) tellRefused(log, ctx, returned, note.person);
 	} else if (newSession !== null)
 		log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: newSession.user.id });
@@ -293,6 +293,8 @@ function fieldOf({ body }: GenericEndpointContext, name: string): string {
 	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
+/** Redirects are thrown as well, by what signs in through another service. */
+const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const isTotp = (code: string) => /^[0-9]{6}$/.test(code);
 const invalidCode = () => new APIError("UNAUTHORIZED", { code: "INVALID_CODE", message: "Invalid code" });
 const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });

@@ -154,6 +154,11 @@ test("of many who open a link at the same moment one is signed in, as the custom
 	expect(responses.filter(({ status }) => status === 410)).toHaveLength(7);
 	expect(signedIn[0]?.headers.get("location")).toEndWith("/overview");
 	const cookie = cookieOf(signedIn[0] as Response);
+	// The browser is one that the person signed in with, from now on.
+	const known = responses.map(
+		({ headers }) => headers.getSetCookie().filter((line) => line.includes(".device=")).length,
+	);
+	expect(known.sort()).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
 	const me = await ask("/me", cookie);
 	expect(me).toMatchObject({ user: { email: "demo@localhost", operator: false }, account: { role: "owner" } });
 	expect(await ask("/public/config", cookie)).toMatchObject({ demo: true });

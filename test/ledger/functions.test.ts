@@ -107,6 +107,32 @@ test("a late settlement takes what is available and writes the rest off", async 
 	]);
 });
 
+test("no refusal is proved while what an earlier epoch left will come back: it is being closed, or its instance runs again", async () => {
+	await makeAccount(db, "e", 100, {});
+	await goLive(db, "e-gone");
+	await goLive(db, "e-asks");
+	await storeOf("e-gone").grant([wish("e", 100)]);
+	const unanswered = async () => {
+		const [reply] = await storeOf("e-asks").grant([wish("e", 10)]);
+		expect(reply?.amount).toBe(usd(0));
+		return reply?.unanswered;
+	};
+	const stands = (state: string) =>
+		db.sql`select instance_stand('e-gone', 1, null, array['live', 'dead'], ${state}, null, null)`;
+	await stands("dead");
+	// Nobody knows whether its journal will ever be read: it is held, and others are told so.
+	expect(await unanswered()).toBe(0);
+	await goLive(db, "e-gone");
+	expect(await unanswered()).toBe(1);
+	await db.sql`select instance_stand('e-gone', 2, null, array['live'], 'dead', null, null)`;
+	expect(await unanswered()).toBe(0);
+	await stands("closing");
+	expect(await unanswered()).toBe(1);
+	expect(await storeOf("e-gone").close()).toEqual({ closed: 1, done: true });
+	const [reply] = await storeOf("e-asks").grant([wish("e", 10)]);
+	expect(reply?.amount).toBe(usd(10));
+});
+
 test("one reference is booked once, however often and for whomever it is tried at the same moment", async () => {
 	await makeAccount(db, "b1", 0, {});
 	await makeAccount(db, "b2", 0, {});

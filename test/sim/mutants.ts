@@ -17,8 +17,8 @@ export interface Mutant {
 	/** Whose world was the first to show it: the search begins there. Default 1. */
 	readonly seed?: number;
 	/**
-	 * Found by few seeds: the short form leaves it to `bun test/sim/run.ts --rare`, and the race itself to a test on
-	 * PostgreSQL in `test/cluster/`.
+	 * Not found by 250 seeds so far: the short form leaves it to `bun test/sim/run.ts --rare`, and the race itself to a
+	 * test on PostgreSQL in `test/cluster/`.
 	 */
 	readonly rare?: true;
 	readonly flaws?: ServerFlaws;

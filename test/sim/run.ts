@@ -3,7 +3,7 @@
  *
  *   bun test/sim/run.ts --seeds 10000 [--from N]   stops at the first failing seed and prints it
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
- *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that few seeds find
+ *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that the short form does not find
  */
 import { parseArgs } from "node:util";
 import { mutants } from "./mutants.ts";

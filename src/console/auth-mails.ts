@@ -35,6 +35,7 @@ export function resetMail({ service, to }: Addressee, link: string): Mail {
 		subject: `Set a new password for ${service}`,
 		text: `Open this link within an hour to set a new password:\n\n${link}\n\nIf you did not ask for it, ignore this mail: your password stays as it is.\n`,
 		link,
+		isWayIn: true,
 	};
 }
 

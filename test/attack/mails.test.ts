@@ -52,6 +52,19 @@ test("a flood of one kind does not stop the other: who is flooded can still set 
 	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
 });
 
+test("whoever asks for somebody's reset mails all day long does not use them up", async () => {
+	const victim = await signedUp(product);
+	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
+	for (const expected of [5, 10, 15, 20]) {
+		const already = dropped() + links();
+		await product.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
+		for (let nth = 0; nth < 6; nth += 1)
+			await newPerson(product).send("POST", "/api/auth/request-password-reset", { email: victim.email });
+		await waitFor(() => dropped() + links() === already + 6, "all to be sent or dropped");
+		expect(links()).toBe(expected);
+	}
+});
+
 /** What somebody would like others to read, in places where names stand. */
 const NAMES = [
 	"Win at https://evil.example/now",

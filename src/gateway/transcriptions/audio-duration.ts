@@ -2,7 +2,7 @@ import { walkFlac } from "./recording/flac.ts";
 import { id3Bytes, walkMp3 } from "./recording/mp3.ts";
 import { walkMp4 } from "./recording/mp4.ts";
 import { walkOgg } from "./recording/ogg.ts";
-import { contradiction, follow, unsupported, type Walk } from "./recording/walk.ts";
+import { contradiction, follow, type Measured, unsupported, type Walk } from "./recording/walk.ts";
 import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
@@ -32,7 +32,7 @@ const TAGS_MAX = 16;
 
 /** Fault invalid_request, which names the file. */
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
-	const { seconds, secondsMax, claimed } = await follow(file, walkRecording(file.size));
+	const { seconds, secondsMax, claimed } = await measured(file);
 	if (!(seconds > 0)) throw contradiction("it holds no sound");
 	if (claimed !== undefined && isFarLess(claimed, seconds))
 		throw contradiction(`it says that it lasts ${claimed.toFixed(1)} s and holds ${seconds.toFixed(1)} s of sound`);
@@ -43,6 +43,16 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 		secondsMax: wholeSeconds(Math.max(seconds, secondsMax)),
 		secondsLikely: wholeSeconds(isPadded ? claimed : seconds),
 	};
+}
+
+/** What a reader of any kind looks for beyond the end of a part, or in an empty one, is a RangeError. */
+async function measured(file: Blob): Promise<Measured> {
+	try {
+		return await follow(file, walkRecording(file.size));
+	} catch (error) {
+		if (error instanceof RangeError) throw contradiction("a part of it is cut off");
+		throw error;
+	}
 }
 
 function wholeSeconds(seconds: number): number {

@@ -204,6 +204,15 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 	});
 });
 
+test("a number that has no bytes is a part that is cut off, in recordings of every kind", async () => {
+	const webm = "1a45dfa380 18538067ff 1654ae6b84 ae82 d780";
+	const mp4 = "00000010 66747970 69736f6d 00000000 00000010 6d6f6f76 00000008 6d766864";
+	for (const hex of [webm, mp4]) {
+		const file = new Blob([Buffer.from(hex.replaceAll(" ", ""), "hex")]);
+		expect(await audioDuration(file).catch((error) => error)).toMatchObject({ code: "invalid_request", param: "file" });
+	}
+});
+
 test("what is no recording, or one of a kind that cannot be measured, is refused", async () => {
 	for (const file of ["x", "RIFF\0\0\0\0WAVE", "\0\0\0\x20ftypM4A ", "#!AMR\n", "\x1aE\xdf\xa3", "OggS", "fLaC", "ID3"])
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");

@@ -104,7 +104,7 @@ function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
 				const track = movie.tracks.at(-1);
 				if (ONCE.has(box.name) && track?.seen.has(box.name)) throw contradiction(`a track has two boxes ${box.name}`);
 				track?.seen.add(box.name);
-				readWith(read, body, movie, track);
+				read(body, movie, track);
 			}
 		}
 		at = box.end;
@@ -129,15 +129,6 @@ function newTrack(before: number): Track {
 }
 
 type Reader = (body: Buffer, movie: Movie, track: Track | undefined) => void;
-
-function readWith(read: Reader, body: Buffer, movie: Movie, track: Track | undefined): void {
-	try {
-		read(body, movie, track);
-	} catch (error) {
-		if (error instanceof RangeError) throw contradiction("a part of it is cut off");
-		throw error;
-	}
-}
 
 /** By name of their box; what they read beyond its end is a RangeError. */
 const READERS: Readonly<Record<string, Reader>> = {

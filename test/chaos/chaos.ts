@@ -4,13 +4,14 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { MAIN } from "../cli/run-cli.ts";
 import type { Random } from "../support/random.ts";
 import { createRandom } from "../support/random.ts";
+import { waitFor } from "../support/wait.ts";
 import type { Sent } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { Fault } from "./faults.ts";
 import { databaseFaults, instanceFaults, versionFaults } from "./faults.ts";
 import type { Fleet } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { handedIn, startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 import type { Finding } from "./verdict.ts";
@@ -101,6 +102,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
 		await Promise.all(again.map((member) => member.start()));
+		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
 		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
 		const findings = [

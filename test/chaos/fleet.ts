@@ -85,6 +85,14 @@ export interface FleetOptions {
 
 const TOP_UP = 100_000_000_000;
 
+/**
+ * Whether instances that run have handed in what crashes left: each has the journal of its own epoch alone. That happens
+ * beside the traffic, and a stop breaks it off until the next start.
+ */
+export function handedIn(members: readonly FleetMember[]): boolean {
+	return members.every((member) => member.journals().length <= 1);
+}
+
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-chaos-"));
 	const configPath = join(folder, "tollgate.yaml");

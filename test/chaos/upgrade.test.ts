@@ -17,7 +17,7 @@ import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { handedIn, startFleet } from "./fleet.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 import type { Load } from "./load.ts";
 import { startLoad } from "./load.ts";
@@ -120,6 +120,7 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		const load = await startLoad(fleet, createRandom(1), { users: 8, accounts: 6 });
 		await steps(fleet, load);
 		await load.stop();
+		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);

@@ -71,6 +71,17 @@ describe("the source keeps its rules", () => {
 		expect(names).toEqual(LIMIT_FIELDS.map(({ name }) => name));
 	});
 
+	test("the table of what grows names each table of the database once", () => {
+		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
+		// What migrations are known by is made by no migration.
+		const tables = source.flatMap(({ path, text }) => {
+			const pattern = path.endsWith(".sql.ts") ? /pgTable\(\s*"(\w+)"/g : /create table if not exists (\w+)/g;
+			return [...text.matchAll(pattern)].map(([, name = ""]) => name);
+		});
+		expect(rows.flatMap(([names = ""]) => names.split(", ")).sort()).toEqual(tables.sort());
+		expect(rows.filter(([, row, removed]) => !row || !removed)).toEqual([]);
+	});
+
 	test("the papers' catalogues are accepted as they stand", () => {
 		const blocks = papers.flatMap(({ text }) => codeBlocks(text, "yaml"));
 		expect(blocks.length).toBeGreaterThan(3);

@@ -1,10 +1,9 @@
 # syntax=docker/dockerfile:1
 
-# For a release both are given by digest (SECURITY.md says how): a name can be moved to another image, a digest cannot.
-ARG BUILD_IMAGE=oven/bun:1.4.5-debian
-ARG BASE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
-
-FROM ${BUILD_IMAGE} AS build
+# Both by digest: a name can be moved to another image, a digest cannot. Bun comes from the same registry and in the same
+# version as everywhere else.
+FROM node:22.23.3-bookworm-slim@sha256:c3de60bf2f9dd0ac6370e6117950ff62d6e339527e7472301c9c78a017978392 AS build
+RUN npm install --global bun@1.4.5
 WORKDIR /build
 COPY package.json bun.lock bunfig.toml tsconfig.json ./
 RUN bun install --frozen-lockfile
@@ -15,7 +14,7 @@ ARG COMMIT=
 RUN COMMIT="$COMMIT" bun run build && mkdir -p /rootfs/data
 
 # glibc, CA certificates, time zones and a user 65532; neither a shell nor a package manager.
-FROM ${BASE_IMAGE}
+FROM gcr.io/distroless/cc-debian12:nonroot@sha256:9dac0a79194e45a7da0158a9c6da57b217585af0786db3845d1f0ec1a0dd182f
 COPY --from=build /build/dist/tollgate /usr/local/bin/tollgate
 COPY --from=build --chown=65532:65532 /rootfs/data /data
 # Journals and the instance's name live in /data: keep the volume, and give each container its own.

@@ -111,6 +111,12 @@ describe("the source keeps its rules", () => {
 		expect(papers.flatMap((paper) => missingPaths(paper, exists))).toEqual([]);
 	});
 
+	test("the image is made from images that nobody can exchange: each has its digest", () => {
+		const bases = read("Dockerfile").text.split("\n").filter((line) => line.startsWith("FROM "));
+		expect(bases.length).toBe(2);
+		for (const base of bases) expect(base).toMatch(/^FROM [^$@]+:[^$@]+@sha256:[0-9a-f]{64}( AS \w+)?$/);
+	});
+
 	test("nothing names a package registry or a place on somebody's machine", () => {
 		const texts = scan("**/*.{ts,tsx,sql,json,md,yaml,yml,toml,lock,css,html}")
 			.concat(scan("{Dockerfile,.dockerignore,.gitignore,.ci/*,LICENSE}"))

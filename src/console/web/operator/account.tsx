@@ -11,6 +11,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import type { Fence } from "../views.ts";
 import { operatorApi } from "./api.ts";
+import { DecisionDialog } from "./decision-dialog.tsx";
 import type { OperatorAccount } from "./views.ts";
 
 export function AccountPage({ id }: { id: string }) {
@@ -50,15 +51,18 @@ export function AccountPage({ id }: { id: string }) {
 			{fence && <FenceNotice fence={fence} done="It applies on all instances" />}
 			{data && <Detail data={data} />}
 			{dialog === "state" && (
-				<ReasonDialog
+				<DecisionDialog
 					title={suspended ? "Lift the suspension" : "Suspend the account"}
-					consequence={
-						suspended
-							? "Its keys are accepted again."
-							: "All its keys are refused from now on. Requests that are already admitted finish and are charged."
+					about={
+						<p>
+							{suspended
+								? "Its keys are accepted again."
+								: "All its keys are refused from now on. Requests that are already admitted finish and are charged."}
+						</p>
 					}
 					act={suspended ? "Lift it" : "Suspend"}
 					danger={!suspended}
+					reason={{ description: "Kept in the audit log" }}
 					onClose={() => setDialog(undefined)}
 					run={async (reason) => {
 						const result = await (suspended ? operatorApi.unsuspend(id, reason) : operatorApi.suspend(id, reason));
@@ -180,49 +184,6 @@ function Detail({ data }: { data: OperatorAccount }) {
 				/>
 			</Panel>
 		</>
-	);
-}
-
-function ReasonDialog(props: {
-	title: string;
-	consequence: string;
-	act: string;
-	danger: boolean;
-	onClose: () => void;
-	run: (reason: string) => Promise<void>;
-}) {
-	const [reason, setReason] = useState("");
-	const run = useAction(() => props.run(reason.trim()));
-	return (
-		<Modal opened onClose={props.onClose} title={props.title} closeButtonProps={{ "aria-label": "Close" }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void run.run();
-				}}
-			>
-				<p>{props.consequence}</p>
-				<TextInput
-					label="Reason"
-					description="Kept in the audit log"
-					required
-					withAsterisk={false}
-					data-autofocus
-					value={reason}
-					onChange={(event) => setReason(event.currentTarget.value)}
-				/>
-				{run.error && <Problem error={run.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						Cancel
-					</Button>
-					<Button type="submit" className={props.danger ? "danger-filled" : undefined} loading={run.busy}>
-						{props.act}
-					</Button>
-				</div>
-			</form>
-		</Modal>
 	);
 }
 

@@ -1,13 +1,13 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { showUsd } from "../../../money/shown-usd.ts";
 import { Facts } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount } from "../parts/text.tsx";
-import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
+import { DecisionDialog } from "./decision-dialog.tsx";
 import type { AdjustmentWaiting } from "./views.ts";
 
 /** Adjustments that one operator asked for, with what another does about them. */
@@ -52,67 +52,30 @@ export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onD
 					},
 				]}
 			/>
-			{open && <DecisionDialog row={open.row} act={open.act} onClose={close} onDone={decided} />}
-		</>
-	);
-}
-
-function DecisionDialog(props: {
-	row: AdjustmentWaiting;
-	act: "confirm" | "reject";
-	onClose: () => void;
-	onDone: () => void;
-}) {
-	const { row, act } = props;
-	const [reason, setReason] = useState("");
-	const decide = useAction(async () => {
-		if (act === "confirm") await operatorApi.confirmAdjustment(row.id);
-		else await operatorApi.rejectAdjustment(row.id, reason.trim());
-		props.onDone();
-	});
-	return (
-		<Modal
-			opened
-			onClose={props.onClose}
-			title={act === "confirm" ? "Confirm the adjustment" : "Reject the adjustment"}
-			closeButtonProps={{ "aria-label": "Close" }}
-		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void decide.run();
-				}}
-			>
-				<Facts
-					items={[
-						["Account", row.accountEmail],
-						["Amount", <Amount key="amount" nanoUsd={row.amountNanoUsd} />],
-						["Reason", row.reason],
-						["Asked for by", row.firstBy],
-					]}
+			{open && (
+				<DecisionDialog
+					title={open.act === "confirm" ? "Confirm the adjustment" : "Reject the adjustment"}
+					about={
+						<Facts
+							items={[
+								["Account", open.row.accountEmail],
+								["Amount", <Amount key="amount" nanoUsd={open.row.amountNanoUsd} />],
+								["Reason", open.row.reason],
+								["Asked for by", open.row.firstBy],
+							]}
+						/>
+					}
+					act={open.act === "confirm" ? `Book ${showUsd(open.row.amountNanoUsd)}` : "Reject"}
+					{...(open.act === "reject" && { danger: true, reason: { description: "Kept in the audit log" } })}
+					onClose={close}
+					run={async (reason) => {
+						await (open.act === "confirm"
+							? operatorApi.confirmAdjustment(open.row.id)
+							: operatorApi.rejectAdjustment(open.row.id, reason));
+						decided();
+					}}
 				/>
-				{act === "reject" && (
-					<TextInput
-						label="Reason"
-						description="Kept in the audit log"
-						required
-						withAsterisk={false}
-						data-autofocus
-						value={reason}
-						onChange={(event) => setReason(event.currentTarget.value)}
-					/>
-				)}
-				{decide.error && <Problem error={decide.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						Cancel
-					</Button>
-					<Button type="submit" className={act === "reject" ? "danger-filled" : undefined} loading={decide.busy}>
-						{act === "confirm" ? `Book ${showUsd(row.amountNanoUsd)}` : "Reject"}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			)}
+		</>
 	);
 }

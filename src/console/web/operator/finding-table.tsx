@@ -1,11 +1,11 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
-import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
+import { DecisionDialog } from "./decision-dialog.tsx";
 import type { PaymentFinding } from "./views.ts";
 
 const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
@@ -50,10 +50,17 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 				]}
 			/>
 			{open && (
-				<CloseDialog
-					finding={open}
+				<DecisionDialog
+					title="Dealt with by hand"
+					about={<p className="small dim">{open.reason}</p>}
+					act="Close"
+					reason={{
+						label: "What was done",
+						description: "A refund at Stripe, an adjustment of the account. Kept in the audit log",
+					}}
 					onClose={() => setOpen(undefined)}
-					onDone={() => {
+					run={async (reason) => {
+						await operatorApi.closeFinding(open.id, reason);
 						setOpen(undefined);
 						onClosed();
 					}}
@@ -67,43 +74,4 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 function amountOf({ amountCents, currency }: PaymentFinding): string {
 	if (amountCents === null) return "–";
 	return `${(amountCents / 100).toFixed(2)} ${(currency ?? "").toUpperCase()}`;
-}
-
-function CloseDialog(props: { finding: PaymentFinding; onClose: () => void; onDone: () => void }) {
-	const [reason, setReason] = useState("");
-	const close = useAction(async () => {
-		await operatorApi.closeFinding(props.finding.id, reason.trim());
-		props.onDone();
-	});
-	return (
-		<Modal opened onClose={props.onClose} title="Dealt with by hand" closeButtonProps={{ "aria-label": "Close" }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void close.run();
-				}}
-			>
-				<p className="small dim">{props.finding.reason}</p>
-				<TextInput
-					label="What was done"
-					description="A refund at Stripe, an adjustment of the account. Kept in the audit log"
-					required
-					withAsterisk={false}
-					data-autofocus
-					value={reason}
-					onChange={(event) => setReason(event.currentTarget.value)}
-				/>
-				{close.error && <Problem error={close.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						Cancel
-					</Button>
-					<Button type="submit" loading={close.busy}>
-						Close
-					</Button>
-				</div>
-			</form>
-		</Modal>
-	);
 }

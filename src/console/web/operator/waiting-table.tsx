@@ -11,6 +11,7 @@ import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { operatorApi } from "./api.ts";
+import { DecisionDialog } from "./decision-dialog.tsx";
 import type { TopUpWaiting } from "./views.ts";
 
 /** Top-ups with what an operator does to them. */
@@ -73,7 +74,20 @@ export function WaitingTable(props: {
 				]}
 			/>
 			{open?.act === "confirm" && <ConfirmDialog topUp={open.topUp} onClose={close} onDone={decided} />}
-			{open?.act === "reject" && <RejectDialog topUp={open.topUp} onClose={close} onDone={decided} />}
+			{open?.act === "reject" && (
+				<DecisionDialog
+					title="Reject the top-up"
+					about={<TopUpFacts topUp={open.topUp} />}
+					act="Reject"
+					danger
+					reason={{ description: "Shown to the customer and kept in the audit log" }}
+					onClose={close}
+					run={async (reason) => {
+						await operatorApi.rejectTopUp(open.topUp.id, reason);
+						decided();
+					}}
+				/>
+			)}
 		</>
 	);
 }
@@ -90,13 +104,7 @@ function TopUpState({ topUp }: { topUp: TopUpWaiting }) {
 	);
 }
 
-interface DialogProps {
-	topUp: TopUpWaiting;
-	onClose: () => void;
-	onDone: () => void;
-}
-
-function ConfirmDialog({ topUp, onClose, onDone }: DialogProps) {
+function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClose: () => void; onDone: () => void }) {
 	const [reference, setReference] = useState("");
 	const [secondNeeded, setSecondNeeded] = useState(false);
 	const confirm = useAction(async () => {
@@ -158,45 +166,6 @@ function ConfirmDialog({ topUp, onClose, onDone }: DialogProps) {
 					</div>
 				</form>
 			)}
-		</Modal>
-	);
-}
-
-function RejectDialog({ topUp, onClose, onDone }: DialogProps) {
-	const [reason, setReason] = useState("");
-	const reject = useAction(async () => {
-		await operatorApi.rejectTopUp(topUp.id, reason.trim());
-		onDone();
-	});
-	return (
-		<Modal opened onClose={onClose} title="Reject the top-up" closeButtonProps={{ "aria-label": "Close" }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void reject.run();
-				}}
-			>
-				<TopUpFacts topUp={topUp} />
-				<TextInput
-					label="Reason"
-					description="Shown to the customer and kept in the audit log"
-					required
-					withAsterisk={false}
-					data-autofocus
-					value={reason}
-					onChange={(event) => setReason(event.currentTarget.value)}
-				/>
-				{reject.error && <Problem error={reject.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
-						Cancel
-					</Button>
-					<Button type="submit" className="danger-filled" loading={reject.busy}>
-						Reject
-					</Button>
-				</div>
-			</form>
 		</Modal>
 	);
 }

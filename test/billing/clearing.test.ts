@@ -2,25 +2,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { createCardPayments } from "../../src/billing/card-payments.ts";
-import { PERSON_ENV } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
-import { type AtThePage, createPayers, SECRET, sessionOf } from "./paid.ts";
-import { startStripe } from "./stripe-server.ts";
+import { type AtThePage, SECRET, sessionOf, withPayers } from "./paid.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const stripe = untilEnd(startStripe());
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: {
-		...PERSON_ENV,
-		STRIPE_SECRET_KEY: "sk_test_local",
-		STRIPE_WEBHOOK_SECRET: SECRET,
-		STRIPE_API_BASE: stripe.url,
-	},
-});
-const { atThePage, balance, findings, send, stateOf } = createPayers(service, stripe);
+const { atThePage, balance, findings, send, service, stateOf, stripe } = await withPayers();
 const log = createLog({ level: "error", write: () => {} });
 const consoleOf = () =>
 	createCardPayments(

@@ -1,10 +1,14 @@
 /** People who pay by card at a service under test, and what Stripe tells of it. */
 import { expect } from "bun:test";
-import { type Person, signedUp } from "../console/person.ts";
-import type { TestService } from "../support/service.ts";
-import { type OpenedPage, signedEvent, type startStripe } from "./stripe-server.ts";
+import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 export const SECRET = "whsec_present";
+/** Still accepted while the present one takes its place. */
+export const OLD_SECRET = "whsec_past";
 
 export type Customer = Person & { accountId: string };
 
@@ -14,8 +18,19 @@ export interface AtThePage {
 	readonly paymentId: string;
 }
 
-/** What is shared by the tests of payments: a customer at the payment page, and events as Stripe sends them. */
-export function createPayers(service: TestService, stripe: ReturnType<typeof startStripe>) {
+/** A service that takes cards, a Stripe that plays, customers at the payment page, and events as Stripe sends them. */
+export async function withPayers() {
+	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	const stripe = untilEnd(startStripe());
+	const service = await withService({
+		models: chatModel({ url: upstream.url, dialect: "vllm" }),
+		env: {
+			...PERSON_ENV,
+			STRIPE_SECRET_KEY: "sk_test_local",
+			STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
+			STRIPE_API_BASE: stripe.url,
+		},
+	});
 	async function deliver({ body, signature }: { body: string; signature: string }): Promise<number> {
 		const headers = { "content-type": "application/json", "stripe-signature": signature };
 		const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
@@ -28,12 +43,19 @@ export function createPayers(service: TestService, stripe: ReturnType<typeof sta
 		expect(made.status).toBe(200);
 		const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
 		if (page === undefined) throw new Error("no page was opened");
+		expect(made.body.url).toBe(`https://pay.example/${page.id}`);
 		return { customer, page, paymentId: `pi_${crypto.randomUUID()}` };
 	}
 	return {
+		service,
+		stripe,
 		deliver,
 		atThePage,
-		send: async (type: string, object: Record<string, unknown>) => deliver(await signedEvent(SECRET, type, object)),
+		send: async (
+			type: string,
+			object: Record<string, unknown>,
+			more: Parameters<typeof signedEvent>[3] = {},
+		): Promise<number> => deliver(await signedEvent(SECRET, type, object, more)),
 		balance: async (customer: Person): Promise<number> =>
 			(await customer.get("/api/console/credit")).body.balance.balanceNanoUsd,
 		async stateOf(topUpId: string): Promise<string> {
@@ -49,7 +71,7 @@ export function createPayers(service: TestService, stripe: ReturnType<typeof sta
 	};
 }
 
-export function sessionOf({ page, paymentId }: AtThePage, more: Record<string, unknown> = {}) {
+export function sessionOf({ page, paymentId }: Omit<AtThePage, "customer">, more: Record<string, unknown> = {}) {
 	return {
 		id: page.id,
 		object: "checkout.session",

@@ -1,70 +1,17 @@
 import { afterEach, expect, test } from "bun:test";
-import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { signedUp } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
-import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
+import { type Customer, OLD_SECRET, SECRET, sessionOf, withPayers } from "./paid.ts";
+import { type OpenedPage, signedEvent } from "./stripe-server.ts";
 
-const SECRET = "whsec_present";
-const OLD_SECRET = "whsec_past";
-
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const stripe = untilEnd(startStripe());
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: {
-		...PERSON_ENV,
-		STRIPE_SECRET_KEY: "sk_test_local",
-		STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
-		STRIPE_API_BASE: stripe.url,
-	},
-});
+const { atThePage, balance, deliver, send, service, stateOf, stripe } = await withPayers();
 afterEach(async () => {
 	const broken = (await service.reconciled()).filter((check) => !check.ok);
 	expect(broken).toEqual([]);
 });
 
-type Customer = Person & { accountId: string };
-
-async function deliver({ body, signature }: { body: string; signature: string }): Promise<number> {
-	const headers = { "content-type": "application/json", "stripe-signature": signature };
-	const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
-	await response.text();
-	return response.status;
-}
-
-async function send(
-	type: string,
-	object: Record<string, unknown>,
-	more: Parameters<typeof signedEvent>[3] = {},
-): Promise<number> {
-	return deliver(await signedEvent(SECRET, type, object, more));
-}
-
-/** A customer whose payment page is open. */
-async function atThePage(usd = "100"): Promise<{ customer: Customer; page: OpenedPage; paymentId: string }> {
-	const customer = await signedUp(service);
-	const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd });
-	expect(made.status).toBe(200);
-	const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
-	if (page === undefined) throw new Error("no page was opened");
-	expect(made.body.url).toBe(`https://pay.example/${page.id}`);
-	return { customer, page, paymentId: `pi_${crypto.randomUUID()}` };
-}
-
-function session(page: OpenedPage, paymentId: string, more: Record<string, unknown> = {}) {
-	return {
-		id: page.id,
-		object: "checkout.session",
-		client_reference_id: page.topUpId,
-		payment_intent: paymentId,
-		payment_status: "paid",
-		amount_total: page.amount,
-		currency: "usd",
-		...more,
-	};
-}
+const session = (page: OpenedPage, paymentId: string, more: Record<string, unknown> = {}) =>
+	sessionOf({ page, paymentId }, more);
 
 async function paid(usd = "100") {
 	const at = await atThePage(usd);
@@ -88,13 +35,6 @@ const dispute = (paymentId: string, status: string, amount = 10_000, id = `dp_${
 	status,
 });
 
-async function balance(customer: Person): Promise<number> {
-	return (await customer.get("/api/console/credit")).body.balance.balanceNanoUsd;
-}
-async function stateOf(topUpId: string): Promise<string> {
-	const [row] = await service.db.sql`select state from top_up where id = ${topUpId}`;
-	return row?.state;
-}
 async function accountState(customer: Customer): Promise<string> {
 	const [row] = await service.db.sql`select state from account where id = ${customer.accountId}`;
 	return row?.state;

@@ -1,26 +1,11 @@
 import { afterEach, expect, test } from "bun:test";
 import { creditLate } from "../../src/billing/stripe-events.ts";
 import { countOpenFindings } from "../../src/ops/payment-watch.ts";
-import { operator, PERSON_ENV } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { operator } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
-import { createPayers, SECRET, sessionOf } from "./paid.ts";
-import { startStripe } from "./stripe-server.ts";
+import { sessionOf, withPayers } from "./paid.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const stripe = untilEnd(startStripe());
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: {
-		...PERSON_ENV,
-		STRIPE_SECRET_KEY: "sk_test_local",
-		STRIPE_WEBHOOK_SECRET: SECRET,
-		STRIPE_API_BASE: stripe.url,
-	},
-});
-const { atThePage, balance, findings, send, stateOf } = createPayers(service, stripe);
+const { atThePage, balance, findings, send, service, stateOf } = await withPayers();
 const MOST = Number.MAX_SAFE_INTEGER;
 
 afterEach(async () => {

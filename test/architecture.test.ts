@@ -112,7 +112,9 @@ describe("the source keeps its rules", () => {
 	});
 
 	test("the image is made from images that nobody can exchange: each has its digest", () => {
-		const bases = read("Dockerfile").text.split("\n").filter((line) => line.startsWith("FROM "));
+		const bases = read("Dockerfile")
+			.text.split("\n")
+			.filter((line) => line.startsWith("FROM "));
 		expect(bases.length).toBe(2);
 		for (const base of bases) expect(base).toMatch(/^FROM [^$@]+:[^$@]+@sha256:[0-9a-f]{64}( AS \w+)?$/);
 	});

@@ -8,28 +8,9 @@ import { createJournal, type Journal } from "../../src/ledger/journal.ts";
 import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter, type Writer } from "../../src/ledger/writer.ts";
-import { maxUsd, nanoUsd } from "../../src/money/nano-usd.ts";
-
-/** Grants whatever is asked; takes every batch. */
-const generousStore: LedgerStore = {
-	grant: async (requests) =>
-		requests.map(({ op, want, min }) => ({
-			op,
-			amount: maxUsd(want, min),
-			available: null,
-			unanswered: 0,
-			contested: false,
-			busy: false,
-		})),
-	giveBack: async () => new Set(),
-	flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
-	async settleLate() {},
-	close: async () => ({ closed: 0, done: true }),
-	recall: async () => 1,
-	recalls: async () => [],
-};
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { generousStore } from "../support/generous-store.ts";
 
 /** Writes nothing down. */
 export const nullJournal: Journal = {
@@ -58,11 +39,11 @@ export async function ledgerOver(
 ): Promise<{ ledger: Ledger; writer: Writer }> {
 	const clock = systemClock;
 	const writer = createWriter(
-		{ store: generousStore, clock, log: silentLog },
+		{ store: generousStore(), clock, log: silentLog },
 		{ flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000_000 },
 	);
 	const slices = createSlices(
-		{ store: generousStore, clock, log: silentLog, newUuid },
+		{ store: generousStore(), clock, log: silentLog, newUuid },
 		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
 	);
 	const ledger = createLedger(

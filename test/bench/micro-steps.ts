@@ -16,6 +16,7 @@ import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
+import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 import { ledgerOver, nullJournal, realJournal } from "./bench-ledger.ts";
 import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
 import { roadSteps } from "./road-steps.ts";
@@ -52,18 +53,8 @@ async function keySteps(): Promise<Step[]> {
 			const id = `key_${loaded}`;
 			return {
 				seq: 1,
-				key: {
-					id,
-					accountId: "acc_1",
-					name: "bench",
-					state: "active",
-					capNanoUsd: null,
-					models: null,
-					expiresAtMs: null,
-					requestsPerMinute: null,
-					concurrencyMax: null,
-				},
-				account: { state: "active", toppedUp: true, signedIn: true },
+				key: plainKeyFields(id),
+				account: plainAccountFields,
 			};
 		},
 	});

@@ -9,13 +9,13 @@ import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
 import { serve } from "../../src/gateway/serve/serve.ts";
-import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ChatChunk } from "../../src/upstream/chat/chat-answer.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
+import { plainKey } from "../support/plain-key.ts";
 import { snapshotOf } from "../support/upstream-catalog.ts";
 import { ledgerOver, nullJournal } from "./bench-ledger.ts";
 import type { Fixtures } from "./fixtures.ts";
@@ -23,22 +23,8 @@ import type { Step } from "./step.ts";
 
 export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 	const { model } = fixtures;
-	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true });
-	const key = createKeyEntry(
-		{
-			id: "key_1",
-			accountId: account.id,
-			name: "bench",
-			state: "active",
-			capNanoUsd: null,
-			models: null,
-			expiresAtMs: null,
-			requestsPerMinute: null,
-			concurrencyMax: null,
-		},
-		account,
-	);
-	const { ledger, writer } = await ledgerOver(nullJournal, { account: account.id, key: key.id });
+	const key = plainKey();
+	const { ledger, writer } = await ledgerOver(nullJournal, { account: key.account.id, key: key.id });
 	const snapshot = snapshotOf(model);
 	const deps: ServeDeps = {
 		authenticate: () => key,

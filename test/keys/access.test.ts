@@ -3,18 +3,11 @@ import { Fault } from "../../src/base/fault.ts";
 import { checkAccess } from "../../src/keys/access.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
 import { createFailedAttempts, networkOf } from "../../src/keys/failed-attempts.ts";
-import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
-import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
+import { plainKey } from "../support/plain-key.ts";
 import { manualClock } from "./manual-clock.ts";
 
 const NOW = 1_800_000_000_000;
-
-function entry(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {
-	const owner = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true, ...account });
-	const fields = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-	return createKeyEntry({ id: "key_1", accountId: "acc_1", name: "n", state: "active", ...fields, ...key }, owner);
-}
 
 function codeOf(run: () => unknown): string {
 	try {
@@ -28,23 +21,23 @@ function codeOf(run: () => unknown): string {
 
 describe("access", () => {
 	test("lets a good key of a good account in", () => {
-		expect(codeOf(() => checkAccess(entry(), NOW))).toBe("none");
-		expect(codeOf(() => checkAccess(entry({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
+		expect(codeOf(() => checkAccess(plainKey(), NOW))).toBe("none");
+		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
 	});
 
 	test("names the first reason: key before account, state before money", () => {
 		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
-		expect(codeOf(() => checkAccess(entry({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
+		expect(codeOf(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
 			"api_key_revoked",
 		);
-		expect(codeOf(() => checkAccess(entry({ expiresAtMs: NOW }, worst), NOW))).toBe("api_key_expired");
-		expect(codeOf(() => checkAccess(entry({}, worst), NOW))).toBe("account_suspended");
-		expect(codeOf(() => checkAccess(entry({}, { signedIn: false, toppedUp: false }), NOW))).toBe("sign_in_required");
-		expect(codeOf(() => checkAccess(entry({}, { toppedUp: false }), NOW))).toBe("top_up_required");
+		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW }, worst), NOW))).toBe("api_key_expired");
+		expect(codeOf(() => checkAccess(plainKey({}, worst), NOW))).toBe("account_suspended");
+		expect(codeOf(() => checkAccess(plainKey({}, { signedIn: false, toppedUp: false }), NOW))).toBe("sign_in_required");
+		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
 	test("a key that the keyring let go of admits nothing", () => {
-		const stale = entry();
+		const stale = plainKey();
 		stale.current = false;
 		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
 	});

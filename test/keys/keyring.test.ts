@@ -7,6 +7,7 @@ import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring, KeyringOptions, LoadedKey } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
+import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
 /** A keyring whose reads of the database the test answers one by one. */
 function scripted(options: KeyringOptions = {}) {
@@ -23,28 +24,21 @@ function answering(rows: Map<string, LoadedKey>, options: KeyringOptions = {}) {
 	);
 }
 
-const good: AccountFields = { state: "active", toppedUp: true, signedIn: true };
-
-function fields(id: string, changes: Partial<KeyFields> = {}): KeyFields {
-	const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-	return { id, accountId: "acc_1", name: id, state: "active", ...none, ...changes };
-}
-
 function loaded(
 	seq: number,
 	id: string,
 	changes: Partial<KeyFields> = {},
 	account: Partial<AccountFields> = {},
 ): LoadedKey {
-	return { seq, key: fields(id, changes), account: { ...good, ...account } };
+	return { seq, key: plainKeyFields(id, changes), account: { ...plainAccountFields, ...account } };
 }
 
 function keyChange(seq: number, id: string, changes: Partial<KeyFields>): ControlEntry {
-	return { seq, kind: "key", subject: id, payload: { ...fields(id, changes) } };
+	return { seq, kind: "key", subject: id, payload: { ...plainKeyFields(id, changes) } };
 }
 
 function accountChange(seq: number, changes: Partial<AccountFields>, subject = "acc_1"): ControlEntry {
-	return { seq, kind: "account", subject, payload: { ...good, ...changes } };
+	return { seq, kind: "account", subject, payload: { ...plainAccountFields, ...changes } };
 }
 
 const digestOf = (text: string) => text as KeyDigest;

@@ -13,6 +13,7 @@ import { holdInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
+import { plainKeyFields } from "../support/plain-key.ts";
 import type { Appended } from "./disk.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";
 import type { Statement } from "./server.ts";
@@ -280,19 +281,8 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
 }
 
-export function keyFields(id: string, accountId: string, revoked: boolean): KeyFields {
-	return {
-		id,
-		accountId,
-		name: id,
-		state: revoked ? "revoked" : "active",
-		capNanoUsd: null,
-		models: null,
-		expiresAtMs: null,
-		requestsPerMinute: null,
-		concurrencyMax: null,
-	};
-}
+export const keyFields = (id: string, accountId: string, revoked: boolean): KeyFields =>
+	plainKeyFields(id, { accountId, state: revoked ? "revoked" : "active" });
 
 function heartbeatStore({ server, model }: World, call: SimProcess["call"]): HeartbeatStore {
 	return {

@@ -9,23 +9,22 @@ import type { Connection } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
-import type { KeyEntry } from "../../src/keys/key-entry.ts";
-import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Journal } from "../../src/ledger/journal.ts";
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import type { Progress } from "../../src/ledger/outcome.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
-import { maxUsd, type NanoUsd, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import type { NanoUsd, PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import type { Refusal } from "../../src/ops/refusals.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import type { TokenUsage } from "../../src/upstream/usage.ts";
+import { generousStore } from "./generous-store.ts";
+import { plainKey } from "./plain-key.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
 
@@ -183,26 +182,10 @@ export function createRoad(options: RoadOptions = {}) {
 	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log };
 	/** While it is set, credit is held back, and whoever asks for some waits. */
 	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
-	const store: LedgerStore = {
-		async grant(requests) {
-			credit?.asked.resolve();
-			await credit?.granted.promise;
-			return requests.map(({ op, want, min }) => ({
-				op,
-				amount: maxUsd(want, min),
-				available: null,
-				unanswered: 0,
-				contested: false,
-				busy: false,
-			}));
-		},
-		giveBack: async () => new Set(),
-		flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
-		async settleLate() {},
-		close: async () => ({ closed: 0, done: true }),
-		recall: async () => 1,
-		recalls: async () => [],
-	};
+	const store = generousStore(() => {
+		credit?.asked.resolve();
+		return credit?.granted.promise;
+	});
 	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000 });
 	const slices = createSlices(
 		{ store, clock, log, newUuid },
@@ -249,20 +232,7 @@ export function createRoad(options: RoadOptions = {}) {
 		}),
 	} as unknown as Upstreams;
 	const openStreams = createOpenStreams({ clock });
-	const key: KeyEntry = createKeyEntry(
-		{
-			id: "key_1",
-			accountId: "acc_1",
-			name: "k",
-			state: "active",
-			capNanoUsd: null,
-			models: null,
-			expiresAtMs: null,
-			requestsPerMinute: null,
-			concurrencyMax: null,
-		},
-		createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true }),
-	);
+	const key = plainKey();
 	const deps: ServeDeps = {
 		authenticate: () => key,
 		catalog: { current: () => snapshotOf(roadModel) },

@@ -1,0 +1,23 @@
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { maxUsd } from "../../src/money/nano-usd.ts";
+
+/** Grants whatever is asked, as soon as `granted` comes; takes every batch. */
+export const generousStore = (granted?: () => Promise<void> | undefined): LedgerStore => ({
+	async grant(requests) {
+		await granted?.();
+		return requests.map(({ op, want, min }) => ({
+			op,
+			amount: maxUsd(want, min),
+			available: null,
+			unanswered: 0,
+			contested: false,
+			busy: false,
+		}));
+	},
+	giveBack: async () => new Set(),
+	flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
+	async settleLate() {},
+	close: async () => ({ closed: 0, done: true }),
+	recall: async () => 1,
+	recalls: async () => [],
+});

@@ -1,0 +1,28 @@
+import {
+	type AccountFields,
+	createAccountEntry,
+	createKeyEntry,
+	type KeyEntry,
+	type KeyFields,
+} from "../../src/keys/key-entry.ts";
+
+/** A key of `acc_1` that may do everything and has no limit of its own. */
+export const plainKeyFields = (id: string, changes: Partial<KeyFields> = {}): KeyFields => ({
+	id,
+	accountId: "acc_1",
+	name: id,
+	state: "active",
+	capNanoUsd: null,
+	models: null,
+	expiresAtMs: null,
+	requestsPerMinute: null,
+	concurrencyMax: null,
+	...changes,
+});
+
+export const plainAccountFields: AccountFields = { state: "active", toppedUp: true, signedIn: true };
+
+export function plainKey(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {
+	const fields = plainKeyFields("key_1", key);
+	return createKeyEntry(fields, createAccountEntry(fields.accountId, { ...plainAccountFields, ...account }));
+}

@@ -26,9 +26,15 @@ export async function inForceOutput(
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
 	const everywhere = await waitEverywhere({ ...deps, clock: systemClock }, seq, deadlineMs);
-	const { effective, elapsedMs, effectiveByMs, pending } = everywhere;
+	const { effective, elapsedMs, effectiveByMs, pending, known } = everywhere;
 	const base = { ...subject, effective, elapsed_ms: elapsedMs };
-	if (effectiveByMs === null) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };
+	if (effective) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };
+	if (!known || effectiveByMs === null)
+		return {
+			json: { ...base, effective_by: null, pending: [] },
+			text: `${subject.id}: done, but Postgres went away while the instances were waited for: repeat the command to wait again`,
+			exitCode: noWait ? 0 : 1,
+		};
 	const waiting = pending.map(({ id, epoch, leaseUntilMs }) => ({
 		id,
 		epoch,

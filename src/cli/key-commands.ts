@@ -1,3 +1,4 @@
+import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
@@ -93,6 +94,11 @@ const rotate: Command = {
 			value: "TIME",
 			help: `how long the old key still works: 30m, 1h, 2d or 0; default ${GRACE_DEFAULT}`,
 		},
+		token: {
+			type: "string",
+			value: "TEXT",
+			help: "repeats a rotation whose answer was lost: the same token gives the same secret for an hour",
+		},
 		...FENCE_OPTIONS,
 	},
 	details:
@@ -100,8 +106,13 @@ const rotate: Command = {
 	async run(context, input) {
 		const id = input.argument(0);
 		const graceMs = durationMsOf("grace", input.option("grace") ?? GRACE_DEFAULT);
+		const token = input.option("token") ?? crypto.randomUUID();
 		return context.withDatabase(async ({ statements, liveness }) => {
-			const made = await rotateKey(keyMaker(context, statements), { id }, graceMs);
+			const made = await rotateKey(keyMaker(context, statements), { id }, graceMs, token).catch((error: unknown) => {
+				if (!(error instanceof Fault))
+					context.note(`whether ${id} was replaced is not known: run this again with --token ${token}`);
+				throw error;
+			});
 			const inForce = await inForceOutput({ liveness }, { id }, made.seq, input);
 			const shown = madeKey(made);
 			return { ...inForce, json: { ...inForce.json, ...shown.json }, text: `${shown.text}\n\n${inForce.text}` };

@@ -49,6 +49,8 @@ const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 100;
 /** The question may be asked again; if it fails this often in a row, the caller hears of it. */
 const FAILURES_MAX = 10;
+/** Nor for longer than the deadline: a question whose answer does not come fails late. This much it is given in any case. */
+const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
 /**
  * Waits until each live instance has applied the control log up to `seq` or its lease is over.
@@ -73,7 +75,8 @@ export async function waitApplied(
 	for (;;) {
 		const look = await lookOnce().catch((error: unknown) => {
 			failures += 1;
-			if (failures >= FAILURES_MAX) throw error;
+			const waitedMs = clock.monotonicMs() - startedMs;
+			if (failures >= FAILURES_MAX || waitedMs > Math.max(options.deadlineMs, FAILING_MS_MAX)) throw error;
 			return undefined;
 		});
 		const elapsedMs = clock.monotonicMs() - startedMs;

@@ -5,14 +5,18 @@ import { FENCE_GRACE_MS, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
 /** How far a change has spread that somebody waited for. */
-export interface Everywhere extends FenceResult {
-	/** Where it is not effective yet: when it is at the latest, by the caller's wall clock. */
+export interface Everywhere extends Omit<FenceResult, "leftMs"> {
+	/** Where it is not effective yet: when it is at the latest, by the caller's wall clock. Null if nobody can say. */
 	readonly effectiveByMs: number | null;
+	/** False: Postgres went away during the wait. The change stands; how far it has spread is not known. */
+	readonly known: boolean;
 }
 
 /**
  * Waits until every live instance acts by control entry `seq`, or its lease is over; at most until the deadline. Every
- * act that takes a right away is fenced by this.
+ * act that takes a right away is fenced by this: the table in README.md names them.
+ *
+ * It never throws: the act is done by then, and its answer may hold what can be had this once, as a new secret.
  */
 export async function waitEverywhere(
 	deps: { liveness: Statements; clock: Clock },
@@ -20,11 +24,17 @@ export async function waitEverywhere(
 	deadlineMs: number,
 ): Promise<Everywhere> {
 	const { liveness, clock } = deps;
+	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };
-	const result = await waitApplied({ store: createPgFenceStore(liveness), clock }, seq, options);
-	return {
-		...result,
-		elapsedMs: Math.round(result.elapsedMs * 10) / 10,
-		effectiveByMs: result.effective ? null : Math.round(clock.wallMs() + result.leftMs),
-	};
+	try {
+		const result = await waitApplied({ store: createPgFenceStore(liveness), clock }, seq, options);
+		const { effective, pending, leftMs } = result;
+		const effectiveByMs = effective ? null : Math.round(clock.wallMs() + leftMs);
+		return { effective, elapsedMs: tenths(result.elapsedMs), pending, effectiveByMs, known: true };
+	} catch {
+		const elapsedMs = tenths(clock.monotonicMs() - startedMs);
+		return { effective: false, elapsedMs, pending: [], effectiveByMs: null, known: false };
+	}
 }
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10;

@@ -12,6 +12,8 @@ export interface Fence {
 	/** Where it is not effective yet: when it is at the latest. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
+	/** False: Postgres went away during the wait, and nobody knows how far the change has spread. */
+	readonly known: boolean;
 }
 
 /** The usual lease is half a minute. A page does not wait longer than this; the change takes effect all the same. */
@@ -26,8 +28,8 @@ export async function fenceOf(
 ): Promise<Fence> {
 	connection.setIdleTimeout(SILENCE_S);
 	try {
-		const { effective, elapsedMs, effectiveByMs, pending } = await waitEverywhere(deps, seq, DEADLINE_MS);
-		return { effective, elapsedMs, atMs: deps.clock.wallMs(), effectiveByMs, pendingInstances: pending.length };
+		const { pending, ...everywhere } = await waitEverywhere(deps, seq, DEADLINE_MS);
+		return { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}

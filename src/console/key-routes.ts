@@ -112,13 +112,20 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
-				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs);
+				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
 				await checkMaker(request, made.id);
 				const fence = await fenceOf(parts, visits.of(request).connection, made.seq);
 				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
-			{ query, body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }) }) },
+			{
+				query,
+				body: t.Object({
+					graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }),
+					// Whoever repeats the request with it gets the same secret: an answer can be lost on its way.
+					token: t.Optional(t.String({ maxLength: 64 })),
+				}),
+			},
 		)
 		.post(
 			"/:id/revoke",

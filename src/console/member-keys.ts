@@ -19,16 +19,19 @@ export async function keysMadeBy(statements: Statements, accountId: string, user
 	return rows.map(({ id, name, last_four }) => ({ id, name, lastFour: last_four }));
 }
 
-/** Gives the ids and the control entry that makes the last of them known; null if there was none. */
+/**
+ * Gives the ids, and a control entry behind which all of his keys are known to have ended: also those that an earlier call
+ * revoked, whose caller may have waited in vain.
+ */
 export async function revokeKeysMadeBy(
 	statements: Statements,
 	accountId: string,
 	userId: string,
-): Promise<{ ids: string[]; seq: number | null }> {
+): Promise<{ ids: string[]; seq: number }> {
 	const keys = await keysMadeBy(statements, accountId, userId);
-	let seq: number | null = null;
-	for (const { id } of keys) seq = (await revokeKey(statements, { id, accountId })).seq;
-	return { ids: keys.map(({ id }) => id), seq };
+	for (const { id } of keys) await revokeKey(statements, { id, accountId });
+	const [newest] = await statements<{ seq: string }>`select coalesce(max(seq), 0) as seq from control_log`;
+	return { ids: keys.map(({ id }) => id), seq: Number(newest?.seq) };
 }
 
 /**

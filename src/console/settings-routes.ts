@@ -175,7 +175,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
 				const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId);
 				for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
-				const fence = seq === null ? null : await fenceOf(parts, visits.of(request).connection, seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, seq);
 				return { removed: true, revoked: ids, fence };
 			},
 			{ query: t.Object({ ...ACCOUNT_QUERY, keys: t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")])) }) },

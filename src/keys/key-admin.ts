@@ -1,3 +1,4 @@
+import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Listed, Page } from "../db/page.ts";
@@ -7,12 +8,15 @@ import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import type { Digest } from "./digest.ts";
+import { derivedHex } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
 import type { Secret } from "./secret.ts";
-import { newSecret, shownParts } from "./secret.ts";
+import { derivedSecret, newSecret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
+/** What tells a repeated rotation from another one. */
+const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
 /** What making a secret takes. */
 export interface KeyMakerDeps {
@@ -104,18 +108,31 @@ export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ 
  * Makes a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
  * begins with its whole cap: what the old key spent is not counted against it. Faults: not_found; conflict if the old
  * key is revoked, expired or was replaced before.
+ *
+ * The old key may end before the caller has the new secret. So who gives a `token` may ask again for an hour, and gets the
+ * same replacement and the same secret: it is made of the token, the key and the pepper, and stored nowhere.
  */
-export async function rotateKey(deps: KeyMakerDeps, key: KeyRef, graceMs: number): Promise<CreatedKey> {
+export async function rotateKey(
+	deps: KeyMakerDeps,
+	key: KeyRef,
+	graceMs: number,
+	token: string = crypto.randomUUID(),
+): Promise<CreatedKey> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
 	}
-	const id = newId("key");
-	const secret = newSecret(deps.serviceName);
+	if (!ROTATION_TOKEN.test(token)) {
+		throw new Fault("invalid_request", "The token of a rotation is 16 to 64 letters, digits and dashes.", {
+			param: "token",
+		});
+	}
+	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		const [row] = await deps.statements<{ seq: string }>`
-			select key_rotate(${key.id}, ${key.accountId ?? null}, ${id}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}) as seq`;
-		return { id, secret, seq: Number(row?.seq) };
+		const [row] = await deps.statements<{ id: string; seq: string }>`
+			select id, seq from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs})`;
+		assert(row !== undefined, "a rotation says which key it made");
+		return { id: row.id, secret, seq: Number(row.seq) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}

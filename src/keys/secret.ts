@@ -21,7 +21,26 @@ const SHOWN_CHARS = 4;
  * Underscores, so that a double click selects all of it; a checksum, so that scanners and we can tell it from garbage.
  */
 export function newSecret(serviceName: string): Secret {
-	const body = secretPrefix(serviceName) + randomBase62(RANDOM_CHARS);
+	return secretOf(serviceName, randomBase62(RANDOM_CHARS));
+}
+
+/**
+ * The one secret that belongs to 128 hex digits, as a keyed hash makes them: of 512 bits, 62^40 takes so few that none of
+ * the secrets is likelier than another.
+ */
+export function derivedSecret(serviceName: string, hex: string): Secret {
+	assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
+	let rest = BigInt(`0x${hex}`);
+	let text = "";
+	for (let place = 0; place < RANDOM_CHARS; place++) {
+		text += BASE62.charAt(Number(rest % 62n));
+		rest /= 62n;
+	}
+	return secretOf(serviceName, text);
+}
+
+function secretOf(serviceName: string, chars: string): Secret {
+	const body = secretPrefix(serviceName) + chars;
 	return (body + checksum(body)) as Secret;
 }
 

@@ -14,6 +14,7 @@ import { createDigest } from "../../src/keys/digest.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
+import { parseSecret } from "../../src/keys/secret.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 
@@ -260,6 +261,29 @@ describe("keys", () => {
 		const second = await createKey(maker, accountId, { name: "k", expiresAtMs: soon });
 		await rotateKey(maker, { id: second.id }, 3_600_000);
 		expect((await getKey(database.statements, { id: second.id })).expiresAtMs).toBe(soon);
+	});
+
+	test("a rotation that is repeated by its token gives the same key and secret and changes nothing, for an hour", async () => {
+		const accountId = await newAccount();
+		const old = await createKey(maker, accountId, { name: "k" });
+		const token = crypto.randomUUID();
+		const attempts = await Promise.all(
+			Array.from({ length: 6 }, () => rotateKey(maker, { id: old.id, accountId }, 60_000, token)),
+		);
+		const [first] = attempts;
+		expect(new Set(attempts.map(({ id, secret }) => `${id} ${secret}`)).size).toBe(1);
+		expect(new Set(attempts.map(({ seq }) => seq)).size).toBe(6);
+		expect(parseSecret(String(first?.secret), "service")).toBe(first?.secret as never);
+		const ends = (await getKey(database.statements, { id: old.id })).expiresAtMs;
+		await rotateKey(maker, { id: old.id, accountId }, 0, token);
+		expect((await getKey(database.statements, { id: old.id })).expiresAtMs).toBe(ends);
+		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, crypto.randomUUID()))).toBe("conflict");
+		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, "short"))).toBe("invalid_request");
+		// The same token on another key is another secret.
+		const other = await createKey(maker, accountId, { name: "k" });
+		expect((await rotateKey(maker, { id: other.id }, 0, token)).secret).not.toBe(first?.secret as never);
+		await database.sql`update api_key set created_at = created_at - interval '61 minutes' where id = ${String(first?.id)}`;
+		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, token))).toBe("conflict");
 	});
 
 	test("of many rotations of one key at once, one succeeds", async () => {

@@ -65,8 +65,8 @@ export const api = {
 	createKey: (account: string, input: KeySettingsInput) => dataOf(client.keys.post(input, { query: { account } })),
 	editKey: (account: string, id: string, input: Partial<KeySettingsInput>) =>
 		dataOf(client.keys({ id }).patch(input, { query: { account } })),
-	rotateKey: (account: string, id: string, graceMs: number) =>
-		dataOf(client.keys({ id }).rotate.post({ graceMs }, { query: { account } })),
+	rotateKey: (account: string, id: string, graceMs: number, token: string) =>
+		dataOf(client.keys({ id }).rotate.post({ graceMs, token }, { query: { account } })),
 	revokeKey: (account: string, id: string) => dataOf(client.keys({ id }).revoke.post({}, { query: { account } })),
 
 	credit: (account: string) => dataOf(client.credit.get({ query: { account } })),

@@ -52,10 +52,13 @@ begin
 end $$;
 
 -- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0.
--- Returns the sequence number of the last control entry. TG002: no such key. TG004: it is not in use any more.
+-- Returns the replacement and the sequence number of the last control entry. Repeated within an hour with the digest of
+-- that replacement it changes nothing, and gives an entry of its own, so that whoever repeats it can wait for it too.
+-- TG002: no such key. TG004: it is not in use any more.
 create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision)
-returns bigint
+returns table (id text, seq bigint)
 language plpgsql as $$
+#variable_conflict use_column
 declare
   k api_key;
   n api_key;
@@ -64,6 +67,11 @@ begin
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
     raise exception 'There is no key %.', p_id using errcode = 'TG002';
+  end if;
+  select * into n from api_key where id = k.replaced_by and digest = p_digest and created_at > clock_timestamp() - interval '1 hour';
+  if found then
+    return query select n.id, control_append('key', p_id, key_fields(k));
+    return;
   end if;
   if k.state = 'revoked' or k.expires_at <= clock_timestamp() then
     raise exception 'The key is revoked or expired: create a new one.' using errcode = 'TG004';
@@ -81,5 +89,5 @@ begin
       expires_at = case when p_grace_ms <= 0 then expires_at else least(expires_at, v_end) end
     where id = p_id returning * into k;
   perform control_append('key', p_new_id, key_fields(n));
-  return control_append('key', p_id, key_fields(k));
+  return query select n.id, control_append('key', p_id, key_fields(k));
 end $$;

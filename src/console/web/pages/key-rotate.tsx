@@ -16,13 +16,19 @@ const GRACES = [
 	{ value: String(7 * 24 * HOUR_MS), label: "7 days" },
 ];
 
+/** 32 hex digits; `randomUUID` is not there where the page came over plain HTTP. */
+const rotationToken = () =>
+	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
 /** A replacement with the same settings; the old key goes on for a while, so that applications can be changed over. */
 export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(24 * HOUR_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
+	// The same for every attempt of this dialog: one whose answer was lost gives the same secret again.
+	const [token] = useState(rotationToken);
 	const rotate = useAction(async () => {
-		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace));
+		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);
 		setMade({ id: key.id, secret });
 	});
 	if (made) {

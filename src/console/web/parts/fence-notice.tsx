@@ -11,6 +11,10 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 			</Notice>
 		);
 	}
+	if (!fence.known)
+		return (
+			<Notice kind="warn">Recorded. The database went away meanwhile: ask again when it applies everywhere.</Notice>
+		);
 	return (
 		<Notice kind="warn">
 			Recorded. {formatCount(fence.pendingInstances)} {fence.pendingInstances === 1 ? "instance has" : "instances have"}{" "}

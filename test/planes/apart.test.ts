@@ -1,9 +1,10 @@
 /** A gateway and a console that are started apart, as on machines of their own: a shared secret is all that joins them. */
 import { expect, test } from "bun:test";
+import { scryptSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
@@ -72,6 +73,17 @@ test("each answers for itself alone", async () => {
 		expect((await fetch(`${at}/livez`)).status).toBe(200);
 		expect((await fetch(`${at}/readyz`)).status).toBe(200);
 	}
+});
+
+test("a password is kept as its scrypt, with 32 MB a guess and a salt each", async () => {
+	const rows = await database.sql<{ password: string }[]>`select password from auth_account where password is not null`;
+	expect(rows.length).toBe(2);
+	for (const { password } of rows) {
+		const [salt = "", kept] = password.split(":");
+		const cost = { N: 16_384, r: 16, p: 1, maxmem: 64 * 1024 * 1024 };
+		expect([salt.length, scryptSync(PASSWORD, salt, 64, cost).toString("hex")]).toEqual([32, kept as string]);
+	}
+	expect(new Set(rows.map(({ password }) => password)).size).toBe(2);
 });
 
 test("a console with another secret, or without a gateway's address, gets no chat served", async () => {

@@ -1,5 +1,8 @@
 import { afterAll } from "bun:test";
+import { hashPasswordsCheaply } from "./cheap-passwords.ts";
 import { stopTestPostgres } from "./postgres.ts";
+
+hashPasswordsCheaply();
 
 // Outside of all files, so that it runs once, after the last one.
 afterAll(() => stopTestPostgres(), 60_000);

@@ -99,6 +99,15 @@ export function createBatchBooks(deps: { statements: Statements }) {
 				where state in ('validating', 'in_progress', 'finalizing', 'cancelling') order by id limit ${limit}`;
 		},
 
+		/** Those of them that are over, or that there are none of. */
+		async over(ids: readonly string[]): Promise<string[]> {
+			const rows = await statements<{ id: string }>`
+				select i.id from json_array_elements_text(${JSON.stringify(ids)}::text::json) as i(id)
+				where not exists (select 1 from batch b where b.id = i.id
+					and b.state in ('validating', 'in_progress', 'finalizing', 'cancelling'))`;
+			return rows.map(({ id }) => id);
+		},
+
 		/** Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key. */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: string | null } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: string | null }>`

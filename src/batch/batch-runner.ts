@@ -47,7 +47,7 @@ export function createBatchRunner(
 	deps: RunDeps & { readonly books: BatchBooks; readonly log: Log },
 	options: BatchRunnerOptions,
 ): BatchRunner {
-	const { books, clock, log } = deps;
+	const { books, clock, log, spool } = deps;
 	let boss: PgBoss | undefined;
 	let worker: string | undefined;
 	let starting: Promise<void> | undefined;
@@ -106,11 +106,13 @@ export function createBatchRunner(
 		}
 	}
 
-	/** A job that could not be made, or whose end was a mistake, is made again. */
+	/** A job that could not be made, or whose end was a mistake, is made again; what batches left here goes with them. */
 	async function sweep(): Promise<void> {
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
 			for (const batch of await books.open(SWEPT_MAX)) await send(batch);
+			const spooled = spool.batches().slice(0, SWEPT_MAX);
+			if (spooled.length > 0) for (const id of await books.over(spooled)) spool.forget(id);
 		} catch (error) {
 			log.info("batches could not be looked through; trying again", { error });
 		}

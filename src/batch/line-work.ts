@@ -134,7 +134,7 @@ export function createLineWork(
 		} catch (error) {
 			log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
 			// The claim may have been carried out: the next one says whose it was.
-			for (const [at, work] of taken.entries()) again.push({ ...work, was: claims[at]?.id ?? null });
+			for (const [at, work] of taken.entries()) tryAgain(work, claims[at]?.id ?? "");
 			holdUntilMs = clock.monotonicMs() + CLAIM_RETRY_MS;
 			return;
 		}
@@ -143,9 +143,16 @@ export function createLineWork(
 			const id = claims[at]?.id ?? "";
 			if (granted.has(work.line) && stop === undefined) inFlight.set(work.line, carry(work, id));
 			// The batch is to end, or another run has it: the next look at the books says which.
-			else again.push(granted.has(work.line) ? { ...work, was: id } : work);
+			else if (granted.has(work.line)) tryAgain(work, id);
+			else again.push(work);
 		}
 		if (granted.size === 0) hold();
+	}
+
+	/** What this request was charged is nothing, and no more comes of it. */
+	function tryAgain(work: Work, id: string): void {
+		outcomes.spare(work.line, id);
+		again.push({ ...work, was: id });
 	}
 
 	async function carry(work: Work, id: string): Promise<void> {
@@ -183,12 +190,15 @@ export function createLineWork(
 			went();
 			return;
 		}
-		if (cutOff.signal.aborted && verdict === "failed") return void again.push({ ...work, was: id });
+		if (cutOff.signal.aborted && verdict === "failed") {
+			tryAgain(work, id);
+			return;
+		}
 		if (verdict === "failed" && work.failures + 1 >= FAILURES_MAX) {
 			settle(work, { line, id, file: "error", text: answeredLine(read.customId, id, status, text), usage });
 			return;
 		}
-		again.push({ ...work, was: id, failures: work.failures + (verdict === "failed" ? 1 : 0) });
+		tryAgain({ ...work, failures: work.failures + (verdict === "failed" ? 1 : 0) }, id);
 		if (verdict === "key") stopWith("key");
 		else refused(error);
 	}

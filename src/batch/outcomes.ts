@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
+import type { RunSpool } from "./answer-spool.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
 import type { BatchUsage } from "./batch-record.ts";
 
@@ -25,9 +26,11 @@ export interface Outcome {
 	readonly usage: BatchUsage | undefined;
 }
 
-/** The outcomes of a run: they gather in memory, and count once they are sealed in their files. */
+/** The outcomes of a run: they gather in memory and on this machine's disk, and count once they are sealed in their files. */
 export interface Outcomes {
 	add(outcome: Outcome): void;
+	/** The request with this id comes to nothing: its line is not charged and may be sent again, by this run. */
+	spare(line: number, id: string): void;
 	/** The line was not charged and may be sent again, by anybody. */
 	release(line: number, id: string): void;
 	/** Not sealed yet. */
@@ -52,10 +55,10 @@ const COUNT_MAX = 2 ** 31 - 1;
 
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
-	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
+	run: { batchId: string; run: number; output: FileWriter; error: FileWriter; spool: RunSpool },
 ): Outcomes {
 	const { books, clock, log } = deps;
-	const { batchId, output, error } = run;
+	const { batchId, output, error, spool } = run;
 	let waiting: Outcome[] = [];
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
@@ -92,6 +95,7 @@ export function createOutcomes(
 		if (waiting.length === 0 && released.length === 0) return;
 		const taken = waiting;
 		const free = released;
+		const forget = spool.mark();
 		sealingBytes = waitingBytes;
 		waiting = [];
 		released = [];
@@ -109,13 +113,17 @@ export function createOutcomes(
 		}
 		for (const row of rows) count(row);
 		sealingBytes = 0;
+		forget();
 	}
 
 	return {
 		add(outcome) {
 			waiting.push(outcome);
 			waitingBytes += outcome.text.length;
+			const { line, id, ...answer } = outcome;
+			spool.add({ line, id, answer });
 		},
+		spare: (line, id) => spool.add({ line, id, answer: undefined }),
 		release(line, id) {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });
 		},

@@ -4,7 +4,9 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { FileRecord } from "../files/file-record.ts";
+import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
+import type { AnswerSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { openLines } from "./line-source.ts";
@@ -12,13 +14,14 @@ import { CANCELLED, EXPIRED, interrupted, unansweredLine } from "./line-text.ts"
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore } from "./lines-before.ts";
 import { createOutcomes, type Outcomes, RunLost } from "./outcomes.ts";
-import { startPulse } from "./pulse.ts";
+import { type Pulse, startPulse } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
 export interface RunDeps {
 	readonly books: BatchBooks;
 	readonly files: Files;
 	readonly carrier: Carrier;
+	readonly spool: AnswerSpool;
 	readonly clock: Clock;
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
@@ -39,7 +42,7 @@ type Taken = BatchRecord & { readonly keyDigest: string };
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
-	if (taken === undefined) return;
+	if (taken === undefined) return deps.spool.forget(batchId);
 	const { keyDigest } = taken;
 	assert(keyDigest !== null, "keys are never deleted");
 	deps.log.info("a batch is taken", { batch: batchId, run: taken.batch.run, state: taken.batch.state });
@@ -98,33 +101,12 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	const input = await inputOf(deps, batch);
 	if (input === undefined) return fail(deps, batch, [INPUT_GONE]);
 	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
-	const outcomes = createOutcomes(deps, { batchId: batch.id, run: batch.run, output, error });
-	const sealed = {
-		output: { empty: await output.fence(), parts: output.parts() },
-		error: { empty: await error.fence(), parts: error.parts() },
-	};
-	const before = await linesBefore(deps.books, batch.id, sealed, outcomes);
-	const lines = openLines(deps.files.read(input), before);
-	const work = createLineWork({ ...deps, outcomes }, { ...batch, model }, lines);
-	const pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 	let stop: Stop | undefined;
 	try {
-		stop = await work.run();
-		if (stop === "lost") throw new RunLost();
-		if (stop === "shutdown") {
-			work.giveBack();
-			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
-			throw new Error("the instance stops; another run goes on with the batch");
-		}
-		if (stop !== undefined) await endRest(work, outcomes, stop, signal);
-		await outcomes.flush(signal);
-		await pulse.last();
+		stop = await everyLine(deps, { ...batch, model }, { input, output, error }, signal);
 	} catch (failure) {
 		if (!(failure instanceof Fault) || failure.code !== "conflict") throw failure;
 		return await fail(deps, batch, [{ ...OUTPUT_GONE, message: failure.message }]);
-	} finally {
-		pulse.stop();
-		await lines.return().catch(() => {});
 	}
 	const ending = stop === undefined ? "completed" : stop === "expired" ? "expired" : "cancelled";
 	const problems = stop === "key" ? [KEY_GONE] : null;
@@ -144,6 +126,45 @@ const KEY_GONE: BatchProblem = {
 	param: null,
 	line: null,
 };
+
+/** Resolves once every line has its outcome, with why not all of them were sent. Rejects as `runBatch`, and as `Outcomes.flush`. */
+async function everyLine(
+	deps: RunDeps,
+	batch: Taken & { readonly model: string },
+	{ input, output, error }: { input: FileRecord; output: FileWriter; error: FileWriter },
+	signal: AbortSignal,
+): Promise<Stop | undefined> {
+	const run = { batchId: batch.id, run: batch.run };
+	const spool = deps.spool.open(batch.id, batch.run);
+	const outcomes = createOutcomes(deps, { ...run, output, error, spool });
+	let lines: ReturnType<typeof openLines> | undefined;
+	let pulse: Pulse | undefined;
+	try {
+		const sealed = {
+			output: { empty: await output.fence(), parts: output.parts() },
+			error: { empty: await error.fence(), parts: error.parts() },
+		};
+		const before = await linesBefore({ ...deps, outcomes }, run, sealed, signal);
+		lines = openLines(deps.files.read(input), before);
+		const work = createLineWork({ ...deps, outcomes }, batch, lines);
+		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
+		const stop = await work.run();
+		if (stop === "lost") throw new RunLost();
+		if (stop === "shutdown") {
+			work.giveBack();
+			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
+			throw new Error("the instance stops; another run goes on with the batch");
+		}
+		if (stop !== undefined) await endRest(work, outcomes, stop, signal);
+		await outcomes.flush(signal);
+		await pulse.last();
+		return stop;
+	} finally {
+		pulse?.stop();
+		spool.close();
+		await lines?.return().catch(() => {});
+	}
+}
 
 /** What will not be sent any more stands in the error file, each line with the reason. */
 async function endRest(
@@ -165,6 +186,7 @@ async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): P
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
 	if (!(await deps.books.end(batch.id, batch.run, { ending, output, error }))) throw new RunLost();
+	deps.spool.forget(batch.id);
 	deps.log.info("a batch is over", { batch: batch.id, ending });
 }
 

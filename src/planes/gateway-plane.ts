@@ -220,7 +220,7 @@ async function build(
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	carrier = createLineCarrier({ ...gateway, keyring });
-	const batches = openBatches(config, { db, clock, log, cleanup, catalog, files, carrier });
+	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalDoor({ ...gateway, keyring, files, batches }, { secret: deps.internalSecret });
 	// The console sees what is served from the first request on.
 	await reports.write();

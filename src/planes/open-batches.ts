@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createAnswerSpool } from "../batch/answer-spool.ts";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
 import type { Batches } from "../batch/batches.ts";
@@ -9,6 +11,7 @@ import type { Carrier } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Database } from "../db/database.ts";
 import type { Files } from "../files/files.ts";
+import type { Secrets } from "../secrets.ts";
 
 export interface OpenBatches extends Batches {
 	/** Sends no further line; what is under way may go on for half the drain. */
@@ -20,14 +23,30 @@ const STOP_MS_MAX = 15_000;
 
 /** Batches of accounts, and this instance's share of running them: from the first deployment on that takes any. */
 export function openBatches(
-	options: { readonly drainMs: number },
-	deps: { db: Database; clock: Clock; log: Log; cleanup: Cleanup; catalog: Catalog; files: Files; carrier: Carrier },
+	options: { readonly drainMs: number; readonly dataDir: string },
+	deps: {
+		secrets: Pick<Secrets, "keyPepper">;
+		db: Database;
+		clock: Clock;
+		log: Log;
+		cleanup: Cleanup;
+		catalog: Catalog;
+		files: Files;
+		carrier: Carrier;
+	},
 ): OpenBatches {
 	const { db, clock, log, catalog, files, carrier } = deps;
 	const books = createBatchBooks(db);
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
-	const runner = createBatchRunner({ books, files, carrier, clock, log, snapshot, graceMs }, { databaseUrl: db.url });
+	const spool = createAnswerSpool(
+		{ log },
+		{ folder: join(options.dataDir, "batches"), secret: deps.secrets.keyPepper },
+	);
+	const runner = createBatchRunner(
+		{ books, files, carrier, spool, clock, log, snapshot, graceMs },
+		{ databaseUrl: db.url },
+	);
 	const batches = createBatches({ books, files, clock, snapshot, wake: runner.wake });
 	const startIfOffered = () => {
 		if (batches.areOffered()) void runner.start();

@@ -1,5 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { type AnswerSpool, createAnswerSpool } from "../../src/batch/answer-spool.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
@@ -49,6 +50,9 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	const folder = temporaryFolder();
 	/** By the line's name: how often the upstream has carried it out. */
 	const executed = new Map<string, number>();
+	/** Names of lines whose answer was put by on the disk. */
+	const putBy = new Set<string>();
+	const spool = createAnswerSpool({ log: silentLog }, { folder: temporaryFolder(), secret: "x".repeat(32) });
 	let charged = 0;
 	const fileDeps = {
 		statements: db.statements,
@@ -134,10 +138,32 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			room: async () => (dead ? forever : 4),
 		};
 		const used = new Map<string, number>();
+		/** A process that is gone writes nothing; what it wrote before is there. */
+		const mine: AnswerSpool = {
+			...spool,
+			open(batchId, run) {
+				const opened = spool.open(batchId, run);
+				return {
+					...opened,
+					add(line) {
+						if (dead) return;
+						opened.add(line);
+						if (line.answer?.file === "output") putBy.add(JSON.parse(line.answer.text).custom_id);
+					},
+					mark() {
+						const forget = dead ? () => {} : opened.mark();
+						return () => {
+							if (!dead) forget();
+						};
+					},
+				};
+			},
+		};
 		const deps = {
 			books: wrapped<BatchBooks>(books),
 			files: wrapped<Files>(filesOf()),
 			carrier,
+			spool: mine,
 			clock: fastClock(() => dead),
 			log: silentLog,
 			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
@@ -152,6 +178,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 
 	return {
 		executed,
+		putBy,
+		spool,
 		charged: () => charged,
 		files,
 		books,

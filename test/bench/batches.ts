@@ -18,18 +18,24 @@ import { startService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
 const { values: flags } = parseArgs({
-	options: { lines: { type: "string", default: "50000" }, kills: { type: "string", default: "0" } },
+	options: {
+		lines: { type: "string", default: "50000" },
+		kills: { type: "string", default: "0" },
+		"answer-ms": { type: "string", default: "20" },
+	},
 });
 const LINES = Number(flags.lines);
 const KILLS = Number(flags.kills);
 const SECRET = "0123456789abcdef".repeat(4);
-const ANSWER_MS = 20;
+const ANSWER_MS = Number(flags["answer-ms"]);
 const CLIENTS = 4;
 const PAUSE_MS = 20;
 const ALONE_MS = 8_000;
 
-/** By the text of its message: how often a line was carried out. */
+/** By the text of its message: how often a line was carried out, and when it was under way at the model server. */
 const executed = new Map<string, number>();
+const underWay = new Map<string, { readonly fromMs: number; untilMs: number }>();
+const killedAtMs: number[] = [];
 const upstream = Bun.serve({
 	port: 0,
 	idleTimeout: 0,
@@ -38,7 +44,10 @@ const upstream = Bun.serve({
 		const body = (await request.json()) as { messages: { content: string }[] };
 		const text = body.messages[0]?.content ?? "";
 		executed.set(text, (executed.get(text) ?? 0) + 1);
+		const times = { fromMs: performance.now(), untilMs: Number.POSITIVE_INFINITY };
+		underWay.set(text, times);
 		await Bun.sleep(ANSWER_MS);
+		times.untilMs = performance.now();
 		return Response.json({
 			id: "x",
 			object: "chat.completion",
@@ -96,6 +105,7 @@ try {
 	const output = await batches.lines(secret, batch.output_file_id);
 	const error = await batches.lines(secret, batch.error_file_id);
 	check(batch.status === "completed", `it is ${batch.status}`);
+	check(killedAtMs.length === KILLS, `it was killed as often as asked: ${killedAtMs.length}`);
 	const named = new Map([...output, ...error].map((line) => [line.custom_id, line]));
 	check(named.size === LINES && output.length + error.length === LINES, "every line has one outcome");
 	const twice = [...executed].filter(([text, times]) => text.startsWith("line ") && times > 1);
@@ -104,6 +114,12 @@ try {
 		error.every((line) => line.error?.code === "batch_line_interrupted"),
 		"errors are interruptions",
 	);
+	const interrupted = { unsent: 0, underWay: 0, answered: 0 };
+	for (const { custom_id } of error) {
+		const times = underWay.get(`line ${custom_id.slice(1)}`);
+		const isCut = killedAtMs.some((atMs) => times !== undefined && times.fromMs <= atMs && atMs <= times.untilMs);
+		interrupted[times === undefined ? "unsent" : isCut ? "underWay" : "answered"] += 1;
+	}
 	await Bun.sleep(1_000);
 	const [charged] = await service.db.sql`
 		select count(*) filter (where charged_nano_usd > 0)::int as lines, count(distinct request_id)::int as requests
@@ -111,9 +127,9 @@ try {
 	const lines = Number(charged?.lines);
 	check(lines >= output.length && lines <= output.length + error.length, `as many are charged: ${lines}`);
 	console.log(`
-| lines | kills | seconds | lines/s | answered | interrupted | charged | gateway MB before | peak |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-| ${LINES} | ${KILLS} | ${seconds.toFixed(1)} | ${(LINES / seconds).toFixed(0)} | ${output.length} | ${error.length} | ${lines} | ${before} | ${peak} |
+| lines | kills | seconds | lines/s | answered | interrupted | of them never sent | under way | answered | charged | gateway MB before | peak |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| ${LINES} | ${killedAtMs.length} | ${seconds.toFixed(1)} | ${(LINES / seconds).toFixed(0)} | ${output.length} | ${error.length} | ${interrupted.unsent} | ${interrupted.underWay} | ${interrupted.answered} | ${lines} | ${before} | ${peak} |
 
 | interactive requests | count | failed | p50 ms | p99 ms |
 |---|--:|--:|--:|--:|
@@ -128,10 +144,12 @@ try {
 			if (now !== undefined && isOver(now)) return now;
 			const next = killAt[0];
 			const pid = gateway();
-			if (now !== undefined && next !== undefined && now.request_counts.completed >= next && pid !== undefined) {
+			const over = now === undefined ? 0 : now.request_counts.completed + now.request_counts.failed;
+			if (next !== undefined && over >= next && pid !== undefined) {
 				killAt.shift();
-				console.error(`killed at ${now.request_counts.completed} lines`);
 				process.kill(pid, "SIGKILL");
+				killedAtMs.push(performance.now());
+				console.error(`killed at ${over} lines`);
 			}
 			await Bun.sleep(100);
 		}

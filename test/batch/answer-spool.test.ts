@@ -1,0 +1,88 @@
+import { expect, test } from "bun:test";
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Log } from "../../src/base/log.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { SpooledLine } from "../../src/batch/answer-spool.ts";
+import { createAnswerSpool } from "../../src/batch/answer-spool.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+
+const SECRET = "x".repeat(32);
+const BATCH = "batch_1";
+
+function answered(line: number, text = `answer ${line}`): SpooledLine {
+	return { line, id: crypto.randomUUID(), answer: { file: "output", text, usage: undefined } };
+}
+
+function spoolIn(folder: string, log: Log = silentLog, secret = SECRET) {
+	const spool = createAnswerSpool({ log }, { folder, secret });
+	const left = (run: number) => Array.fromAsync(spool.left(BATCH, run));
+	const segments = () => readdirSync(join(folder, BATCH)).map((name) => join(folder, BATCH, name));
+	return { ...spool, left, segments };
+}
+
+test("what runs put by is there for the next one, in its order, until it is sealed", async () => {
+	const spool = spoolIn(join(temporaryFolder(), "batches"));
+	const first = spool.open(BATCH, 1);
+	const second = spool.open(BATCH, 2);
+	const lines = [
+		answered(1),
+		{ line: 2, id: crypto.randomUUID(), answer: undefined },
+		answered(3, "é".repeat(200_000)),
+	];
+	for (const line of lines) first.add(line as SpooledLine);
+	const sealed = first.mark();
+	const later = [answered(4), answered(5)] as const;
+	first.add(later[0]);
+	second.add(later[1]);
+	expect(await spool.left(3)).toEqual([...lines, ...later] as SpooledLine[]);
+	// A run sees what others left, and nothing of its own.
+	expect(await spool.left(2)).toEqual([...lines, later[0]] as SpooledLine[]);
+	sealed();
+	expect(await spool.left(3)).toEqual([...later]);
+	spool.taken(BATCH, 2);
+	expect(await spool.left(3)).toEqual([later[1]]);
+	expect(spool.batches()).toEqual([BATCH]);
+	spool.forget(BATCH);
+	expect(spool.batches()).toEqual([]);
+	expect(await spool.left(3)).toEqual([]);
+});
+
+test("a record that a kill cut off hides nothing before it; nobody else can read any, nor take one for another", async () => {
+	const folder = join(temporaryFolder(), "batches");
+	const spool = spoolIn(folder);
+	const run = spool.open(BATCH, 1);
+	const lines = [answered(1, "a secret answer"), answered(2)] as const;
+	for (const line of lines) run.add(line);
+	run.close();
+	const [segment = ""] = spool.segments();
+	expect(statSync(segment).mode & 0o777).toBe(0o600);
+	expect(statSync(folder).mode & 0o777).toBe(0o700);
+	const whole = readFileSync(segment);
+	expect(whole.includes("secret answer")).toBe(false);
+	expect(await spoolIn(folder, silentLog, "y".repeat(32)).left(2)).toEqual([]);
+	for (const torn of [1, 4, 5, 100]) {
+		appendFileSync(segment, whole.subarray(0, torn));
+		expect(await spool.left(2)).toEqual([...lines]);
+		writeFileSync(segment, whole);
+	}
+	const firstBytes = 4 + whole.readUInt32LE(0);
+	writeFileSync(segment, whole.subarray(firstBytes));
+	expect(await spool.left(2)).toEqual([]);
+	writeFileSync(segment, whole.subarray(0, -1));
+	expect(await spool.left(2)).toEqual([lines[0]]);
+});
+
+test("a disk that takes nothing is told of once, and costs no more than what lay there", async () => {
+	const parent = temporaryFolder();
+	const warned: string[] = [];
+	const spool = spoolIn(join(parent, "batches"), { ...silentLog, warn: (message) => void warned.push(message) });
+	writeFileSync(join(parent, "batches"), "no folder");
+	const run = spool.open(BATCH, 1);
+	for (let line = 1; line <= 3; line += 1) run.add(answered(line));
+	expect(warned).toEqual(["answers of a batch cannot be put by"]);
+	rmSync(join(parent, "batches"));
+	const line = answered(4);
+	run.add(line);
+	expect(await spool.left(2)).toEqual([line]);
+});

@@ -9,7 +9,7 @@ const PAGE_ROWS = 2_000;
 const ROWS_MAX = 1_000_000;
 /** New columns come last, so that what reads the file by position goes on working. */
 const HEAD =
-	"time,request_id,model,key_id,key_name,endpoint,streamed,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,cost_usd,duration_ms,first_token_ms,status,ending,basis,error_code,available_usd,held_usd,required_usd,affordable_max_tokens,repeats".split(
+	"time,request_id,model,key_id,key_name,endpoint,streamed,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,cost_usd,duration_ms,first_token_ms,status,ending,basis,error_code,available_usd,held_usd,required_usd,affordable_max_tokens,repeats,batch_id".split(
 		",",
 	);
 
@@ -45,6 +45,7 @@ function lineOf(row: LogRow): (string | number | boolean | null)[] {
 			row.ending,
 			row.basis,
 			...NO_REFUSAL,
+			row.batchId,
 		];
 	}
 	const { shortage } = row;
@@ -60,6 +61,7 @@ function lineOf(row: LogRow): (string | number | boolean | null)[] {
 		shortage === null ? null : formatUsd(shortage.requiredNanoUsd),
 		shortage?.affordableMaxTokens ?? null,
 		row.repeats,
+		null,
 	];
 }
 

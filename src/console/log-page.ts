@@ -32,7 +32,10 @@ export async function logPage(
 	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
 	const [settled, refused] = await Promise.all([
 		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
-		status === null || status === "refused" ? refusedPage(statements, accountId, filter, part) : [],
+		// What was refused was no line yet.
+		filter.batchId === null && (status === null || status === "refused")
+			? refusedPage(statements, accountId, filter, part)
+			: [],
 	]);
 	return [...settled, ...refused]
 		.sort((a: { place: LogPlace }, b: { place: LogPlace }) => comparePlaces(a.place, b.place))

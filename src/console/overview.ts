@@ -41,7 +41,7 @@ export interface Overview extends OverviewPulse {
 const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
 const CHART_DAYS = 30;
-const ANY_REQUEST = { fromMs: null, toMs: null, model: null, keyId: null, status: null };
+const ANY_REQUEST = { fromMs: null, toMs: null, model: null, keyId: null, status: null, batchId: null };
 
 interface PulseRow {
 	signed_in: boolean;

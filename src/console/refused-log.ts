@@ -71,7 +71,7 @@ const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 export async function refusedPage(
 	statements: Statements,
 	accountId: string,
-	filter: Omit<RequestFilter, "status">,
+	filter: Omit<RequestFilter, "status" | "batchId">,
 	page: { asked: number; after: LogPlace | null },
 ): Promise<{ row: RefusedRow; place: LogPlace }[]> {
 	const { asked, after } = page;

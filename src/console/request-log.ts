@@ -28,6 +28,8 @@ export interface RequestRow {
 	readonly status: number;
 	readonly statusClass: StatusClass;
 	readonly basis: "exact" | "estimated" | "recovered";
+	/** The batch that it is a line of. */
+	readonly batchId: string | null;
 }
 
 export interface RequestFilter {
@@ -37,6 +39,8 @@ export interface RequestFilter {
 	readonly model: string | null;
 	readonly keyId: string | null;
 	readonly status: StatusClass | null;
+	/** Lines of this batch alone. */
+	readonly batchId: string | null;
 }
 
 export interface UsageRow {
@@ -62,6 +66,7 @@ export interface UsageRow {
 	reasoning_tokens: number;
 	units: number;
 	replica: string | null;
+	batch_id: string | null;
 	admitted_at: Date;
 	admitted_micros: string;
 	first_token_ms: number | null;
@@ -74,6 +79,11 @@ const HOURS_MAX = 4_000;
 /** What may be missing in the sums: they are kept up to date every few seconds. */
 const SUMS_LAG_MS = 5 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
+
+interface Asked {
+	readonly asked: number;
+	readonly after: LogPlace | null;
+}
 
 /** Part of the time, in milliseconds; `b` is not in it. */
 interface Span {
@@ -88,14 +98,26 @@ export async function requestPage(
 	statements: Statements,
 	accountId: string,
 	filter: RequestFilter,
-	page: { asked: number; after: LogPlace | null },
+	page: Asked,
 ): Promise<{ row: RequestRow; place: LogPlace }[]> {
+	const rows = await (filter.batchId === null
+		? rowsInTime(statements, accountId, filter, page)
+		: rowsOfBatch(statements, accountId, filter, page));
+	return rows.map((row) => ({ row: requestRow(row), place: { micros: row.admitted_micros, uuid: row.request_id } }));
+}
+
+async function rowsInTime(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	page: Asked,
+): Promise<UsageRow[]> {
 	const { micros = null, uuid = null } = page.after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
 	const narrow = filter.model !== null || filter.status !== null;
 	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
-	const rows = await statements<UsageRow>`
+	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 			k.name as key_name, k.last_four
 		from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
@@ -110,7 +132,30 @@ export async function requestPage(
 				order by u.admitted_at desc, u.request_id desc limit ${page.asked}
 			) e join api_key k on k.id = e.key_id
 		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
-	return rows.map((row) => ({ row: requestRow(row), place: { micros: row.admitted_micros, uuid: row.request_id } }));
+}
+
+/** A batch has an index of its own: its lines may lie anywhere among a day of other requests. */
+async function rowsOfBatch(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	page: Asked,
+): Promise<UsageRow[]> {
+	const { micros = null, uuid = null } = page.after ?? {};
+	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
+	return statements<UsageRow>`
+		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
+			k.name as key_name, k.last_four
+		from usage_event e join api_key k on k.id = e.key_id
+		where e.batch_id = ${filter.batchId} and e.account_id = ${accountId}
+			and e.admitted_at >= to_timestamp(${filter.fromMs ?? 0}::double precision / 1000)
+			and e.admitted_at < to_timestamp(${toMs}::double precision / 1000)
+			and (${micros}::bigint is null or (e.admitted_at, e.request_id)
+				< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
+			and (${filter.model}::text is null or e.model = ${filter.model}::text)
+			and (${filter.keyId}::text is null or e.key_id = ${filter.keyId}::text)
+			and (${filter.status}::text is null or usage_class(e.ending) = ${filter.status}::text)
+		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
 }
 
 /**
@@ -184,5 +229,6 @@ export function requestRow(row: UsageRow): RequestRow {
 		status: row.status,
 		statusClass: row.class,
 		basis: row.basis,
+		batchId: row.batch_id,
 	};
 }

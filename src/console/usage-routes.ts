@@ -29,6 +29,7 @@ const logQuery = t.Object({
 	...PAGE_QUERY,
 	...FILTER,
 	status: t.Optional(t.Union([...STATUSES, t.Literal("refused")])),
+	batch: t.Optional(t.String({ maxLength: 64 })),
 });
 
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
@@ -105,13 +106,14 @@ export function usageRoutes(parts: ConsoleParts) {
 		);
 }
 
-function logFilter(query: FilterQuery & { status?: LogStatus }): LogFilter {
+function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }): LogFilter {
 	return {
 		fromMs: query.from ?? null,
 		toMs: query.to ?? null,
 		model: query.model ?? null,
 		keyId: query.key ?? null,
 		status: query.status ?? null,
+		batchId: query.batch ?? null,
 	};
 }
 

@@ -47,6 +47,10 @@ export const usageEvent = pgTable(
 		index("usage_event_lease").on(table.instanceId, table.epoch),
 		/** For the sums that pages are made of: they take in what was settled lately. */
 		index("usage_event_settled").on(table.settledAt),
+		/** Lines of a batch, among a day of other requests. */
+		index("usage_event_batch")
+			.on(table.batchId, table.admittedAt, table.requestId)
+			.where(sql`${table.batchId} is not null`),
 		check(
 			"usage_charged_within_reserved",
 			sql`${table.chargedNanoUsd} >= 0 and ${table.reservedNanoUsd} >= ${table.chargedNanoUsd}`,

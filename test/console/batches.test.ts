@@ -65,6 +65,30 @@ describe("a batch in the console", () => {
 		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
+	test("tells of each request which batch it was a line of, and lists those of one", async () => {
+		const [first, second] = await Promise.all(
+			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),
+		);
+		await service.post("/v1/chat/completions", made.secret, JSON.parse(chatLine("z")).body);
+		await Promise.all([over(first?.id ?? ""), over(second?.id ?? "")]);
+		await service.settled();
+		const list = async (query: string) => (await ann.get(`/api/console/requests?${query}`)).body.items;
+		const [line, ...more] = await list(`batch=${first?.id}`);
+		expect([line.batchId, more]).toEqual([first?.id ?? "", []]);
+		expect((await ann.get(`/api/console/requests/${line.id}`)).body.batchId).toBe(first?.id);
+		expect((await list("limit=200")).filter((row: { batchId: unknown }) => row.batchId === null)).toHaveLength(1);
+		for (const none of [
+			"batch=batch_none",
+			`batch=${first?.id}&status=failed`,
+			`batch=${first?.id}&to=1`,
+			`batch=${first?.id}&status=refused`,
+		])
+			expect(await list(none)).toEqual([]);
+		const csv = (await (await ann.fetch(`/api/console/requests.csv?batch=${second?.id}`)).text()).trim().split("\r\n");
+		expect(csv.map((row) => row.split(",").at(-1))).toEqual(["batch_id", second?.id ?? ""]);
+		expect((await bob.get(`/api/console/requests?batch=${first?.id}`)).body.items).toEqual([]);
+	}, 60_000);
+
 	test("tells line by line what is wrong with its file, and is ended by its owner", async () => {
 		const wrong = await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`);
 		const { id } = (await wrong.json()) as { id: string };

@@ -23,6 +23,8 @@ export interface LogFilter {
 	readonly model: string | null;
 	readonly key: string | null;
 	readonly status: "ok" | "failed" | "left" | "refused" | null;
+	/** Lines of this batch alone. */
+	readonly batch?: string | null;
 }
 
 export interface UsageFilter extends LogFilter {

@@ -13,6 +13,7 @@ import creditAdjustment from "./0011_credit_adjustment.sql" with { type: "text" 
 import liveness from "./0012_liveness.sql" with { type: "text" };
 import idleLeases from "./0013_idle_leases.sql" with { type: "text" };
 import idempotency from "./0014_idempotency.sql" with { type: "text" };
+import usageBatch from "./0015_usage_batch.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0012_liveness", sql: liveness },
 	{ name: "0013_idle_leases", sql: idleLeases },
 	{ name: "0014_idempotency", sql: idempotency },
+	{ name: "0015_usage_batch", sql: usageBatch },
 ];

@@ -76,7 +76,15 @@ function Detail({ item }: { item: BatchView }) {
 	return (
 		<>
 			{item.paused !== null && !isOver(item) && <Notice kind="warn">It is paused: {item.paused}</Notice>}
-			<Panel title="Batch" aside={files}>
+			<Panel
+				title="Batch"
+				aside={
+					<>
+						<Link to={`/requests?batch=${item.id}`}>Its requests</Link>
+						{files}
+					</>
+				}
+			>
 				<Facts
 					items={[
 						["State", <BatchState key="state" item={item} />],

@@ -133,6 +133,16 @@ function Detail({ row }: { row: RequestDetail }) {
 									<Id key="answer" value={row.answerId} />
 								),
 							],
+							...(row.batchId === null
+								? []
+								: [
+										[
+											"Batch",
+											<Link key="batch" to={`/batches/${row.batchId}`}>
+												{row.batchId}
+											</Link>,
+										] as const,
+									]),
 							["Rate card", <code key="card">{row.rateCard}</code>],
 						]}
 					/>

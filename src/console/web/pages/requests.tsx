@@ -4,7 +4,7 @@ import { api } from "../api.ts";
 import { CsvButton } from "../parts/csv-button.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { filterOf } from "../range.ts";
 import { useList } from "../resource.ts";
@@ -15,19 +15,24 @@ const ROWS = 50;
 
 export default function RequestsPage() {
 	const account = useAccount();
-	const [query] = useQueryState();
+	const [query, change] = useQueryState();
 	const [search, setSearch] = useState("");
 	const [nowMs, setNowMs] = useState(() => Date.now());
 	const filter = useMemo(() => {
 		const { bucket: _, ...settled } = filterOf(query, nowMs);
 		const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
+		const batch = query.get("batch");
+		// Of a batch all lines, whenever they ran, unless somebody asks for a time.
+		if (batch !== null && !["range", "from"].some((name) => query.has(name)))
+			return { ...filter, batch, from: null, to: null };
 		// Open to the future, so that what arrives meanwhile is there after a reload.
-		return query.has("to") ? filter : { ...filter, to: null };
+		return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
 	}, [query, nowMs]);
 	const list = useList(`requests ${account.id} ${JSON.stringify(filter)}`, (after) =>
 		api.requests(account.id, filter, { after, limit: ROWS }),
 	);
-	const filtered = ["model", "key", "status"].some((name) => query.has(name));
+	const filtered = ["model", "key", "status", "batch"].some((name) => query.has(name));
+	const batch = query.get("batch");
 
 	return (
 		<Page
@@ -47,7 +52,15 @@ export default function RequestsPage() {
 				</>
 			}
 		>
-			<UsageFilters refused />
+			<UsageFilters refused range={batch === null ? "7d" : "365d"} />
+			{batch !== null && (
+				<Notice>
+					Only lines of the batch <Link to={`/batches/${encodeURIComponent(batch)}`}>{batch}</Link>.{" "}
+					<button type="button" className="link" onClick={() => change({ batch: null })}>
+						Show all requests
+					</button>
+				</Notice>
+			)}
 			<Panel
 				flush
 				title="Log"

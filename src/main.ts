@@ -2,7 +2,7 @@
 import { relative } from "node:path";
 import type { Environment } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
-import { createLog } from "./base/log.ts";
+import { createLog, createLogSwitch } from "./base/log.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
 import type { Config } from "./config.ts";
@@ -33,8 +33,10 @@ async function runServe(env: Environment): Promise<number> {
 		return 1;
 	}
 	if (config.role === "gateway") growFetchSlots();
+	const logSwitch = createLogSwitch(levelOf(config));
 	const deps = {
-		log: logOf(levelOf(config)).with({ process: processName(config) }),
+		logSwitch,
+		log: logOf(logSwitch.level).with({ process: processName(config) }),
 		out: (text: string) => process.stdout.write(text),
 		err: (text: string) => process.stderr.write(text),
 		colour: takesColour(process.stdout),
@@ -98,7 +100,7 @@ function levelOf(config: Config): LogLevel {
 }
 
 /** Lines for people at a terminal, JSON for everything else. */
-function logOf(level: LogLevel) {
+function logOf(level: LogLevel | (() => LogLevel)) {
 	const write = (line: string) => process.stderr.write(`${line}\n`);
 	if (process.stderr.isTTY !== true) return createLog({ level, write });
 	return createLog({ level, write, terminal: { colour: takesColour(process.stderr) } });

@@ -11,6 +11,32 @@ export interface Log {
 	error(message: string, fields?: LogFields): void;
 	/** A log whose lines all carry `fields`. */
 	with(fields: LogFields): Log;
+	/** Asked where the fields of a line cost something. */
+	isOn(level: LogLevel): boolean;
+}
+
+/** Which lines are written; may be changed while the process runs. */
+export interface LogSwitch {
+	level(): LogLevel;
+	/** Turns `debug` on, or off again. Gives the level that holds from now on. */
+	toggleDebug(): LogLevel;
+	set(level: LogLevel): void;
+}
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies readonly LogLevel[];
+
+export function createLogSwitch(configured: LogLevel): LogSwitch {
+	let level = configured;
+	return {
+		level: () => level,
+		toggleDebug() {
+			level = level === "debug" ? configured : "debug";
+			return level;
+		},
+		set(next) {
+			level = next;
+		},
+	};
 }
 
 const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
@@ -23,7 +49,7 @@ const SECRET_FIELD =
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
 export interface LogOptions {
-	readonly level: LogLevel;
+	readonly level: LogLevel | (() => LogLevel);
 	/** Gets each line without its newline. */
 	readonly write: (line: string) => void;
 	/** Set where people read it: lines for them instead of JSON. */
@@ -34,9 +60,12 @@ export interface LogOptions {
 /** JSON lines, one an event. */
 export function createLog(options: LogOptions): Log {
 	const nowMs = options.nowMs ?? Date.now;
+	const { level: given } = options;
+	const least = typeof given === "function" ? given : () => given;
+	const isOn = (level: LogLevel) => RANK[level] >= RANK[least()];
 	const make = (bound: LogFields): Log => {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
-			if (RANK[level] < RANK[options.level]) return;
+			if (!isOn(level)) return;
 			const record = { time: new Date(nowMs()).toISOString(), level, message, ...bound, ...fields };
 			const line = lineOf(record);
 			options.write(
@@ -49,6 +78,7 @@ export function createLog(options: LogOptions): Log {
 			warn: at("warn"),
 			error: at("error"),
 			with: (fields) => make({ ...bound, ...fields }),
+			isOn,
 		};
 	};
 	return make({});

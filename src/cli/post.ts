@@ -8,6 +8,8 @@ export interface Post {
 	/** What the first process at this post says once it is ready; rejects if it ends before. */
 	readonly ready: Promise<ReadyMessage>;
 	signal(signal: NodeJS.Signals): void;
+	/** Tells the process here, and each that follows, once it is ready. A later word takes an earlier one's place. */
+	tell(word: unknown): void;
 	/** Starts a successor, and once that is ready has the present process leave. Rejects if the successor does not come. */
 	replace(): Promise<void>;
 	/** Has everybody leave; resolves when they have, or were killed for taking too long. */
@@ -56,6 +58,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	const beside = new Set<Holder>();
 	let failuresInRow = 0;
 	let stopping: Promise<void> | undefined;
+	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
 
 	function start(): Holder {
@@ -74,7 +77,18 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		});
 		const holder: Holder = { process, ready: ready.promise, startedAtMs: performance.now() };
 		watch(holder);
+		if (lastWord !== undefined) say(holder);
 		return holder;
+	}
+
+	/** Whoever is not ready yet would not understand. */
+	function say(holder: Holder): void {
+		holder.ready.then(
+			() => {
+				if (holder.process.exitCode === null) holder.process.send(lastWord);
+			},
+			() => {},
+		);
 	}
 
 	/** From when it is ready until it leaves: then its successor is asked. */
@@ -132,6 +146,11 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	return {
 		ready: present.ready,
 		signal: (signal) => present?.process.kill(signal),
+		tell(word) {
+			lastWord = word;
+			if (present !== undefined) say(present);
+			for (const holder of beside) say(holder);
+		},
 		async replace() {
 			const successor = start();
 			beside.add(successor);

@@ -1,4 +1,5 @@
-import type { Log } from "../base/log.ts";
+import type { Log, LogLevel, LogSwitch } from "../base/log.ts";
+import { LOG_LEVELS } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
@@ -6,6 +7,7 @@ import type { ReadyMessage } from "./post.ts";
 
 export interface ServeDeps {
 	readonly log: Log;
+	readonly logSwitch: LogSwitch;
 	/** Takes what the first run prints. */
 	readonly out: (text: string) => void;
 	readonly err: (text: string) => void;
@@ -29,6 +31,8 @@ interface Served {
 
 /** What the supervisor says to a process whose successor is ready. */
 export const RETIRE = "retire";
+/** What it says to all of them when its own level changes. */
+export const levelWord = (level: LogLevel): string => `log ${level}`;
 /** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
 /** A turn of the event loop as short as this found no connection waiting. */
@@ -37,7 +41,7 @@ const QUIET_TURN_WAIT_MS_MAX = 500;
 
 /**
  * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second
- * one ends the process at once. SIGHUP reads the catalogue's file again.
+ * one ends the process at once. SIGHUP reads the catalogue's file again, SIGUSR1 turns the log's `debug` on or off.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
@@ -73,6 +77,8 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		});
 	}
 
+	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
+
 	try {
 		for (const warning of config.warnings) log.warn(warning);
 		const plane = await startPlane(deps, config);
@@ -86,6 +92,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => stop(0));
 		process.on("message", (message) => {
+			const level = LOG_LEVELS.find((one) => message === levelWord(one));
+			if (level !== undefined) {
+				deps.logSwitch.set(level);
+				noteLevel(deps, level);
+			}
 			if (message !== RETIRE) return;
 			log.info("leaving to a successor");
 			if (!plane.sendAway()) return stop(0);
@@ -97,6 +108,10 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 	if (stopping) void finish(served, 0);
 	return end.promise;
+}
+
+export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
+	log.warn("the log has another level", { leastLevel });
 }
 
 /** Each role loads its own plane and nothing of the other's. */

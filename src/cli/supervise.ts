@@ -14,7 +14,7 @@ import { explain } from "./explain.ts";
 import type { Post, PostOptions } from "./post.ts";
 import { startPost } from "./post.ts";
 import type { ServeDeps } from "./serve.ts";
-import { RETIRE } from "./serve.ts";
+import { levelWord, noteLevel, RETIRE } from "./serve.ts";
 
 /** How to start this program again as `serve`. */
 export interface ChildCommand {
@@ -32,7 +32,7 @@ const STOP_MARGIN_MS = 10_000;
  * instance of its own with a journal of its own; the console is a process beside them, to which they pass people on.
  * Whoever dies is started again, and the others do not notice; a console that does not answer any more is made to. If a
  * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all one by one,
- * each new one ready before its forerunner leaves.
+ * each new one ready before its forerunner leaves; SIGUSR1 turns the log's `debug` on or off, in all of them.
  *
  * This process holds the secrets, the embedded database and the sockets' folder, and does nothing else.
  */
@@ -98,6 +98,11 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		for (const gateway of gateways) gateway.signal("SIGHUP");
 	});
 	process.on("SIGUSR2", () => void roll());
+	process.on("SIGUSR1", () => {
+		const level = deps.logSwitch.toggleDebug();
+		noteLevel(deps, level);
+		for (const one of posts) one.tell(levelWord(level));
+	});
 	for (const gateway of gateways) {
 		gateway.ready.then(
 			() => {

@@ -46,6 +46,7 @@ import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
 import { gatewaySocket } from "./run-dir.ts";
+import { settledFields } from "./settled-fields.ts";
 
 /** What answers inference: it knows keys and holds credit. It runs no job and knows no secret of people's. */
 export interface GatewayPlane {
@@ -165,6 +166,7 @@ async function build(
 			stats.record(event);
 			if (catalog.current().routes.size > 0) speeds.record(event);
 			carrier?.settled(event);
+			if (log.isOn("debug")) log.debug("a request was settled", settledFields(event));
 		},
 	});
 	const failedAttempts = createFailedAttempts(

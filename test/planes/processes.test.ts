@@ -107,6 +107,49 @@ test("a line of the log says whose it is", () => {
 	expect(by("all processes are ready")).toEqual(["parent"]);
 });
 
+test("SIGUSR1 turns the log's debug on in every process and in those that follow, and off again", async () => {
+	const settled = () => served.lines.filter((line) => line.message === "a request was settled");
+	const levelled = (process: string, leastLevel: string, from: number) =>
+		served.logged(
+			(line) =>
+				line.message === "the log has another level" && line.process === process && line.leastLevel === leastLevel,
+			`${process} at ${leastLevel}`,
+			from,
+		);
+	const turn = async (leastLevel: string) => {
+		const from = served.lines.length;
+		served.kill("SIGUSR1");
+		await Promise.all(["parent", "gateway-1", "console"].map((process) => levelled(process, leastLevel, from)));
+	};
+	await (await chat()).text();
+	expect(settled()).toEqual([]);
+	await turn("debug");
+	await (await chat()).text();
+	const line = await served.logged(({ message }) => message === "a request was settled", "the settlement");
+	expect(line).toMatchObject({
+		level: "debug",
+		account: customer.accountId,
+		key: key.id,
+		model: "test-model",
+		status: 200,
+	});
+	expect(line.request).toMatch(/^req_[0-9a-f]{32}$/);
+	expect(JSON.stringify(line)).not.toContain("two three");
+	const from = served.lines.length;
+	await kill(gatewayPid());
+	await levelled("gateway-1", "debug", from);
+	await turn("info");
+	const before = settled().length;
+	await (await chat()).text();
+	// A process writes its lines in their order.
+	const later = served.lines.length;
+	process.kill(gatewayPid(), "SIGUSR1");
+	await levelled("gateway-1", "debug", later);
+	expect(settled().length).toBe(before);
+	process.kill(gatewayPid(), "SIGUSR1");
+	await levelled("gateway-1", "info", later);
+});
+
 const loopLags = async () => {
 	const text = await (await fetch(`${url}/metrics`)).text();
 	return text.split("\n").filter((line) => line.includes("event_loop_lag") && !line.startsWith("#"));

@@ -395,6 +395,13 @@ function simLog(world: World, name: string): Log {
 			fields?.error instanceof Error ? `: ${fields.error.message}` : fields ? ` ${JSON.stringify(fields)}` : "";
 		world.log(`${world.timeline.nowMs().toFixed(1)} ${name} ${level} ${message}${text}`);
 	};
-	const log: Log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), with: () => log };
+	const log: Log = {
+		debug: at("debug"),
+		info: at("info"),
+		warn: at("warn"),
+		error: at("error"),
+		with: () => log,
+		isOn: () => true,
+	};
 	return log;
 }

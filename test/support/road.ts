@@ -179,7 +179,7 @@ export function createRoad(options: RoadOptions = {}) {
 	const { journal, control } = scriptedJournal();
 	const logged: string[] = [];
 	const note = (message: string) => void logged.push(message);
-	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log };
+	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log, isOn: () => true };
 	/** While it is set, credit is held back, and whoever asks for some waits. */
 	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
 	const store = generousStore(() => {

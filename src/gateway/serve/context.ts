@@ -2,7 +2,7 @@ import type { Admission, Admitted } from "../../admission/admission.ts";
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { newRequestId, newUuid } from "../../base/id.ts";
-import type { Log } from "../../base/log.ts";
+import type { Log, LogFields } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
@@ -55,6 +55,11 @@ export interface RequestContext {
 	key: KeyEntry | undefined;
 	/** The model by the name that the request gives it; undefined until it is read. */
 	modelName: string | undefined;
+}
+
+/** Whose request it is, for each line of the log about it. */
+export function logFields(context: RequestContext, key = context.key): LogFields {
+	return { request: context.requestId, account: key?.accountId, key: key?.id };
 }
 
 /** An admitted request on its way. It is settled exactly once, whatever happens. */

@@ -4,7 +4,7 @@ import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
 import { errorResponse, faultOf, statusOf } from "../error-body.ts";
-import type { RequestContext, ServeDeps } from "./context.ts";
+import { logFields, type RequestContext, type ServeDeps } from "./context.ts";
 
 /** Why there is no answer. */
 export interface Refused {
@@ -25,12 +25,12 @@ export function refuse(
 	const fault = withPromptField(faultOf(error), promptField);
 	const { requestId } = context;
 	deps.stats.refuse(fault.code);
-	if (fault.code === "internal_error") deps.log.error("a request failed", { request: requestId, error });
+	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
+	if (fault.code === "internal_error") deps.log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
-		deps.log.info("a request was refused", { request: requestId, code: fault.code, detail: fault.private });
+		deps.log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
 	// What becomes of a line stands in the files of its batch.
 	if (context.connection.line !== undefined) return errorResponse(fault, requestId);
-	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
 	if (!admitted && key !== undefined) deps.refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return errorResponse(fault, requestId);
 }

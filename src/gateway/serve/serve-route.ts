@@ -4,7 +4,7 @@ import type { Model, Route } from "../../catalog/model.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
 import type { RequestContext, ServeDeps } from "./context.ts";
-import { contextAgain } from "./context.ts";
+import { contextAgain, logFields } from "./context.ts";
 import { assertTakes, type Takes, takes } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
 
@@ -55,7 +55,7 @@ export async function serveRoute(
 				break;
 			}
 			deps.log.info("a model of a route did not answer", {
-				request: context.requestId,
+				...logFields(context),
 				route: route.id,
 				model: model.id,
 				code,

@@ -5,7 +5,7 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
-import type { Exchange, ServeDeps } from "./context.ts";
+import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, OutputChunk, StreamedAnswer } from "./endpoint.ts";
 import type { Streaming } from "./streaming.ts";
@@ -157,7 +157,7 @@ async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 		close(streaming, text);
 	} catch (error) {
 		// Nobody else ends it any more.
-		deps.log.error("a settled stream could not be ended", { request: exchange.context.requestId, error });
+		deps.log.error("a settled stream could not be ended", { ...logFields(exchange.context), error });
 		close(streaming, relay.fail(faultOf(error), bill));
 	}
 }

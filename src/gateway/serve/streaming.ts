@@ -8,7 +8,7 @@ import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
-import type { Exchange, ServeDeps } from "./context.ts";
+import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import type { Delivery } from "./delivery.ts";
 import { createDelivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
@@ -121,7 +121,7 @@ function billOf<Chunk>({ deps, exchange, relay, delivery, upstream }: Streaming<
 	try {
 		return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 	} catch (error) {
-		deps.log.error("a bill could not be made", { request: exchange.context.requestId, error });
+		deps.log.error("a bill could not be made", { ...logFields(exchange.context), error });
 		return { ...FREE_BILL, cost: exchange.admitted.hold.bound, basis: "estimated" };
 	}
 }
@@ -161,7 +161,7 @@ function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
 export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): void {
 	const { deps, exchange, relay } = streaming;
 	deps.log.info("a stream ended early", {
-		request: exchange.context.requestId,
+		...logFields(exchange.context),
 		model: exchange.model.id,
 		ending,
 		code: fault.code,

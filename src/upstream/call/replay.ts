@@ -27,7 +27,7 @@ export async function withReplays<T>(
 	attempt: (ticket: Ticket, freshConnection: boolean, asked?: AbortSignal) => Promise<T>,
 ): Promise<T> {
 	const { pool, log } = deps;
-	const { affinity, signal, requestId, accountId, patient = false } = context;
+	const { affinity, signal, accountId, patient = false } = context;
 	const failed: Failed[] = [];
 	let exclude = NONE;
 	let freshConnection = false;
@@ -59,7 +59,7 @@ export async function withReplays<T>(
 				continue;
 			}
 			const { replica } = ticket;
-			note(log, requestId, replica, error);
+			note(log, context, replica, error);
 			failed.push({ ticket, failure: error });
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
@@ -115,10 +115,17 @@ const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable
  * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out of
  * the log. The upstream's log has it under the same request id.
  */
-function note(log: Log, request: string, replica: Replica, failure: UpstreamFailure): void {
+function note(log: Log, context: CallContext, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
 	const ours = status === undefined && OURS.has(kind);
-	const fields = { request, replica: replica.alias, kind, status, ...(ours ? { detail: failure.private } : {}) };
+	const fields = {
+		request: context.requestId,
+		account: context.accountId,
+		replica: replica.alias,
+		kind,
+		status,
+		...(ours ? { detail: failure.private } : {}),
+	};
 	if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
 	else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
 		log.debug("an upstream call ended", fields);

@@ -3,6 +3,7 @@ import { appendControl } from "../../src/cluster/control-log.ts";
 import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { joinTestInstance } from "./fixture.ts";
 
@@ -139,4 +140,30 @@ test("an instance that stops says so, so that no revocation waits for it", async
 		async () => (await db.sql`select state from instance_now where id = 'leaving'`)[0]?.state === "dead",
 		"its state",
 	);
+});
+
+test("the gate closes by its margin before the lease ends, counted from before the statement was sent", async () => {
+	const clock = createManualClock();
+	const real = createPgHeartbeatStore(db.liveness);
+	/** Replies that take their time, by the instance's clock. */
+	const late = async <T>(reply: Promise<T>): Promise<T> => {
+		const result = await reply;
+		clock.advance(700);
+		return result;
+	};
+	const store: HeartbeatStore = {
+		...real,
+		goLive: (...args) => late(real.goLive(...args)),
+		heartbeat: (...args) => late(real.heartbeat(...args)),
+	};
+	const options = { clock, ttlMs: 5_000, marginMs: 1_000, heartbeatMs: 60_000 };
+	const { heartbeat, gate } = await joinTestInstance(store, "margin", options);
+	for (const send of [() => heartbeat.goLive(), () => heartbeat.sync()]) {
+		await send();
+		clock.advance(5_000 - 1_000 - 700 - 1);
+		expect(gate.isOpen()).toBe(true);
+		clock.advance(1);
+		expect(gate.isOpen()).toBe(false);
+	}
+	heartbeat.stop();
 });

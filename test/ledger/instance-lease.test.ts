@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
@@ -11,6 +12,7 @@ import { recoverLost } from "../../src/ledger/lost-journal.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { admitted, makeAccount, outcome, usd } from "./fixture.ts";
 
@@ -71,9 +73,9 @@ async function startChild(instance: string, ttlMs = 30_000): Promise<Child> {
 	return child;
 }
 
-function startHere(instanceId: string, leaseTtlMs = 30_000): Promise<InstanceLease> {
+function startHere(instanceId: string, leaseTtlMs = 30_000, clock: Clock = systemClock): Promise<InstanceLease> {
 	return startInstanceLease(
-		{ db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
+		{ db, clock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
 		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
 	);
 }
@@ -123,6 +125,22 @@ test("after kill -9 the next start of the same identity charges what was deliver
 	expect(journals("one")).toEqual(["2"]);
 	expect(await broken()).toEqual([]);
 	expect(await next.stop(5_000)).toBe(true);
+});
+
+test("an instance stops admitting a margin before its lease ends, of two seconds or a fifth of it", async () => {
+	for (const [leaseTtlMs, marginMs] of [
+		[30_000, 2_000],
+		[5_000, 1_000],
+	] as const) {
+		const clock = createManualClock();
+		const instanceLease = await startHere(`margin-${leaseTtlMs}`, leaseTtlMs, clock);
+		// In one turn, in which no heartbeat is answered.
+		clock.advance(leaseTtlMs - marginMs - 1);
+		expect(instanceLease.ledger()).toBeDefined();
+		clock.advance(1);
+		expect(instanceLease.ledger()).toBeUndefined();
+		await instanceLease.stop(5_000);
+	}
 });
 
 test("a stop in good order settles, returns everything and leaves no journal", async () => {

@@ -1,0 +1,139 @@
+import { expect, test } from "bun:test";
+import type { AdmissionRequest, Admitted } from "../../src/admission/admission.ts";
+import { createAdmission } from "../../src/admission/admission.ts";
+import { NO_QUANTITIES } from "../../src/admission/price.ts";
+import { newUuid } from "../../src/base/id.ts";
+import type { Model } from "../../src/catalog/model.ts";
+import type { KeyEntry } from "../../src/keys/key-entry.ts";
+import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
+import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
+import type { Shortage } from "../../src/ledger/slices.ts";
+import { createKeyLimits } from "../../src/limits/key-limits.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { outcome } from "../ledger/fixture.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const model = (output: number) => {
+	const rates = { input: 0, cachedInput: 0, output, request: 0, image: 0, audioSecond: 0, search: 0 };
+	return { id: "m", rateCard: { id: "m@1", version: 1, ...rates } } as unknown as Model;
+};
+
+function setUp(fields: Partial<KeyEntry> = {}) {
+	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true });
+	const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
+	const key = createKeyEntry({ id: "key_1", accountId: "acc_1", name: "n", state: "active", ...none }, account);
+	Object.assign(key, fields);
+	const clock = createManualClock();
+	const state = {
+		open: true,
+		free: 1_000,
+		reserved: [] as NanoUsd[],
+		/** What happens while credit is drawn. */
+		whileDrawn: (): Shortage | null => null,
+	};
+	const ledger = {
+		reserve(_admitted: unknown, amount: NanoUsd): Hold | undefined {
+			if (state.free < amount) return undefined;
+			state.free -= amount;
+			state.reserved.push(amount);
+			return { ledger } as unknown as Hold;
+		},
+		draw: async () => state.whileDrawn(),
+		heldOf: () => nanoUsd(0),
+		settle: () => ({}),
+	} as unknown as Ledger;
+	const admission = createAdmission({
+		ledger: () => (state.open ? ledger : undefined),
+		closedReason: () => "closed",
+		keyLimits: createKeyLimits({ clock }),
+		clock,
+		onSettled: () => {},
+	});
+	const request = (completion = 10, output = 1_000): AdmissionRequest => ({
+		id: newUuid(),
+		key,
+		model: model(output),
+		endpoint: "chat",
+		streamed: false,
+		upperBound: { ...NO_QUANTITIES, completion },
+		choices: 1,
+		isAgain: false,
+	});
+	return { admission, state, key, request };
+}
+
+const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0) };
+const codeOf = (run: () => unknown) =>
+	Promise.try(run).then(
+		() => "admitted",
+		(error) => error.code as string,
+	);
+
+test("what took a right away while credit was drawn is obeyed: the whole decision is made anew", async () => {
+	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
+		api_key_revoked: ({ key }) => (key.state = "revoked"),
+		account_suspended: ({ key }) => (key.account.state = "suspended"),
+		model_not_allowed: ({ key }) => (key.models = new Set(["another"])),
+		service_unavailable: ({ state }) => (state.open = false),
+	};
+	for (const [code, change] of Object.entries(changes)) {
+		const world = setUp();
+		world.state.free = 0;
+		world.state.whileDrawn = () => {
+			world.state.free = 1_000;
+			change(world);
+			return null;
+		};
+		expect(await codeOf(() => world.admission.admit(world.request()))).toBe(code);
+		expect(world.state.reserved).toEqual([]);
+	}
+});
+
+test("a key is looked at in the turn in which its credit is reserved, whatever was found before", async () => {
+	const { admission, key, request, state } = setUp();
+	admission.check(key);
+	key.state = "revoked";
+	expect(await codeOf(() => admission.admit(request()))).toBe("api_key_revoked");
+	expect(state.reserved).toEqual([]);
+});
+
+test("a request that found no credit does not count against its key's limits", async () => {
+	const { admission, request, state } = setUp({ requestsPerMinute: 1, concurrencyMax: 1 });
+	state.free = 0;
+	state.whileDrawn = () => SHORT;
+	for (let tried = 0; tried < 3; tried++)
+		expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
+	state.free = 1_000;
+	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
+});
+
+test("a request that ended makes room for the next of its key", async () => {
+	const { admission, request } = setUp({ concurrencyMax: 1 });
+	const first = (await admission.admit(request())) as Admitted;
+	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
+	admission.settle(first, outcome(1));
+	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+});
+
+test("a request that costs nothing needs some credit all the same", async () => {
+	const { admission, request, state } = setUp();
+	await admission.admit(request(10, 0));
+	expect(state.reserved).toEqual([nanoUsd(1)]);
+	state.free = 0;
+	state.whileDrawn = () => SHORT;
+	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
+});
+
+test("credit that others took while it was drawn is drawn again, a bounded number of times", async () => {
+	const { admission, request, state } = setUp();
+	state.free = 0;
+	let draws = 0;
+	state.whileDrawn = () => {
+		draws += 1;
+		return null;
+	};
+	expect(await codeOf(() => admission.admit(request()))).toBe("overloaded");
+	expect(draws).toBe(64);
+});

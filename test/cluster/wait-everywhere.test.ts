@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { appendControl } from "../../src/cluster/control-log.ts";
+import { FENCE_GRACE_MS } from "../../src/cluster/fence.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const TTL_MS = 5_000;
+
+const db = await withDatabase();
+
+test("who takes a right away waits for a silent instance's lease and the grace, by his own clock, and not for less", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	const epoch = await store.join("silent", TTL_MS);
+	await store.goLive("silent", epoch, (await store.position()).seq, TTL_MS);
+	const seq = await appendControl(db.statements, "key", "k", {});
+	const clock = createManualClock();
+	let effectiveAtMs: number | undefined;
+	const startedMs = clock.monotonicMs();
+	const everywhere = waitEverywhere({ liveness: db.liveness, clock }, seq, Number.POSITIVE_INFINITY).finally(() => {
+		effectiveAtMs = clock.monotonicMs();
+	});
+	// It sleeps between two looks; time passes only then.
+	await waitFor(() => {
+		if (clock.pending() > 0) clock.advance(100);
+		return effectiveAtMs !== undefined;
+	}, "the end of the lease");
+	expect(await everywhere).toMatchObject({ effective: true, effectiveByMs: null });
+	expect((effectiveAtMs ?? 0) - startedMs).toBeGreaterThanOrEqual(TTL_MS + FENCE_GRACE_MS);
+	expect((effectiveAtMs ?? 0) - startedMs).toBeLessThan(TTL_MS + FENCE_GRACE_MS + 1_000);
+});

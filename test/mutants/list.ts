@@ -1,0 +1,17 @@
+import { placed } from "./mutant.ts";
+import { clusterMutants } from "./of-cluster.ts";
+import { functionMutants } from "./of-functions.ts";
+import { journalMutants } from "./of-journal.ts";
+import { ledgerMutants } from "./of-ledger.ts";
+import { requestMutants } from "./of-requests.ts";
+import { sliceMutants } from "./of-slices.ts";
+
+/** All mutants of the production source, by file. */
+export const mutants = placed([
+	...clusterMutants,
+	...sliceMutants,
+	...ledgerMutants,
+	...journalMutants,
+	...functionMutants,
+	...requestMutants,
+]);

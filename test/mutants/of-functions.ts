@@ -1,0 +1,315 @@
+import type { MutantsOfFile } from "./mutant.ts";
+
+/** The functions of money in Postgres. */
+export const functionMutants: readonly MutantsOfFile[] = [
+	{
+		file: "db/functions/lease.sql",
+		killers: ["ledger/store-contract", "ledger/functions", "ledger/slices", "ledger/refusals"],
+		mutants: [
+			{
+				breaks: "a grant does not keep the closing of its epoch away",
+				before:
+					"begin\n  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));\n  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state in ('live', 'silent'))",
+				after:
+					"begin\n  if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state in ('live', 'silent'))",
+			},
+			{
+				breaks: "an epoch that was fenced off is granted credit",
+				before: "and i.state in ('live', 'silent')) then\n    raise",
+				after: "and i.state in ('live', 'silent', 'dead')) then\n    raise",
+			},
+			{
+				breaks: "grants of one budget do not exclude each other",
+				before: "into b from budget g where g.id = r.budget for no key update skip locked;",
+				after: "into b from budget g where g.id = r.budget;",
+			},
+			{
+				breaks: "a grant waits for the row of a budget that somebody holds",
+				before: "into b from budget g where g.id = r.budget for no key update skip locked;",
+				after: "into b from budget g where g.id = r.budget for no key update;",
+			},
+			{
+				breaks: "more is granted than is available",
+				before: "if v_amount > b.cap - b.drawn or v_amount < r.min then",
+				after: "if v_amount < r.min then",
+			},
+			{
+				breaks: "less is granted than helps",
+				before: "greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));",
+				after: "(b.cap - b.drawn) / (2 * v_live));",
+			},
+			{
+				breaks: "a grant that is repeated is granted again",
+				before: "select o.amount_nano_usd into v_amount from lease_op o where o.id = r.op;",
+				after: "select o.amount_nano_usd into v_amount from lease_op o where o.id = gen_random_uuid();",
+			},
+			{
+				breaks: "the refusal of a repeated grant is not written down",
+				before: "if v_amount > 0 or r.again then",
+				after: "if v_amount > 0 then",
+			},
+			{
+				breaks: "one instance may take all that is left",
+				before: "(b.cap - b.drawn) / (2 * v_live)",
+				after: "(b.cap - b.drawn)",
+			},
+			{
+				breaks: "a contested budget is granted as freely as another",
+				before: "case when contested then r.min else r.want end",
+				after: "r.want",
+			},
+			{
+				breaks: "a grant counts as an answer of an instance that holds something idle",
+				before: "case when x.state = 'closed' then greatest(x.recalled, excluded.recalled) else x.recalled end",
+				after: "greatest(x.recalled, excluded.recalled)",
+			},
+			{
+				breaks: "a refusal counts as proved while an epoch is being closed",
+				before: "(i.state in ('live', 'closing') or exists",
+				after: "(i.state in ('live') or exists",
+			},
+			{
+				breaks: "a refusal counts as proved beside the leases of an epoch whose journal is being replayed",
+				before: "n.epoch > i.epoch and n.state in ('live', 'silent')",
+				after: "n.epoch > i.epoch and n.state in ('never')",
+			},
+			{
+				breaks: "a refusal is not proved though too little is there anywhere",
+				before: "if available + v_elsewhere < r.min then",
+				after: "if false then",
+			},
+			{
+				breaks: "a refusal is proved though all together would cover it",
+				before: "if available + v_elsewhere < r.min then",
+				after: "if true then",
+			},
+			{
+				breaks: "an answer to an earlier recall counts for a later one",
+				before: "else x.recalled < coalesce(r.ticket, 9223372036854775807) end)",
+				after: "else x.recalled = 0 end)",
+			},
+			{
+				breaks: "a return that is repeated counts again",
+				before: "if exists (select 1 from lease_op o where o.id = r.op) then\n        continue;",
+				after: "if exists (select 1 from lease_op o where o.id = r.op and o.kind = 'never') then\n        continue;",
+			},
+			{
+				breaks: "what is returned is not available again",
+				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd - r.amount where g.id = r.budget;",
+				after: "",
+			},
+			{
+				breaks: "a return does not answer the recall",
+				before: "recalled = greatest(x.recalled, coalesce(r.recall, 0)),",
+				after: "recalled = x.recalled,",
+			},
+			{
+				breaks: "a lease is open though nothing is left on it",
+				before: "state = case when l.rest = r.amount then 'closed' else x.state end",
+				after: "state = x.state",
+			},
+			{
+				breaks: "a return to an epoch that has left is carried out",
+				before: "and i.state not in ('closing', 'left')) then\n    return; --",
+				after: "and i.state not in ('never')) then\n    return; --",
+			},
+			{
+				breaks: "a return waits for the row of a budget that somebody holds",
+				before: "perform 1 from budget g where g.id = r.budget for no key update skip locked;",
+				after: "perform 1 from budget g where g.id = r.budget for no key update;",
+			},
+			{
+				breaks: "a recall asks the one who sent it",
+				before: "where (r.instance_id, r.epoch) <> (p_instance, p_epoch) and r.at >",
+				after: "where r.at >",
+			},
+			{
+				breaks: "recalls that were answered are asked again",
+				before: "l.state = 'open' and l.recalled < r.ticket",
+				after: "l.state = 'open'",
+			},
+			{
+				breaks: "nobody is told of a recall",
+				before: "perform pg_notify('tollgate_recall', '');",
+				after: "",
+				killers: ["ledger/slices", "ledger/refusals", "chaos/scattered-credit"],
+			},
+			{
+				breaks: "leases are closed beside grants, returns and flushes of the epoch",
+				before: "perform pg_advisory_xact_lock(hashtextextended('money '",
+				after: "perform pg_advisory_xact_lock_shared(hashtextextended('money '",
+			},
+			{
+				breaks: "leases are closed of an epoch that goes on",
+				before:
+					"perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);",
+				after: "",
+			},
+			{
+				breaks: "a closed lease gives back what was spent",
+				before:
+					"select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest\n      from lease l join budget g",
+				after: "select l.budget_id, l.granted_nano_usd - l.returned_nano_usd as rest\n      from lease l join budget g",
+			},
+			{
+				breaks: "the closing of leases waits for a row that somebody holds",
+				before: "limit p_limit for no key update of l, g skip locked loop",
+				after: "limit p_limit for no key update of l, g loop",
+			},
+			{
+				breaks: "an epoch has left while a lease of it is open",
+				before:
+					"done := not exists (select 1 from lease l where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open')\n    and not",
+				after: "done := not",
+			},
+			{
+				breaks: "running requests are recorded as crashed though nobody attested it",
+				before: "from gone v where p_journal_lost",
+				after: "from gone v",
+			},
+		],
+	},
+	{
+		file: "db/functions/ledger.sql",
+		killers: ["ledger/store-contract", "ledger/functions", "ledger/refusals"],
+		mutants: [
+			{
+				breaks: "two flushes of an epoch run side by side",
+				before: "  perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));\n",
+				after: "",
+			},
+			{
+				breaks: "a flush does not keep the closing of its epoch away",
+				before:
+					"'flush ' || p_instance || ' ' || p_epoch, 0));\n  perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));\n",
+				after: "'flush ' || p_instance || ' ' || p_epoch, 0));\n",
+			},
+			{
+				breaks: "settlements count on leases that are being closed",
+				before: "and i.state not in ('closing', 'left')) then\n    late := true;",
+				after: "and i.state not in ('left')) then\n    late := true;",
+			},
+			{
+				breaks: "a charge without a lease is recorded",
+				before: "if v_missing is not null then",
+				after: "if false then",
+			},
+			{
+				breaks: "a settled request is shown as running",
+				before: "where not exists (select 1 from usage_event e where e.request_id = x.id)\n    on conflict do nothing;",
+				after: "on conflict do nothing;",
+			},
+			{
+				breaks: "settlements are not added to their lease",
+				before: "set settled_nano_usd = l.settled_nano_usd + u.nano,",
+				after: "set settled_nano_usd = l.settled_nano_usd,",
+			},
+			{
+				breaks: "a late settlement is charged beyond what is available",
+				before: "greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))",
+				after: "x.charged end))",
+			},
+			{
+				breaks: "a late settlement is not drawn from its budgets",
+				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit,",
+				after: "update budget g set drawn_nano_usd = g.drawn_nano_usd,",
+			},
+			{
+				breaks: "late settlements of one budget do not exclude each other",
+				before: "perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;",
+				after: "",
+			},
+			{
+				breaks: "what an operator gave up for lost stays lost though it was heard of after all",
+				before:
+					"  delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;\n",
+				after: "",
+			},
+			{
+				breaks: "a late settlement that is repeated is an error",
+				before: "if exists (select 1 from usage_event e where e.request_id = x.id) then\n    return;",
+				after: "if false then\n    return;",
+			},
+			{
+				breaks: "more credit is taken away than is available",
+				before: "if p_amount < 0 and b.cap + p_amount < b.drawn and not p_forced then",
+				after: "if false then",
+			},
+			{
+				breaks: "a reference that two book at once counts twice",
+				before: "if not found then\n    return null; -- booked",
+				after: "if false then\n    return null; -- booked",
+			},
+			{
+				breaks: "instances do not hear that credit was taken away",
+				before: "jsonb_build_object('lowered', p_amount < 0)",
+				after: "jsonb_build_object('lowered', false)",
+			},
+		],
+	},
+	{
+		file: "db/functions/keys.sql",
+		killers: ["keys/key-admin"],
+		mutants: [
+			{
+				breaks: "instances do not hear that a cap was lowered",
+				before: "k.cap_nano_usd is not null and (v_before is null or k.cap_nano_usd < v_before)));",
+				after: "false));",
+			},
+			{
+				breaks: "a changed cap does not reach the budget",
+				before: "update budget set limit_nano_usd = k.cap_nano_usd where id = p_id;",
+				after: "",
+			},
+			{
+				breaks: "a key that was replaced at once goes on",
+				before: "state = case when p_grace_ms <= 0 then 'revoked' else state end,",
+				after: "state = state,",
+			},
+			{
+				breaks: "a long grace prolongs a key",
+				before: "else least(expires_at, v_end) end",
+				after: "else v_end end",
+			},
+			{
+				breaks: "a key is replaced twice",
+				before: "if k.replaced_by is not null then",
+				after: "if false then",
+			},
+			{
+				breaks: "a revoked key can be changed",
+				before: "if k.state = 'revoked' then",
+				after: "if false then",
+			},
+			{
+				breaks: "a customer changes another's key",
+				before:
+					"select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  if k.state = 'revoked' then",
+				after:
+					"select * into k from api_key where id = p_id for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  if k.state = 'revoked' then",
+			},
+		],
+	},
+	{
+		file: "db/functions/limits.sql",
+		killers: ["limits/shared-limits"],
+		mutants: [
+			{
+				breaks: "shares of a limit are granted beyond it",
+				before: "if v_rest >= r.need then",
+				after: "if true then",
+			},
+			{
+				breaks: "asks for one key do not exclude each other",
+				before: "    perform pg_advisory_xact_lock(r.hash);\n",
+				after: "",
+			},
+			{ breaks: "an ask that arrives late counts", before: "    continue when v_seq > r.seq;\n", after: "" },
+			{
+				breaks: "what an instance counted is free as soon as it dies",
+				before: "or s.kind = 'rate' and greatest",
+				after: "or s.kind = 'never' and greatest",
+			},
+		],
+	},
+];

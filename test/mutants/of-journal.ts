@@ -1,0 +1,173 @@
+import type { MutantsOfFile } from "./mutant.ts";
+
+/** The journal and its replay. */
+export const journalMutants: readonly MutantsOfFile[] = [
+	{
+		file: "ledger/journal.ts",
+		killers: ["ledger/journal", "ledger/journal-carry", 60],
+		mutants: [
+			{
+				breaks: "segments are removed out of their turn",
+				before: "if (segment === current || segment.owed > 0 || closed) return;",
+				after: "if (segment === current || segment.owed > 0 || closed) continue;",
+			},
+			{
+				breaks: "a segment is removed before what was carried out of it is on the disk",
+				before: "if (options.syncs && carriesDurable < carries) {",
+				after: "if (options.syncs && carriesDurable < 0) {",
+			},
+			{
+				breaks: "what is appended during a sync counts as synced by it",
+				before: "if (!syncing) return startSync();",
+				after: "return syncing ?? startSync();",
+			},
+			{
+				breaks: "a sync covers the newest segment alone",
+				before: "const dirty = [...segments.values()].filter((segment) => segment.dirty);",
+				after: "const dirty = [current].filter((segment) => segment.dirty);",
+			},
+			{
+				breaks: "a sync that failed is tried again",
+				before: "if (syncFailure) return Promise.reject(syncFailure.error);",
+				after: "",
+			},
+			{
+				breaks: "a failed sync is nobody's concern",
+				before: "deps.onSyncFailed(error);",
+				after: "",
+			},
+			{
+				breaks: "what runs cannot be settled on a full disk",
+				before: "if (!(error instanceof DiskFull) || !disk.freeReserve()) throw error;",
+				after: "if (error) throw error;",
+			},
+			{
+				breaks: "a full disk admits requests",
+				before: 'admit(body) {\n\t\t\tif (isFull()) throw new DiskFull("the journal\'s disk is full");',
+				after: "admit(body) {",
+			},
+			{
+				breaks: "a file is closed under a sync",
+				before: "if (syncing) unused.push(file);\n\t\telse file.close();",
+				after: "file.close();",
+			},
+		],
+	},
+	{
+		file: "ledger/journal-record.ts",
+		killers: ["ledger/journal"],
+		mutants: [
+			{
+				breaks: "a damaged record is read",
+				before: "if (Bun.hash.crc32(payload) !== view.getUint32(at + 4, true)) break;",
+				after: "",
+			},
+			{
+				breaks: "a record that is too long is cut off without a word",
+				before: 'assert(HEADER_BYTES + 1 + body.length * 3 <= target.length, "a journal record fits the buffer");',
+				after: "",
+			},
+		],
+	},
+	{
+		file: "ledger/journal-disk.ts",
+		killers: ["ledger/journal"],
+		mutants: [
+			{
+				breaks: "a record that did not fit leaves its torn beginning behind",
+				before: "ftruncateSync(fd, length);",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "ledger/journal-reader.ts",
+		killers: ["ledger/journal", "ledger/journal-carry", "ledger/instance-lease", 60],
+		mutants: [
+			{
+				breaks: "what a crash cut is charged its bound",
+				before: "minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved)",
+				after: "minUsd(progress?.bound ?? ZERO_USD, admitted.reserved)",
+			},
+			{
+				breaks: "what a crash cut is charged more than was reserved",
+				before: "minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved)",
+				after: "progress?.delivered ?? ZERO_USD",
+			},
+			{
+				breaks: "a settled request counts as open in a replay",
+				before: "open.delete(record.id);",
+				after: "",
+			},
+			{
+				breaks: "a replay forgets what was known of a request that was carried forward",
+				before: "progress: open.get(record.id)?.progress });",
+				after: "progress: undefined });",
+			},
+		],
+	},
+	{
+		file: "ledger/journal-home.ts",
+		killers: ["ledger/instance-lease"],
+		mutants: [
+			{
+				breaks: "the journal of a process that is only stopped is replayed",
+				before: "if (!lock) return undefined;",
+				after: "if (!lock) return { disk: openJournalDisk(folder, { create }), release: () => {} };",
+			},
+		],
+	},
+	{
+		file: "ledger/recovery.ts",
+		killers: ["ledger/instance-lease", 60],
+		mutants: [
+			{
+				breaks: "a replay closes the epoch without those whose rows are held",
+				before: "while (held.length > 0) held = await settleHeld(deps, held);",
+				after: "",
+			},
+			{
+				breaks: "a replay takes what was left out for a held row for settled",
+				before:
+					"if (!late) return batch.filter(({ id, account, key }) => busy.has(id) || busy.has(account) || busy.has(key));",
+				after: "if (!late) return busy.size < 0 ? batch : [];",
+			},
+			{
+				breaks: "a replay that finds the leases closed settles nothing",
+				before: "if (!late) return batch",
+				after: "if (late) return [];\n\t\t\treturn batch",
+			},
+			{
+				breaks: "what a damaged journal claims beyond its lease is settled on a lease that is still open",
+				before: "{ error });\n\t\t\tawait closeEpoch(deps);",
+				after: "{ error });",
+			},
+			{
+				breaks: "a journal that could not be handed in is removed",
+				before: 'log.warn("a journal could not be handed in", { instance: id, epoch, error });',
+				after: "claim.disk.destroy();",
+			},
+			{
+				breaks: "a replay leaves its epoch open",
+				before: "await closeEpoch(deps);\n\t\t\treturn { settled",
+				after: "return { settled",
+			},
+		],
+	},
+	{
+		file: "ledger/lost-journal.ts",
+		killers: ["ledger/instance-lease"],
+		mutants: [
+			{
+				breaks: "an attestation closes the leases of an instance that renews its own",
+				before: "if ((first.get(epoch) ?? beat) !== beat)",
+				after: "if (first.size < 0)",
+			},
+			{
+				breaks: "an attestation does not wait until the lease is over",
+				before: "> ttl_ms + options.graceMs)",
+				after: ">= 0)",
+			},
+		],
+	},
+];

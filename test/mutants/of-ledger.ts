@@ -1,0 +1,209 @@
+import type { MutantsOfFile } from "./mutant.ts";
+
+/** Holds, the way of settlements to Postgres, the lives of an instance. */
+export const ledgerMutants: readonly MutantsOfFile[] = [
+	{
+		file: "ledger/ledger.ts",
+		killers: ["ledger/ledger", "ledger/journal-carry", 60],
+		mutants: [
+			{
+				breaks: "a reservation looks at the account's slice alone",
+				before: "account.free < amount || key.free < amount) return undefined;",
+				after: "account.free < amount) return undefined;",
+			},
+			{
+				breaks: "a retired epoch admits requests",
+				before: 'if (retired) throw unavailable("this epoch of the instance has ended");',
+				after: "",
+			},
+			{
+				breaks: "a full queue admits requests",
+				before: "if (writer.isFull() || journal.isFull())",
+				after: "if (journal.isFull())",
+			},
+			{
+				breaks: "the rest of a settlement that stands in no journal can be spent at once",
+				before: "if (journalled) slice.free = addUsd(slice.free, rest);",
+				after: "slice.free = addUsd(slice.free, rest);",
+			},
+			{
+				breaks: "an excess is taken from the account's slice without looking at the key's",
+				before: "minUsd(excess, minUsd(hold.account.free, hold.key.free))",
+				after: "minUsd(excess, hold.account.free)",
+			},
+			{
+				breaks: "an excess that credit does not cover is charged",
+				before: "const charged = subUsd(costNanoUsd, off);",
+				after: "const charged = costNanoUsd;",
+			},
+			{
+				breaks: "a hold can be settled twice",
+				before: 'assert(hold.state === "held", "a hold is settled once");',
+				after: "",
+			},
+			{
+				breaks: "a settlement is not journalled",
+				before: "journal.settle(json);\n",
+				after: "",
+			},
+			{
+				breaks: "a bound grows without being journalled",
+				before: "journal.progress(JSON.stringify({ id: hold.admitted.id, ...progress }));",
+				after: "",
+			},
+			{
+				breaks: "a bound that does not grow is journalled all the same, and may fall",
+				before: "if (progress.bound <= hold.bound) return;",
+				after: "",
+			},
+			{
+				breaks: "a request that is carried forward loses what was known of it",
+				before: "oldest.progress && JSON.stringify({ id, ...oldest.progress }),",
+				after: "undefined,",
+			},
+			{
+				breaks: "running requests are never carried forward",
+				before: "if (!oldest || oldest.segment >= journal.keepsFrom()) return;",
+				after: "return;",
+			},
+			{
+				breaks: "an epoch's leases are closed while requests still run",
+				before: "const finished = await inTime(idle);",
+				after: "const finished = true;",
+			},
+			{
+				breaks: "an epoch's leases are closed before its last settlement is in Postgres",
+				before: "const handedIn = finished && (await inTime(writer.drain()));",
+				after: "const handedIn = finished;",
+			},
+			{
+				breaks: "a journal is removed though not all of it is in Postgres",
+				before: "if (clean) journal.destroy();",
+				after: "if (clean || finished) journal.destroy();",
+			},
+			{
+				breaks: "mode remote answers before Postgres knows of the reservation",
+				before: "writer.hurry();\n\t\t\treturn hold.known;",
+				after: "writer.hurry();\n\t\t\treturn undefined;",
+			},
+			{
+				breaks: "mode host sends its last bytes before the disk has the settlement",
+				before: 'settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),',
+				after: "settledDurable: (hold) => settling.get(hold),",
+			},
+			{
+				breaks: "a settled request keeps its segment of the journal for ever",
+				before: "journal.acknowledge(hold.segment);",
+				after: "",
+			},
+			{
+				breaks: "a request claims its account's credit before its key's cap was asked",
+				before: "slices.draw([keyBudget, accountBudget], amount)",
+				after: "slices.draw([accountBudget, keyBudget], amount)",
+			},
+		],
+	},
+	{
+		file: "ledger/writer.ts",
+		killers: ["ledger/writer", "ledger/ledger", 60],
+		mutants: [
+			{
+				breaks: "settlements that wait for a held row are forgotten",
+				before: "aside.push(...held);",
+				after: "",
+			},
+			{
+				breaks: "settlements that wait for a held row count as acknowledged",
+				before: "if (held.has(queued)) continue;",
+				after: "",
+			},
+			{
+				breaks: "settlements that wait for a held row are lost with a failed flush",
+				before: "settled.push(...aside.splice(0, batch.length));",
+				after: "aside.splice(0, batch.length);",
+			},
+			{
+				breaks: "settlements of leases that were closed are lost",
+				before: "if (!late) return busy.size === 0",
+				after: "if (late) return NONE;\n\t\treturn busy.size === 0",
+			},
+			{
+				breaks: "a settlement that is refused again and again is dropped",
+				before: "settled.push(head);\n",
+				after: "",
+			},
+			{
+				breaks: "the writer is drained while settlements wait for a held row",
+				before: "while (settled.length + aside.length > 0) {",
+				after: "while (settled.length > 0) {",
+			},
+			{
+				breaks: "a batch of which the fate is unknown counts as flushed",
+				before: "noteFailed(batch, error);\n\t\t\treturn false;",
+				after: "noteFailed(batch, error);\n\t\t\tsettled.splice(0, batch.length);\n\t\t\treturn false;",
+			},
+			{
+				breaks: "nothing that was acknowledged lately can be sent again",
+				before: "kept.push({ json: queued.item.json, atMs: nowMs });",
+				after: "",
+			},
+			{
+				breaks: "what waits for a held row does not count for a full queue",
+				before: "isFull: () => settled.length + aside.length >= options.queueMax,",
+				after: "isFull: () => settled.length >= options.queueMax,",
+			},
+		],
+	},
+	{
+		file: "ledger/epoch.ts",
+		killers: ["ledger/instance-lease", 60],
+		mutants: [
+			{
+				breaks: "no lease margin",
+				before: "marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),",
+				after: "marginMs: 0,",
+			},
+			{
+				breaks: "a new epoch goes on with the keys that the one before it knew",
+				before: "parts.reset(heartbeat.appliedSeq());",
+				after: "",
+			},
+			{
+				breaks: "the ledger does not hear of lowered limits",
+				before: 'if (entry.kind === "budget") ledger?.',
+				after: 'if (entry.kind === "catalog") ledger?.',
+			},
+			{
+				breaks: "on another server nothing is sent again",
+				before: 'if (ended === "another server") await',
+				after: 'if (ended === "fenced off") await',
+			},
+			{
+				breaks: "an epoch gives up its journal's lock before it has ended",
+				before: "heartbeat.stop();\n\t\tconst untilMs",
+				after: "heartbeat.stop();\n\t\tclaim?.release();\n\t\tconst untilMs",
+			},
+		],
+	},
+	{
+		file: "ledger/instance-lease.ts",
+		killers: ["ledger/instance-lease", 60],
+		mutants: [
+			{
+				breaks: "an instance that stops can open its gate once more",
+				before: 'gate.close("stopping", true);',
+				after: 'gate.close("stopping");',
+			},
+			{
+				breaks: "a closed gate admits",
+				before: "(present && gate.isOpen() ? present.ledger : undefined)",
+				after: "present?.ledger",
+			},
+			{
+				breaks: "an epoch that was fenced off is not settled to its end",
+				before: "if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS);",
+				after: "",
+			},
+		],
+	},
+];

@@ -1,0 +1,220 @@
+import type { MutantsOfFile } from "./mutant.ts";
+
+/** What a request may do and cost: admission, keys, limits. */
+export const requestMutants: readonly MutantsOfFile[] = [
+	{
+		file: "admission/admission.ts",
+		killers: ["admission/admission"],
+		mutants: [
+			{
+				breaks: "a key is not looked at in the moment of admission",
+				before: "checkAccess(key, nowMs);",
+				after: "",
+			},
+			{
+				breaks: "a key may use any model",
+				before: "if (key.models !== null && !key.models.has(model.id)) {",
+				after: "if (key.models === undefined) {",
+			},
+			{
+				breaks: "a request that found no credit counts against its key's limits",
+				before: "if (!hold && limited) keyLimits.withdraw(key.id);",
+				after: "",
+			},
+			{
+				breaks: "a request that ended runs on for its key's limits",
+				before: "if (request.batchId === undefined) keyLimits.leave(request.key.id);",
+				after: "",
+			},
+			{
+				breaks: "a request that can cost nothing takes no credit at all",
+				before: "const reserved = amount > 0 ? amount : nanoUsd(1);",
+				after: "const reserved = amount;",
+			},
+		],
+	},
+	{
+		file: "admission/price.ts",
+		killers: ["admission/price"],
+		mutants: [
+			{ breaks: "prices are rounded down", before: "Math.ceil(sumPico / 1000)", after: "Math.floor(sumPico / 1000)" },
+			{
+				breaks: "a bound takes the rate of what is read anew, though a cache may be dearer",
+				before: "const dearest = Math.max(card.input, card.cachedInput);\n\treturn quickSum",
+				after: "const dearest = card.input;\n\treturn quickSum",
+			},
+			{
+				breaks: "sums that cannot be computed exactly are taken for exact",
+				before: "!Number.isSafeInteger(sumPico) || ",
+				after: "",
+			},
+			{
+				breaks: "cached tokens are paid twice",
+				before: "(used.prompt - cached) * input +",
+				after: "used.prompt * input +",
+			},
+		],
+	},
+	{
+		file: "admission/prompt-bound.ts",
+		killers: ["admission/prompt-bound"],
+		mutants: [
+			{
+				breaks: "a bound knows nothing of a template's marks",
+				before: "measure.messages * MESSAGE_TOKENS + (",
+				after: "(",
+			},
+			{
+				breaks: "a bound knows nothing of images",
+				before: " + marks + measure.images * IMAGE_TOKENS);",
+				after: " + marks);",
+			},
+			{
+				breaks: "a bound knows nothing of what normalising adds",
+				before: "const bytes = measure.textBytes + (measure.addedBytes ?? 0);",
+				after: "const bytes = measure.textBytes;",
+			},
+			{
+				breaks: "text is measured in characters",
+				before: "const bytes = Buffer.byteLength(text);\n",
+				after: "const bytes = text.length;\n",
+			},
+			{
+				breaks: "names and call ids of a message cost nothing",
+				before: 'if (typeof value === "string") addText(measure, value, model);\n\t\telse if (field',
+				after:
+					'if (typeof value === "string" && field === "content") addText(measure, value, model);\n\t\telse if (field',
+			},
+		],
+	},
+	{
+		file: "keys/keyring.ts",
+		killers: ["keys/keyring"],
+		mutants: [
+			{
+				breaks: "a row that is older than what was applied is taken in",
+				before: "startedIn === generation && loaded.seq >= appliedSeq",
+				after: "startedIn === generation",
+			},
+			{
+				breaks: "a row that was asked for before all was forgotten is taken in",
+				before: "startedIn === generation && loaded.seq >= appliedSeq",
+				after: "loaded.seq >= appliedSeq",
+			},
+			{
+				breaks: "a request goes on by a key that the keyring let go of",
+				before: "byId.delete(slot.entry.id);\n\t\tslot.entry.current = false;",
+				after: "byId.delete(slot.entry.id);",
+			},
+			{
+				breaks: "a request goes on by a key of an epoch that ended",
+				before: "for (const slot of byDigest.values()) slot.entry.current = false;",
+				after: "",
+			},
+			{
+				breaks: "a new key stays unknown",
+				before: "unknown.clear();\n\t\t} else if",
+				after: "} else if",
+			},
+			{
+				breaks: "an older row overwrites what is known of an account",
+				before: "} else if (seq > slot.seq) {\n\t\t\tsetAccountFields",
+				after: "} else if (seq >= 0) {\n\t\t\tsetAccountFields",
+			},
+			{
+				breaks: "an older entry overwrites what is known of a key",
+				before: "} else if (entry.seq > slot.seq) {\n\t\t\tsetKeyFields",
+				after: "} else if (entry.seq >= 0) {\n\t\t\tsetKeyFields",
+			},
+			{
+				breaks: "an older entry overwrites what is known of an account",
+				before: "if (slot === undefined || entry.seq <= slot.seq) return;",
+				after: "if (slot === undefined) return;",
+			},
+			{
+				breaks: "an entry about an account does not make a loaded row outdated",
+				before: "appliedSeq = Math.max(appliedSeq, entry.seq);",
+				after: 'if (entry.kind === "key") appliedSeq = Math.max(appliedSeq, entry.seq);',
+			},
+			{
+				breaks: "each request asks Postgres for the same key",
+				before: "if (running !== undefined) return running;",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "keys/access.ts",
+		killers: ["keys/access"],
+		mutants: [
+			{ breaks: "a key that the keyring let go of admits", before: "if (!entry.current) {", after: "if (!entry) {" },
+			{
+				breaks: "a revoked key admits",
+				before: 'if (entry.state === "revoked")',
+				after: 'if (entry.id === "")',
+			},
+			{
+				breaks: "a key admits in the moment in which it expires",
+				before: "nowMs >= entry.expiresAtMs",
+				after: "nowMs > entry.expiresAtMs",
+			},
+			{
+				breaks: "a suspended account admits",
+				before: 'if (entry.account.state === "suspended")',
+				after: 'if (entry.id === "")',
+			},
+			{
+				breaks: "an account that never topped up admits",
+				before: "if (!entry.account.toppedUp)",
+				after: 'if (entry.id === "")',
+			},
+		],
+	},
+	{
+		file: "limits/shares.ts",
+		killers: ["limits/shared-limits"],
+		mutants: [
+			{
+				breaks: "a share that was given back meanwhile comes back with the reply",
+				before: "share.amount += Math.max(0, grant.share - ask.have);",
+				after: "share.amount = grant.share;",
+			},
+			{
+				breaks: "a share is given back with what is used of it",
+				before: "share.amount = used;\n",
+				after: "share.amount = 0;\n",
+			},
+			{
+				breaks: "a share that was not given back is forgotten when the store fails",
+				before: "if (share.answered === undefined) dirty.add(share);",
+				after: "if (share.answered === undefined) return;",
+			},
+		],
+	},
+	{
+		file: "limits/key-limits.ts",
+		killers: ["limits/key-limits", "limits/shared-limits"],
+		mutants: [
+			{
+				breaks: "a withdrawn request counts for the minute",
+				before: "usage.running -= 1;\n\t\t\tusage.count -= 1;",
+				after: "usage.running -= 1;",
+			},
+			{
+				breaks: "one more runs at once than may",
+				before: 'kind === "running" ? usage.running >= amount :',
+				after: 'kind === "running" ? usage.running > amount :',
+			},
+			{
+				breaks: "one more a minute is admitted than may",
+				before: "counted(usage, nowMs) > amount - 1;",
+				after: "counted(usage, nowMs) > amount;",
+			},
+			{
+				breaks: "an instance counts by the key's limit, not by its share",
+				before: "return share === undefined || !isUsedUp(usage, kind, share.amount, nowMs);",
+				after: "return true;",
+			},
+		],
+	},
+];

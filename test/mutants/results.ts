@@ -33,7 +33,7 @@ export function writeResults(mutants: readonly PlacedMutant[], results: Readonly
 	const count = (verdict: Result["verdict"]) => mutants.filter((mutant) => of(mutant)?.verdict === verdict).length;
 	const rows = mutants.map((mutant) => {
 		const { verdict = "not run", by = "" } = of(mutant) ?? {};
-		return `| \`${mutant.file}\` | ${cell(mutant.breaks)} | ${verdict} | ${verdict === "equivalent" ? by : cell(by)} |`;
+		return `| \`src/${mutant.file}\` | ${cell(mutant.breaks)} | ${verdict} | ${verdict === "equivalent" ? by : cell(by)} |`;
 	});
 	writeFileSync(
 		PATH,
@@ -42,7 +42,7 @@ export function writeResults(mutants: readonly PlacedMutant[], results: Readonly
 Written by \`bun run mutants\`, which puts each of these lines into a copy of the source and runs what should notice it.
 ${mutants.length} mutants: ${count("killed")} killed, ${count("survived")} survived, ${count("equivalent")} equivalent.
 
-| file below src/ | the rule as it is broken | | noticed by, or why nothing can |
+| file | the rule as it is broken | | noticed by, or why nothing can |
 |---|---|---|---|
 ${rows.join("\n")}
 `,

@@ -14,7 +14,8 @@ export interface Tree {
 }
 
 const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json"];
-const KILLER_MS_MAX = 240_000;
+const TESTS_MS_MAX = 240_000;
+const SEED_MS_MAX = 10_000;
 const TEST_MS_MAX = 30_000;
 
 export function plantTree(root: string): Tree {
@@ -22,13 +23,16 @@ export function plantTree(root: string): Tree {
 	for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
 	symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
 
-	async function execute(command: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
+	async function execute(
+		command: readonly string[],
+		timeoutMs: number,
+	): Promise<{ exitCode: number | null; output: string }> {
 		const child = Bun.spawn([process.execPath, ...command], {
 			cwd: folder,
 			env: { ...process.env, TEST_POSTGRES_HELD: "1" },
 			stdout: "pipe",
 			stderr: "pipe",
-			timeout: KILLER_MS_MAX,
+			timeout: timeoutMs,
 			killSignal: "SIGKILL",
 		});
 		const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
@@ -39,12 +43,15 @@ export function plantTree(root: string): Tree {
 	return {
 		async run(killer) {
 			if (typeof killer === "number") {
-				const { exitCode, output } = await execute(["test/sim/run.ts", "--seeds", String(killer)]);
+				const { exitCode, output } = await execute(
+					["test/sim/run.ts", "--seeds", String(killer)],
+					killer * SEED_MS_MAX,
+				);
 				if (exitCode === null) return null;
 				return { failed: exitCode !== 0, by: /^seed \d+: .*/m.exec(output)?.[0] ?? `${killer} seeds` };
 			}
 			const file = `./test/${killer}.test.ts`;
-			const { exitCode, output } = await execute(["test", "--bail=1", `--timeout=${TEST_MS_MAX}`, file]);
+			const { exitCode, output } = await execute(["test", "--bail=1", `--timeout=${TEST_MS_MAX}`, file], TESTS_MS_MAX);
 			if (exitCode === null) return null;
 			const test = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/m.exec(output)?.[1];
 			return { failed: exitCode !== 0, by: test ?? "does not run" };

@@ -5,6 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import { forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
+import { createNetting } from "../ledger/netting.ts";
 import { forgetUnproved } from "./auth-sign-up.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
@@ -35,6 +36,7 @@ const COLLECT_MS = 5_000;
 /** Each look costs one statement; the first one of a day that finds nobody at it compares. */
 const CLEAR_MS = 10 * 60_000;
 const ALERT_MS = 30_000;
+const NET_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
 
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
@@ -59,6 +61,8 @@ export function startJobs(deps: JobDeps): Jobs {
 	}
 
 	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
+	const netting = createNetting(deps);
+	every(NET_MS, "credit notes of version 0.1", () => netting.netSome());
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));

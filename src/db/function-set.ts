@@ -9,6 +9,7 @@ import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
+import nettingFunctions from "./functions/netting.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
@@ -18,6 +19,7 @@ const FILES: readonly string[] = [
 	ledgerFunctions,
 	keyFunctions,
 	usageFunctions,
+	nettingFunctions,
 	billingFunctions,
 	fileFunctions,
 	batchFunctions,

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, check, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
  * Anything with a hard limit that requests draw on: an account's credit, a key's lifetime cap. The id is the
@@ -43,6 +43,12 @@ export const ledgerEntry = pgTable(
 		actor: text().notNull(),
 		note: text().notNull().default(""),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		/** A credit note of version 0.1 of which nothing is left to do (`netting.ts`). */
+		netted: boolean().notNull().default(false),
 	},
-	(table) => [index("ledger_entry_account").on(table.accountId, table.createdAt)],
+	(table) => [
+		index("ledger_entry_account").on(table.accountId, table.createdAt),
+		/** Notes that wait. */
+		index("ledger_entry_unnetted").on(table.id).where(sql`${table.kind} = 'credit_note' and not ${table.netted}`),
+	],
 );

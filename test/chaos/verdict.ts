@@ -59,9 +59,10 @@ export async function judge(fleet: Fleet, load: Load, arrivals: readonly Arrival
 async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 	const rows = await fleet.sql<Record<keyof UsageRow, string>[]>`
 		select u.request_id, u.account_id, u.key_id, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
-			u.reserved_nano_usd as reserved, coalesce(l.amount_nano_usd, 0) as credited,
+			u.reserved_nano_usd as reserved, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
+				where l.source_ref in ('recovered:' || u.request_id, 'netted:' || u.request_id)), 0) as credited,
 			extract(epoch from u.admitted_at) * 1000 as admitted_ms, 1 as count
-		from usage_event u left join ledger_entry l on l.source_ref = 'recovered:' || u.request_id`;
+		from usage_event u`;
 	return rows.map((row) => ({
 		...row,
 		charged: Number(row.charged),

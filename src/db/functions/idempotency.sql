@@ -4,7 +4,7 @@
 create or replace function idempotency_charged(p_request uuid) returns bigint
 language sql stable set enable_seqscan = off as $$
   select sum(e.charged_nano_usd - coalesce((select sum(l.amount_nano_usd) from ledger_entry l
-      where l.source_ref = 'recovered:' || e.request_id), 0))::bigint
+      where l.source_ref in ('recovered:' || e.request_id, 'netted:' || e.request_id)), 0))::bigint
     from usage_event e where e.request_id between p_request and (left(p_request::text, 34) || 'ff')::uuid
 $$;
 

@@ -14,6 +14,7 @@ import liveness from "./0012_liveness.sql" with { type: "text" };
 import idleLeases from "./0013_idle_leases.sql" with { type: "text" };
 import idempotency from "./0014_idempotency.sql" with { type: "text" };
 import usageBatch from "./0015_usage_batch.sql" with { type: "text" };
+import nettedNotes from "./0016_netted_notes.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0013_idle_leases", sql: idleLeases },
 	{ name: "0014_idempotency", sql: idempotency },
 	{ name: "0015_usage_batch", sql: usageBatch },
+	{ name: "0016_netted_notes", sql: nettedNotes },
 ];

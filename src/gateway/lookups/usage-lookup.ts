@@ -108,7 +108,7 @@ async function readSettled(
 			e.status, e.prompt_tokens as prompt, e.cached_tokens as cached, e.completion_tokens as completion,
 			e.reasoning_tokens as reasoning, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
 			e.rate_card_id as card, e.batch_id as batch, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
-				where l.source_ref = 'recovered:' || e.request_id and l.account_id = e.account_id), 0)::bigint as credited
+				where l.source_ref in ('recovered:' || e.request_id, 'netted:' || e.request_id) and l.account_id = e.account_id), 0)::bigint as credited
 		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
 	return row;
 }

@@ -20,16 +20,17 @@ export function checkStep(world: World): void {
 }
 
 function watchDraws(world: World): void {
-	const now = new Map<string, number>();
-	for (const draw of world.draws) {
-		for (const budget of draw.budgets) {
-			const key = `${draw.process.name} ${budget}`;
-			let covered = now.get(key);
-			if (covered === undefined) {
-				covered = coverage(world, budget, draw.process);
-				now.set(key, covered);
-			}
-			if (covered < (draw.least.get(budget) ?? 0)) draw.least.set(budget, covered);
+	const now = new Map<SimProcess, Map<string, number>>();
+	for (const { process, budgets, least } of world.draws) {
+		const known = now.get(process) ?? new Map<string, number>();
+		now.set(process, known);
+		for (const budget of budgets) {
+			// Where there was nothing once, every refusal is right.
+			const before = least.get(budget) ?? 0;
+			if (before <= 0) continue;
+			const covered = known.get(budget) ?? coverage(world, budget, process);
+			known.set(budget, covered);
+			if (covered < before) least.set(budget, covered);
 		}
 	}
 }
@@ -110,8 +111,7 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 		return newest !== undefined && recalled >= newest;
 	};
 	for (const lease of model.leases.values()) {
-		if (lease.budget !== id || lease.state !== "open") continue;
-		if (!model.mayComeBack(lease)) continue;
+		if (lease.state !== "open" || lease.budget !== id || !model.mayComeBack(lease)) continue;
 		const rest = restOf(lease);
 		const owner = ledgerOf(world, lease.instance, lease.epoch);
 		const key = leaseKey(id, lease.instance, lease.epoch);
@@ -151,7 +151,8 @@ function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 }
 
 function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
-	return [...ledger.slices()].find((slice) => slice.budget === budget);
+	for (const slice of ledger.slices()) if (slice.budget === budget) return slice;
+	return undefined;
 }
 
 /** A refusal is right only if at some moment of the call there really was not enough, whatever goes wrong meanwhile. */

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readdirSync, readSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../base/assert.ts";
 import type { Log } from "../base/log.ts";
@@ -182,12 +182,7 @@ export function createAnswerSpool(deps: { log: Log }, options: { folder: string;
 }
 
 function namesIn(folder: string): string[] {
-	try {
-		return readdirSync(folder);
-	} catch (error) {
-		if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-		throw error;
-	}
+	return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 /** Undefined if there are fewer left. */

@@ -1,6 +1,7 @@
 import type { PgBoss } from "pg-boss";
 import type { Log } from "../base/log.ts";
 import type { BatchBooks } from "./batch-books.ts";
+import type { HeldJobs } from "./held-jobs.ts";
 import type { RunDeps } from "./run-batch.ts";
 import { runBatch } from "./run-batch.ts";
 
@@ -30,7 +31,7 @@ const HEARTBEAT_S = 30;
 const POLL_S = 2;
 /** How often an instance looks for those whose runner is gone. */
 const SUPERVISE_S = 5;
-const RETRY_S = 5;
+const RETRY_S = 2;
 /** A batch is over before that. */
 const RETRIES_MAX = 1_000_000;
 const EXPIRE_S = 24 * 3600;
@@ -44,10 +45,10 @@ const STOP_MS = 8_000;
  * to another when its heartbeats fail. It decides who runs a batch and never what is sent: that is `batch_claim`'s.
  */
 export function createBatchRunner(
-	deps: RunDeps & { readonly books: BatchBooks; readonly log: Log },
+	deps: RunDeps & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
 	options: BatchRunnerOptions,
 ): BatchRunner {
-	const { books, clock, log, spool } = deps;
+	const { books, clock, held, log, spool } = deps;
 	let boss: PgBoss | undefined;
 	let worker: string | undefined;
 	let starting: Promise<void> | undefined;
@@ -77,6 +78,11 @@ export function createBatchRunner(
 			heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
 			deleteAfterSeconds: EXPIRE_S,
 		});
+		// Before it takes any itself. A newer attempt, perhaps elsewhere, is left alone.
+		for (const job of held.orphans()) {
+			await made.fail(QUEUE, job, { message: "its process was killed" });
+			log.info("a job of a process that was killed here is given back", { job: job.id });
+		}
 		worker = await made.work<{ id: string }>(
 			QUEUE,
 			{
@@ -86,7 +92,9 @@ export function createBatchRunner(
 				pollingIntervalSeconds: POLL_S,
 			},
 			async ([job]) => {
-				if (job !== undefined) await run(job.data.id, AbortSignal.any([stopping.signal, job.signal]));
+				if (job === undefined) return;
+				const release = held.hold(job);
+				await run(job.data.id, AbortSignal.any([stopping.signal, job.signal])).finally(release);
 			},
 		);
 		boss = made;

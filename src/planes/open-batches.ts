@@ -7,6 +7,7 @@ import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
 import type { Batches } from "../batch/batches.ts";
 import { createBatches } from "../batch/batches.ts";
+import { createHeldJobs } from "../batch/held-jobs.ts";
 import type { Carrier } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Database } from "../db/database.ts";
@@ -43,8 +44,9 @@ export function openBatches(
 		{ log },
 		{ folder: join(options.dataDir, "batches"), secret: deps.secrets.keyPepper },
 	);
+	const held = createHeldJobs({ log }, { folder: join(options.dataDir, "batch-jobs") });
 	const runner = createBatchRunner(
-		{ books, files, carrier, spool, clock, log, snapshot, graceMs },
+		{ books, files, carrier, spool, held, clock, log, snapshot, graceMs },
 		{ databaseUrl: db.url },
 	);
 	const batches = createBatches({ books, files, clock, snapshot, wake: runner.wake });

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { batchesOf, batchModel, chatLine, isOver } from "../batch/batch-service.ts";
+import { startLineUpstream } from "../batch/line-upstream.ts";
 import { stopTestPostgres } from "../support/postgres.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { startService } from "../support/service.ts";
@@ -27,38 +28,14 @@ const { values: flags } = parseArgs({
 const LINES = Number(flags.lines);
 const KILLS = Number(flags.kills);
 const SECRET = "0123456789abcdef".repeat(4);
-const ANSWER_MS = Number(flags["answer-ms"]);
 const CLIENTS = 4;
 const PAUSE_MS = 20;
 const ALONE_MS = 8_000;
 
-/** By the text of its message: how often a line was carried out, and when it was under way at the model server. */
-const executed = new Map<string, number>();
-const underWay = new Map<string, { readonly fromMs: number; untilMs: number }>();
 const killedAtMs: number[] = [];
-const upstream = Bun.serve({
-	port: 0,
-	idleTimeout: 0,
-	async fetch(request) {
-		if (request.method !== "POST") return Response.json({ object: "list", data: [] });
-		const body = (await request.json()) as { messages: { content: string }[] };
-		const text = body.messages[0]?.content ?? "";
-		executed.set(text, (executed.get(text) ?? 0) + 1);
-		const times = { fromMs: performance.now(), untilMs: Number.POSITIVE_INFINITY };
-		underWay.set(text, times);
-		await Bun.sleep(ANSWER_MS);
-		times.untilMs = performance.now();
-		return Response.json({
-			id: "x",
-			object: "chat.completion",
-			choices: [{ index: 0, message: { role: "assistant", content: "fine" }, finish_reason: "stop" }],
-			usage: { prompt_tokens: 4, completion_tokens: 1, total_tokens: 5 },
-		});
-	},
-});
-
+const upstream = startLineUpstream({ answerMs: Number(flags["answer-ms"]) });
 const folder = mkdtempSync(join(tmpdir(), "tollgate-batches-"));
-const models = `${batchModel(`http://127.0.0.1:${upstream.port}/v1`)}\n        max_concurrency: 64`;
+const models = `${batchModel(upstream.url)}\n        max_concurrency: 64`;
 const service = await startService({ models, env: { KEY_PEPPER: SECRET } });
 const { secret, accountId } = await service.customer();
 const config = join(folder, "tollgate.yaml");
@@ -108,7 +85,7 @@ try {
 	check(killedAtMs.length === KILLS, `it was killed as often as asked: ${killedAtMs.length}`);
 	const named = new Map([...output, ...error].map((line) => [line.custom_id, line]));
 	check(named.size === LINES && output.length + error.length === LINES, "every line has one outcome");
-	const twice = [...executed].filter(([text, times]) => text.startsWith("line ") && times > 1);
+	const twice = [...upstream.executed].filter(([text, times]) => text.startsWith("line ") && times > 1);
 	check(twice.length === 0, `no line is carried out twice: ${twice.length}`);
 	check(
 		error.every((line) => line.error?.code === "batch_line_interrupted"),
@@ -116,7 +93,7 @@ try {
 	);
 	const interrupted = { unsent: 0, underWay: 0, answered: 0 };
 	for (const { custom_id } of error) {
-		const times = underWay.get(`line ${custom_id.slice(1)}`);
+		const times = upstream.times(`line ${custom_id.slice(1)}`);
 		const isCut = killedAtMs.some((atMs) => times !== undefined && times.fromMs <= atMs && atMs <= times.untilMs);
 		interrupted[times === undefined ? "unsent" : isCut ? "underWay" : "answered"] += 1;
 	}
@@ -158,7 +135,7 @@ try {
 	child.kill();
 	await child.exited;
 	await service.db.drop();
-	await upstream.stop(true);
+	await upstream.stop();
 	await stopTestPostgres();
 	rmSync(folder, { recursive: true, force: true });
 }

@@ -75,6 +75,8 @@ export interface FleetOptions {
 	databaseUrl: string;
 	upstreamUrl: string;
 	instances?: number;
+	/** YAML of the model; by default `chatModel`, many at once. */
+	model?: string;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
 	/** The program of all instances at first: the former version, which then makes the schema, as it did. */
@@ -96,8 +98,8 @@ export function handedIn(members: readonly FleetMember[]): boolean {
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-chaos-"));
 	const configPath = join(folder, "tollgate.yaml");
-	const model = chatModel({ url: options.upstreamUrl, dialect: options.dialect ?? "vllm" });
-	writeFileSync(configPath, `models:\n${model}\n        max_concurrency: 512\n`);
+	const chats = chatModel({ url: options.upstreamUrl, dialect: options.dialect ?? "vllm" });
+	writeFileSync(configPath, `models:\n${options.model ?? `${chats}\n        max_concurrency: 512`}\n`);
 	const pepper = crypto.randomUUID().repeat(2);
 	const shared = {
 		CONFIG: configPath,

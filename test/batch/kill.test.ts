@@ -1,0 +1,151 @@
+/** Batches in a real process that is killed, or loses its database: compared with the model server's own count. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { silentLog } from "../../src/base/log.ts";
+import { createAnswerSpool } from "../../src/batch/answer-spool.ts";
+import type { FleetMember } from "../chaos/fleet.ts";
+import { startFleet } from "../chaos/fleet.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import type { TestService } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+import type { ShownBatch } from "./batch-service.ts";
+import { batchesOf, batchModel, chatLine, isOver } from "./batch-service.ts";
+import { startLineUpstream } from "./line-upstream.ts";
+
+/** Of one batch at once. */
+const UNDER_WAY_MAX = 32;
+const ANSWER_MS = 150;
+const WAIT_MS = 60_000;
+
+const database = await withDatabase();
+const upstream = untilEnd(startLineUpstream({ answerMs: ANSWER_MS }));
+const fleet = untilEnd(
+	await startFleet({
+		databaseUrl: database.url,
+		upstreamUrl: upstream.url,
+		instances: 1,
+		model: `${batchModel(upstream.url)}\n        max_concurrency: 64`,
+	}),
+);
+const member = fleet.members[0] as FleetMember;
+const account = await fleet.account();
+const { secret } = await fleet.key(account);
+const batches = batchesOf(
+	{
+		url: member.url,
+		post: (path: string, key: string, body: unknown) =>
+			fetch(`${member.url}${path}`, {
+				method: "POST",
+				headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+				body: JSON.stringify(body),
+			}),
+		get: (path: string, key: string) => fetch(`${member.url}${path}`, { headers: { authorization: `Bearer ${key}` } }),
+	} as TestService,
+	undefined as never,
+);
+
+async function started(name: string, count: number) {
+	const names = Array.from({ length: count }, (_, at) => `${name} ${at}`);
+	const file = await batches.upload(
+		secret,
+		names.map((line) => chatLine(line)),
+	);
+	const { id } = await batches.create(secret, file);
+	const arrived = () => names.filter((line) => upstream.executed.has(line));
+	return {
+		id,
+		names,
+		arrived,
+		until: (lines: number) => waitFor(() => arrived().length >= lines, `${lines} lines to arrive`, WAIT_MS),
+	};
+}
+
+async function ended(id: string): Promise<ShownBatch> {
+	let last: ShownBatch | undefined;
+	const look = async () => {
+		last = await batches.get(secret, id).catch(() => undefined);
+		return last !== undefined && isOver(last);
+	};
+	await waitFor(look, "the batch to be over", WAIT_MS);
+	return last as ShownBatch;
+}
+
+/** Each line has one outcome, was carried out once at most, and is charged once if it was answered. */
+async function assertOnce({ id, names }: { id: string; names: readonly string[] }) {
+	const batch = await ended(id);
+	const output = await batches.lines(secret, batch.output_file_id);
+	const error = await batches.lines(secret, batch.error_file_id);
+	expect(batch.status).toBe("completed");
+	expect([...output, ...error].map((line) => line.custom_id).sort()).toEqual([...names].sort());
+	expect(names.filter((name) => (upstream.executed.get(name) ?? 0) > 1)).toEqual([]);
+	expect(output.filter((line) => !upstream.executed.has(line.custom_id))).toEqual([]);
+	expect(error.filter((line) => line.error?.code !== "batch_line_interrupted")).toEqual([]);
+	const charged = async () =>
+		(
+			await fleet.sql<{ id: string }[]>`
+				select request_id::text as id from usage_event where batch_id = ${id} and charged_nano_usd > 0`
+		).map((row) => `req_${row.id.replaceAll("-", "")}`);
+	const answered = output.map((line) => line.response?.request_id ?? "");
+	await waitFor(async () => (await charged()).length >= answered.length, "what was answered to be charged", WAIT_MS);
+	const paid = new Set(await charged());
+	expect(answered.filter((request) => !paid.has(request))).toEqual([]);
+	// Beside those at most what was answered in the moment of a kill.
+	const named = new Set([...answered, ...error.map((line) => line.error?.request_id ?? "")]);
+	expect([...paid].filter((request) => !named.has(request))).toEqual([]);
+	return { output, error };
+}
+
+test("kill -9 in the middle, twice, interrupts what was at the model server and nothing else", async () => {
+	const batch = await started("killed", 300);
+	for (const lines of [90, 200]) {
+		await batch.until(lines);
+		await member.crash();
+		const process = await member.start();
+		await process.logged(({ message }) => message === "a batch is taken", "that it goes on");
+		// It was given back as the process started, and not when its heartbeats had failed for long enough.
+		const [job] =
+			await fleet.sql`select output ->> 'message' as why from batch_jobs.job where data ->> 'id' = ${batch.id}`;
+		expect(job?.why).toBe("its process was killed");
+	}
+	const { error } = await assertOnce(batch);
+	expect(error.length).toBeLessThanOrEqual(2 * UNDER_WAY_MAX);
+}, 90_000);
+
+test("a database that is away costs no line, and the batch goes on by itself", async () => {
+	const batch = await started("away", 200);
+	await batch.until(60);
+	member.proxy.cut();
+	// What was claimed comes to its end, and no more can be.
+	await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
+	expect(batch.arrived().length).toBeLessThan(batch.names.length);
+	member.proxy.restore();
+	const { error } = await assertOnce(batch);
+	expect(error).toEqual([]);
+}, 90_000);
+
+test("answers that could not be sealed when the process was killed are not lost", async () => {
+	const batch = await started("unsealed", 200);
+	await batch.until(60);
+	member.proxy.cut();
+	const cutAtMs = performance.now();
+	await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
+	const unsealed = batch.arrived().filter((name) => (upstream.times(name)?.untilMs ?? 0) > cutAtMs);
+	expect(unsealed.length).toBeGreaterThan(0);
+	const spool = createAnswerSpool(
+		{ log: silentLog },
+		{ folder: join(member.dataDir, "batches"), secret: fleet.env.KEY_PEPPER ?? "" },
+	);
+	const isPutBy = async () => {
+		const left = await Array.fromAsync(spool.left(batch.id, Number.POSITIVE_INFINITY));
+		const names = new Set(left.map(({ answer }) => answer && JSON.parse(answer.text).custom_id));
+		return unsealed.every((name) => names.has(name));
+	};
+	await waitFor(isPutBy, "the answers to be put by", WAIT_MS);
+	await member.crash();
+	member.proxy.restore();
+	await member.start();
+	const { error } = await assertOnce(batch);
+	expect(error).toEqual([]);
+	await waitFor(() => spool.batches().length === 0, "what was put by to go", WAIT_MS);
+}, 90_000);

@@ -1,4 +1,5 @@
 /** Embeddings: one request out in each family's form, one list of vectors back. */
+import { mapInTurns } from "../base/turn.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { Asker, UnaryCall } from "./call/unary.ts";
@@ -9,19 +10,26 @@ export type EmbeddingInput = string | readonly number[];
 
 export interface EmbeddingRequest {
 	readonly inputs: readonly EmbeddingInput[];
+	/** Whether vectors are wanted as base64 of little-endian float32. */
+	readonly base64: boolean;
 	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** Numbers, or their base64. */
+export type Vector = readonly number[] | string;
+
 export interface EmbeddingReply {
 	/** One vector an input, in their order. */
-	readonly vectors: readonly (readonly number[])[];
+	readonly vectors: readonly Vector[];
 	/** Undefined if the upstream gave no count. */
 	readonly promptTokens: number | undefined;
 }
 
 /** Numbers take some 20 bytes each as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+/** Numbers of one vector. */
+const VECTOR_MAX = 65_536;
 const TOKENS_MAX = 2 ** 31 - 1;
 
 export function embeddingCall(request: EmbeddingRequest, context: CallContext): UnaryCall<EmbeddingReply> {
@@ -30,7 +38,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 		...context,
 		async run(ask, replica) {
 			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
-			const vectors: (readonly number[])[] = [];
+			const vectors: Vector[] = [];
 			let promptTokens: number | undefined = 0;
 			for (let at = 0; at < inputs.length; at += size) {
 				const part = await post(ask, replica, request, inputs.slice(at, at + size));
@@ -56,40 +64,51 @@ function post(
 		path: "/embeddings",
 		body: JSON.stringify(body),
 		bytesMax: ANSWER_BYTES_MAX,
-		read: (parsed, headers) => readEmbeddings(parsed, headers, inputs.length),
+		read: (parsed, headers) => readEmbeddings(parsed, headers, { count: inputs.length, base64: request.base64 }),
 	});
 }
 
-function readEmbeddings(parsed: unknown, headers: Headers, count: number): EmbeddingReply {
+async function readEmbeddings(
+	parsed: unknown,
+	headers: Headers,
+	{ count, base64 }: { count: number; base64: boolean },
+): Promise<EmbeddingReply> {
 	// Older llama.cpp answers with the bare list.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
 	if (items === undefined || items.length !== count) throw unreadable("embeddings that are not one an input");
-	const vectors: (readonly number[] | undefined)[] = new Array(count).fill(undefined);
-	items.forEach((raw, place) => {
+	const vectors: (Vector | undefined)[] = new Array(count).fill(undefined);
+	await mapInTurns(items, (raw, place) => {
 		const item = asObject(raw);
 		const index = asCount(item?.index ?? place, count - 1);
 		const vector = vectorOf(item?.embedding);
 		if (index === undefined || vectors[index] !== undefined || vector === undefined)
 			throw unreadable("an embedding that is no vector, or whose index is taken");
-		vectors[index] = vector;
+		vectors[index] = base64 ? base64Of(vector) : vector;
 	});
-	return { vectors: vectors as (readonly number[])[], promptTokens: countOf(body?.usage, headers) };
+	return { vectors: vectors as Vector[], promptTokens: countOf(body?.usage, headers) };
 }
 
 function vectorOf(value: unknown): readonly number[] | undefined {
 	const text = asText(value);
 	if (text !== undefined) return decoded(text);
 	const list = asArray(value);
-	if (list === undefined || list.length === 0) return undefined;
+	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
 	// Unpooled in form only: one row.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
 	for (const number of list) if (typeof number !== "number") return undefined;
 	return list as readonly number[];
 }
 
+function base64Of(vector: readonly number[]): string {
+	const bytes = Buffer.allocUnsafe(vector.length * 4);
+	for (let at = 0; at < vector.length; at += 1) bytes.writeFloatLE(vector[at] as number, at * 4);
+	return bytes.toString("base64");
+}
+
 /** Base64 of little-endian float32, from a server that sends it whatever is asked. */
 function decoded(base64: string): readonly number[] | undefined {
+	if (base64.length > VECTOR_MAX * 6) return undefined;
 	const bytes = Buffer.from(base64, "base64");
 	if (bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
 	const numbers: number[] = [];

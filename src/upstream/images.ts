@@ -1,5 +1,6 @@
 /** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
 import { isIP } from "node:net";
+import { createTurn } from "../base/turn.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall } from "./call/unary.ts";
@@ -26,7 +27,10 @@ export interface ImageReply {
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const TOKENS_MAX = 2 ** 31 - 1;
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** Of base64 that is looked at in one step. */
+const PIECE_CHARS = 1024 * 1024;
+const BASE64 = /^[A-Za-z0-9+/]*$/;
+const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
 
 export function imageCall(request: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
 	const { prompt, n, fields } = request;
@@ -43,19 +47,21 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 }
 
 /** More images than were paid for are left out. */
-function readImages(parsed: unknown, replica: Replica, n: number): ImageReply {
+async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
 	if (items === undefined || items.length === 0) throw unreadable("an answer without images");
-	return { images: items.slice(0, n).map((raw) => imageOf(asObject(raw), replica)), usage: usageOf(body?.usage) };
+	const images: GeneratedImage[] = [];
+	for (const raw of items.slice(0, n)) images.push(await imageOf(asObject(raw), replica));
+	return { images, usage: usageOf(body?.usage) };
 }
 
-function imageOf(item: JsonObject | undefined, replica: Replica): GeneratedImage {
+async function imageOf(item: JsonObject | undefined, replica: Replica): Promise<GeneratedImage> {
 	const revised = asText(item?.revised_prompt);
 	const more = revised === undefined ? {} : { revised_prompt: revised };
 	const base64 = asText(item?.b64_json) ?? base64OfDataUrl(asText(item?.url));
 	if (base64 !== undefined) {
-		if (!BASE64.test(base64)) throw unreadable("an image that is not base64");
+		if (!(await isBase64(base64))) throw unreadable("an image that is not base64");
 		return { b64_json: base64, ...more };
 	}
 	const url = asText(item?.url);
@@ -64,7 +70,19 @@ function imageOf(item: JsonObject | undefined, replica: Replica): GeneratedImage
 }
 
 function base64OfDataUrl(url: string | undefined): string | undefined {
-	return /^data:image\/[\w.+-]{1,40};base64,([A-Za-z0-9+/]+={0,2})$/.exec(url ?? "")?.[1];
+	const head = /^data:image\/[\w.+-]{1,40};base64,/.exec(url?.slice(0, 64) ?? "")?.[0];
+	return head === undefined ? undefined : url?.slice(head.length);
+}
+
+async function isBase64(text: string): Promise<boolean> {
+	const turn = createTurn();
+	if (text === "" || text.startsWith("=")) return false;
+	let at = 0;
+	for (; at + PIECE_CHARS < text.length; at += PIECE_CHARS) {
+		if (!BASE64.test(text.slice(at, at + PIECE_CHARS))) return false;
+		if (turn.isOver()) await turn.next();
+	}
+	return BASE64_END.test(text.slice(at));
 }
 
 /** An address that tells nothing of the operator's network: https, a name with a dot, and not the model server's own. */

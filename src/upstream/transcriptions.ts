@@ -1,5 +1,6 @@
 /** Transcription: a form out, one shape back, whole or streamed. */
 
+import { mapInTurns } from "../base/turn.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { isEndMarker, parseEvent } from "./call/event-payload.ts";
 import { died, unreadable } from "./call/failure.ts";
@@ -10,7 +11,7 @@ import { isError } from "./call/upstream-error.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { type ReportedUsage, readUsage } from "./usage.ts";
-import { asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
+import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export interface TranscriptionRequest {
 	readonly file: Blob;
@@ -45,12 +46,15 @@ export interface TranscriptionChunk {
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
+/** A recording has at most a day. */
+const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 
 export function transcriptionCall(request: TranscriptionRequest, context: CallContext): UnaryCall<TranscriptionReply> {
 	return {
 		...context,
-		run: (ask, replica) => ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscription }),
+		run: (ask, replica) =>
+			ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscriptionInTurns }),
 	};
 }
 
@@ -82,6 +86,17 @@ function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean
 	return form;
 }
 
+async function readTranscriptionInTurns(parsed: unknown): Promise<TranscriptionReply> {
+	const { segments, words } = asObject(parsed) ?? {};
+	if ((asArray(segments)?.length ?? 0) > SEGMENTS_MAX) throw unreadable("a transcription in too many segments");
+	return {
+		...readTranscription(parsed),
+		segments: Array.isArray(segments) ? await mapInTurns(asObjects(segments), segmentOf) : undefined,
+		words: Array.isArray(words) ? await mapInTurns(asObjects(words), wordOf) : undefined,
+	};
+}
+
+/** Without its segments and words. */
 function readTranscription(parsed: unknown): TranscriptionReply {
 	const body = asObject(parsed);
 	const text = asText(body?.text);
@@ -92,8 +107,8 @@ function readTranscription(parsed: unknown): TranscriptionReply {
 		text,
 		language: asText(body.language),
 		durationS,
-		segments: Array.isArray(body.segments) ? asObjects(body.segments).map(segmentOf) : undefined,
-		words: Array.isArray(body.words) ? asObjects(body.words).map(wordOf) : undefined,
+		segments: undefined,
+		words: undefined,
 		tokens: usage.tokens,
 		seconds: usage.seconds ?? (durationS === undefined ? undefined : Math.ceil(durationS)),
 	};

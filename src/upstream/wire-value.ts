@@ -19,17 +19,23 @@ export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/** No answer is nested deeper; brackets without end hold a parser up for a hundred times as long as other text. */
+/**
+ * No answer, and no event of one, has more in one step; of events that one account's request brings, others wait for each.
+ * Brackets without end hold a parser up for a hundred times as long as other text.
+ */
 const DEPTH_MAX = 128;
+const CONTAINERS_MAX = 30_000;
+const TEXTS_MAX = 80_000;
+const VALUES_MAX = 100_000;
 /** A shorter text is parsed within a moment, whatever is in it. */
-const SHALLOW_CHARS = 16 * 1024;
+const SHORT_CHARS = 16 * 1024;
 
 /**
- * The parsed value, or undefined where the text is not JSON or nested too deeply (`null` in JSON is undefined too: nobody
+ * The parsed value, or undefined where the text is not JSON or has too much structure (`null` in JSON is undefined too: nobody
  * needs it here).
  */
 export function parseJson(text: string): unknown {
-	if (isTooDeep(text)) return undefined;
+	if (hasTooMuch(text)) return undefined;
 	try {
 		return JSON.parse(text) ?? undefined;
 	} catch {
@@ -37,24 +43,31 @@ export function parseJson(text: string): unknown {
 	}
 }
 
-/** Whether a text is nested more deeply than any answer. Strings are leapt over by a native search. */
-export function isTooDeep(text: string): boolean {
+/** Whether a text has more structure than is parsed in one step. Strings are leapt over by a native search. */
+export function hasTooMuch(text: string): boolean {
 	const { length } = text;
-	if (length < SHALLOW_CHARS) return false;
+	if (length < SHORT_CHARS) return false;
 	let depth = 0;
+	let containers = 0;
+	let texts = 0;
+	let values = 0;
 	for (let at = 0; at < length; at += 1) {
 		const sign = text.charCodeAt(at);
 		if (sign === QUOTE) {
 			at = stringEnd(text, at);
-			if (at < 0) return false;
-		} else if (sign === 0x5b || sign === 0x7b) {
+			texts += 1;
+			if (at < 0) return texts > TEXTS_MAX;
+		} else if (sign === COMMA) values += 1;
+		else if (sign === 0x5b || sign === 0x7b) {
 			depth += 1;
+			containers += 1;
 			if (depth > DEPTH_MAX) return true;
 		} else if (sign === 0x5d || sign === 0x7d) depth -= 1;
 	}
-	return false;
+	return containers > CONTAINERS_MAX || texts > TEXTS_MAX || values > VALUES_MAX;
 }
 
+const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 

@@ -34,18 +34,17 @@ export const chat: InferenceEndpoint<JsonBody, ChatInput, ChatReply, ChatChunk> 
 			upstreams.call(exchange.model, chatWhole(exchange.model, callOf(exchange, signal))),
 		bill: ({ model, input, admitted }, reply) =>
 			billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
-		write: (exchange, reply, bill) =>
-			JSON.stringify({
-				id: answerId(exchange),
-				object: "chat.completion",
-				created: exchange.createdS,
-				model: exchange.model.id,
-				choices: reply.choices,
-				usage: usageRecord(bill),
-				system_fingerprint: null,
-				...reply.about,
-				...reply.sources,
-			}),
+		write: (exchange, reply, bill) => ({
+			id: answerId(exchange),
+			object: "chat.completion",
+			created: exchange.createdS,
+			model: exchange.model.id,
+			choices: reply.choices,
+			usage: usageRecord(bill),
+			system_fingerprint: null,
+			...reply.about,
+			...reply.sources,
+		}),
 	},
 	streamed: {
 		open: (upstreams, exchange, signal) =>

@@ -34,17 +34,16 @@ export const completions: InferenceEndpoint<JsonBody, CompletionInput, Completio
 			upstreams.call(exchange.model, completionWhole(exchange.model, callOf(exchange, signal))),
 		bill: ({ model, input, admitted }, reply) =>
 			billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
-		write: (exchange, reply, bill) =>
-			JSON.stringify({
-				id: answerId(exchange),
-				object: "text_completion",
-				created: exchange.createdS,
-				model: exchange.model.id,
-				choices: reply.choices,
-				usage: usageRecord(bill),
-				system_fingerprint: null,
-				...reply.about,
-			}),
+		write: (exchange, reply, bill) => ({
+			id: answerId(exchange),
+			object: "text_completion",
+			created: exchange.createdS,
+			model: exchange.model.id,
+			choices: reply.choices,
+			usage: usageRecord(bill),
+			system_fingerprint: null,
+			...reply.about,
+		}),
 	},
 	streamed: {
 		open: (upstreams, exchange, signal) =>

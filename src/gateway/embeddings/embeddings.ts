@@ -26,25 +26,14 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 			const used = { ...NO_QUANTITIES, requests: 1, prompt: counted.tokens ?? input.tokensEstimate };
 			return unitBill(model, used, counted.isBelieved);
 		},
-		write({ model, input }, reply, { usage, cost, basis }) {
+		write({ model }, reply, { usage, cost, basis }) {
 			const tokens = usage.promptTokens;
-			return JSON.stringify({
+			return {
 				object: "list",
-				data: reply.vectors.map((vector, index) => ({
-					object: "embedding",
-					index,
-					embedding: input.base64 ? base64Of(vector) : vector,
-				})),
+				data: reply.vectors.map((embedding, index) => ({ object: "embedding", index, embedding })),
 				model: model.id,
 				usage: { prompt_tokens: tokens, total_tokens: tokens, cost: jsonUsd(cost), basis },
-			});
+			};
 		},
 	},
 };
-
-/** Little-endian float32, whatever the upstream sent. */
-function base64Of(vector: readonly number[]): string {
-	const bytes = Buffer.allocUnsafe(vector.length * 4);
-	for (let at = 0; at < vector.length; at += 1) bytes.writeFloatLE(vector[at] as number, at * 4);
-	return bytes.toString("base64");
-}

@@ -31,8 +31,7 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, imageCall(exchange.input, callContext(exchange, signal))),
 		bill: ({ model, input }, reply) => billOfImages(model, input, reply),
-		write: ({ createdS }, reply, bill) =>
-			JSON.stringify({ created: createdS, data: reply.images, usage: usageOf(bill) }),
+		write: ({ createdS }, reply, bill) => ({ created: createdS, data: reply.images, usage: usageOf(bill) }),
 	},
 };
 

@@ -35,7 +35,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 		write({ context, model, input }, reply, { usage, cost, basis }) {
 			const { documents, searches, topN, returnDocuments } = input;
 			const tokens = usage.promptTokens;
-			return JSON.stringify({
+			return {
 				id: `rerank-${context.hex}`,
 				object: "rerank",
 				model: model.id,
@@ -52,7 +52,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 					basis,
 				},
 				meta: { billed_units: { search_units: searches } },
-			});
+			};
 		},
 	},
 };

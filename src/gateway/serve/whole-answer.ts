@@ -1,3 +1,4 @@
+import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Ending } from "../../ledger/event.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
@@ -32,7 +33,7 @@ export async function wholeAnswer<Input extends EndpointInput, Reply>(
 		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
-		return new Response(whole.write(exchange, reply, bill), {
+		return new Response(bodyInTurns(whole.write(exchange, reply, bill)), {
 			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
 		});
 	} finally {

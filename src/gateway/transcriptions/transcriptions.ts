@@ -45,7 +45,7 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 		bill: ({ model, input, admitted }, reply) =>
 			billOfAudio(model, input.duration, reply, Buffer.byteLength(reply.text), admitted.request.upperBound),
 		write: (exchange, reply, bill) =>
-			isJson(exchange.input) ? JSON.stringify(objectOf(exchange, reply, bill)) : textOf(exchange.input, reply),
+			isJson(exchange.input) ? objectOf(exchange, reply, bill) : textOf(exchange.input, reply),
 		contentType: (input) => (isJson(input) ? "application/json" : "text/plain; charset=utf-8"),
 	},
 	streamed: {

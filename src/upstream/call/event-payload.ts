@@ -1,5 +1,5 @@
 /** Payloads of server-sent events, as every kind of stream has them. */
-import { asObject, isTooDeep, type JsonObject } from "../wire-value.ts";
+import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
 import { died } from "./failure.ts";
 
 const END_MARKER = "[DONE]";
@@ -9,7 +9,7 @@ export function isEndMarker(payload: string): boolean {
 }
 
 export function parseEvent(payload: string): JsonObject {
-	if (isTooDeep(payload)) throw died("an event that is nested too deeply");
+	if (hasTooMuch(payload)) throw died("an event with too much structure");
 	let value: unknown;
 	try {
 		value = JSON.parse(payload);

@@ -1,16 +1,23 @@
 /** One streamed answer of one replica, read as its events come. */
 import type { Clock } from "../../base/clock.ts";
+import { nextTurn } from "../../base/next-turn.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
-import { ANSWER_BYTES_MAX, readText } from "./post.ts";
+import { readText } from "./read-answer.ts";
 import { createSseReader } from "./sse-reader.ts";
 import type { AnswerStream, StreamWire } from "./stream-wire.ts";
 
 /** How long a stream may take from its end marker to the end of its body before the connection is given up. */
 const DRAIN_MS = 1_000;
+/** The largest answer that comes whole where events were asked for: it leaves as one event. */
+const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
+/** As much of a stream is read in one step: what arrived while the event loop was busy may be a hundred times more. */
+const STEP_BYTES = 64 * 1024;
 /** The longest stream, comments and framing included; a longer one is a failure. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
+
+const NO_BYTES = new Uint8Array();
 
 /** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
 export function openEventStream<Chunk>(
@@ -32,6 +39,8 @@ export function openEventStream<Chunk>(
 	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
 	let failure: UpstreamFailure | undefined;
 	let streamBytes = 0;
+	/** What arrived and waits for its turn. */
+	let waiting: Uint8Array | undefined;
 
 	async function next(): Promise<readonly Chunk[] | null> {
 		if (failure !== undefined) throw failure;
@@ -43,7 +52,7 @@ export function openEventStream<Chunk>(
 				if (whole !== undefined) return delivered([whole]);
 			}
 			for (;;) {
-				const { done, value } = await (source as ReadableStreamDefaultReader<Uint8Array>).read();
+				const { done, value } = await (waiting === undefined ? read() : step());
 				const payloads = done ? events.end() : events.push(counted(value));
 				const chunks = payloads.length === 0 ? [] : accept(payloads);
 				if (failure === undefined) {
@@ -60,6 +69,21 @@ export function openEventStream<Chunk>(
 		}
 	}
 
+	async function read(): Promise<{ done: boolean; value: Uint8Array | undefined }> {
+		const { done, value } = await (source as ReadableStreamDefaultReader<Uint8Array>).read();
+		if (value === undefined || value.byteLength <= STEP_BYTES) return { done, value };
+		waiting = value;
+		return step();
+	}
+
+	/** The next part of what arrived at once. */
+	async function step(): Promise<{ done: false; value: Uint8Array | undefined }> {
+		await nextTurn();
+		const value = waiting?.subarray(0, STEP_BYTES);
+		waiting = (waiting?.byteLength ?? 0) > STEP_BYTES ? waiting?.subarray(STEP_BYTES) : undefined;
+		return { done: false, value };
+	}
+
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
 	async function open(): Promise<Chunk | undefined> {
 		const response = await answer;
@@ -68,14 +92,14 @@ export function openEventStream<Chunk>(
 			source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
 			return undefined;
 		}
-		const whole = wire.whole(await readText(response, ANSWER_BYTES_MAX), replica.dialect);
+		const whole = wire.whole(await readText(response, WHOLE_BYTES_MAX), replica.dialect);
 		wholeUsage = whole.usage;
 		answeredWhole = true;
 		finish(true);
 		return whole.chunk;
 	}
 
-	function counted(bytes: Uint8Array): Uint8Array {
+	function counted(bytes: Uint8Array = NO_BYTES): Uint8Array {
 		streamBytes += bytes.byteLength;
 		if (streamBytes > STREAM_BYTES_MAX) throw failed("a stream beyond the limit");
 		return bytes;

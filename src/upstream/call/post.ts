@@ -3,8 +3,9 @@ import { uuidOfHex } from "../../base/id.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
-import { UpstreamFailure, unreadable } from "./failure.ts";
+import { unreadable } from "./failure.ts";
 import type { CallGuard } from "./guard.ts";
+import { readText } from "./read-answer.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -26,8 +27,6 @@ export interface UpstreamPost {
 	readonly freshConnection: boolean;
 }
 
-/** The largest unstreamed answer; a larger one is a failure. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** How much of an error's text is read: its reason stands at the beginning. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
@@ -108,32 +107,6 @@ export async function assertAnswered(response: Response, replica: Replica): Prom
 	if (!isPlain) throw replica.dialect.failureOfStatus(response.status, "");
 	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
 	throw replica.dialect.failureOfStatus(response.status, text);
-}
-
-/** The body as text, up to `bytesMax`; throws UpstreamFailure `failed` beyond. */
-export async function readText(response: Response, bytesMax: number): Promise<string> {
-	if (declaredBytes(response) <= bytesMax) return response.text();
-	if (response.body === null) return "";
-	const reader = response.body.getReader();
-	const decoder = new TextDecoder();
-	let text = "";
-	let bytes = 0;
-	for (;;) {
-		const { done, value } = await reader.read();
-		if (done) return text + decoder.decode();
-		bytes += value.byteLength;
-		if (bytes > bytesMax) {
-			await reader.cancel();
-			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
-		}
-		text += decoder.decode(value, { stream: true });
-	}
-}
-
-/** NaN where nothing holds the server to it: a length beside chunks means nothing. */
-function declaredBytes({ headers }: Response): number {
-	const length = headers.get("content-length");
-	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;
 }
 
 /** Lets go of a body that nobody will read, so that its connection and memory are freed. */

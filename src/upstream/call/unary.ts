@@ -2,11 +2,12 @@
 
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
-import { asObject, parseJson } from "../wire-value.ts";
+import { asObject } from "../wire-value.ts";
 import { type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { unreadable } from "./failure.ts";
-import { ANSWER_BYTES_MAX, type CallDeps, readText } from "./post.ts";
+import type { CallDeps } from "./post.ts";
+import { ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
 import type { AnswerStream, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
@@ -19,8 +20,11 @@ export interface UnaryPost<Answer> {
 	readonly body: string | FormData;
 	/** The largest answer, bytes; default 64 MB. */
 	readonly bytesMax?: number;
-	/** `body` is parsed JSON and no error. Throws UpstreamFailure at nonsense. */
-	read(body: unknown, headers: Headers): Answer;
+	/**
+	 * `body` is parsed JSON and no error. What there may be a million of is read in turns. Throws UpstreamFailure at
+	 * nonsense.
+	 */
+	read(body: unknown, headers: Headers): Answer | Promise<Answer>;
 }
 
 /** The ways to ask the replica of one attempt. */
@@ -46,7 +50,7 @@ export async function callUnary<Reply>(
 	const ask: Asker = {
 		async post({ path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX, read }) {
 			const response = await attempt.post({ path, atRoot, body, accept: "application/json" });
-			const parsed = parseJson(await readText(response, bytesMax));
+			const parsed = await readAnswer(response, bytesMax);
 			if (parsed === undefined) throw unreadable("an answer that is not JSON");
 			const object = asObject(parsed);
 			if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);

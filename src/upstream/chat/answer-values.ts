@@ -3,6 +3,7 @@ import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-v
 
 /** Beyond these an answer is no answer but a load: the rest is left out. */
 const ITEMS_MAX = 256;
+const PARTS_MAX = 4_096;
 const SHORT_CHARS_MAX = 256;
 const ADDRESS_CHARS_MAX = 8_192;
 
@@ -62,7 +63,8 @@ export function thinkingBlocks(value: unknown): JsonObject[] | undefined {
 
 /** `{<vendor>: {thought_signature, thought}}`. */
 export function extraContent(value: unknown): JsonObject | undefined {
-	const vendors = Object.entries(asObject(value) ?? {}).flatMap(([vendor, content]) => {
+	const entries = Object.entries(asObject(value) ?? {}).slice(0, ITEMS_MAX);
+	const vendors = entries.flatMap(([vendor, content]) => {
 		const source = asObject(content);
 		if (source === undefined || !/^[a-z_]{1,32}$/.test(vendor)) return [];
 		const kept = {
@@ -98,10 +100,12 @@ export function annotations(value: unknown): JsonObject[] | undefined {
 function fileAnnotation(file: JsonObject | undefined): JsonObject | undefined {
 	const hash = short(file?.hash);
 	if (file === undefined || hash === undefined) return undefined;
-	const parts = asObjects(file.content).flatMap((part) => {
-		const text = asText(part.text);
-		return part.type === "text" && text !== undefined ? [{ type: "text", text }] : [];
-	});
+	const parts = asObjects(file.content)
+		.slice(0, PARTS_MAX)
+		.flatMap((part) => {
+			const text = asText(part.text);
+			return part.type === "text" && text !== undefined ? [{ type: "text", text }] : [];
+		});
 	return { type: "file", file: { hash, ...texts(file, "name"), content: parts } };
 }
 

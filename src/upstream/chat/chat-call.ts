@@ -9,7 +9,7 @@ import { parseJson } from "../wire-value.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { collectChat } from "./chat-collect.ts";
 import { createChatReader } from "./chat-reader.ts";
-import { chunkOfReply, readChatReply } from "./chat-whole.ts";
+import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
 /** One customer's chat request on its way to a replica. */
 export interface ChatCall
@@ -42,7 +42,7 @@ export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
 			const streamed = call.n > 1 && !dialect.unaryUsageCoversChoices;
 			const body = textOf(replica, model, call, streamed);
 			if (streamed) return collectChat(ask.stream(WIRE, body));
-			return ask.post({ path: PATH, body, read: (parsed) => readChatReply(parsed, dialect) });
+			return ask.post({ path: PATH, body, read: (parsed) => readChatReplyInTurns(parsed, dialect) });
 		},
 	};
 }

@@ -51,7 +51,11 @@ export function rebuildChunkChoice(
  * One choice of an unstreamed answer; adds its output to `progress`. `counted`: the answer has its usage, so a finish
  * that is missing was forgotten, not cut off. Throws UpstreamFailure if it is none.
  */
-export function rebuildChoice(raw: unknown, progress: ChoiceProgress, counted: boolean): ChatChoice {
+export function rebuildChoice(
+	raw: unknown,
+	progress: ChoiceProgress,
+	{ counted, logprobsOf }: { counted: boolean; logprobsOf: (value: unknown) => JsonObject | null },
+): ChatChoice {
 	const choice = asObject(raw);
 	const source = asObject(choice?.message);
 	if (choice === undefined || source === undefined) {
@@ -70,7 +74,7 @@ export function rebuildChoice(raw: unknown, progress: ChoiceProgress, counted: b
 	return {
 		index: asCount(choice.index, CHOICES_MAX - 1) ?? 0,
 		message,
-		logprobs: rebuildLogprobs(choice.logprobs),
+		logprobs: logprobsOf(choice.logprobs),
 		finish_reason: finish,
 	};
 }

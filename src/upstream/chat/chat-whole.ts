@@ -1,14 +1,20 @@
+import { createTurn } from "../../base/turn.ts";
 import { unreadable } from "../call/failure.ts";
 import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage } from "../usage.ts";
-import { asArray, asObject, type JsonObject } from "../wire-value.ts";
+import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
 import { aboutOf } from "./answer-about.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
+import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
 
 /** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer at all. */
-export function readChatReply(parsed: unknown, dialect: Dialect): ChatReply {
+export function readChatReply(
+	parsed: unknown,
+	dialect: Dialect,
+	logprobsOf: (value: unknown) => JsonObject | null = rebuildLogprobs,
+): ChatReply {
 	const body = asObject(parsed);
 	if (body === undefined) throw unreadable("an answer that is no JSON object");
 	if (isError(body)) throw dialect.failureOfError(body);
@@ -20,12 +26,21 @@ export function readChatReply(parsed: unknown, dialect: Dialect): ChatReply {
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw) => {
 		const progress = newChoiceProgress();
-		const choice = rebuildChoice(raw, progress, counted);
+		const choice = rebuildChoice(raw, progress, { counted, logprobsOf });
 		outputBytes += progress.outputBytes;
 		return choice;
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
+}
+
+/** The same of an answer that may be large: what there may be very many of is rebuilt in turns. */
+export async function readChatReplyInTurns(parsed: unknown, dialect: Dialect): Promise<ChatReply> {
+	const rebuilt = new Map<unknown, JsonObject | null>();
+	const turn = createTurn();
+	for (const { logprobs } of asObjects(asObject(parsed)?.choices).slice(0, CHOICES_MAX))
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
+	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 
 /** The same answer as one streamed event, for servers that answer a streamed request with a whole body. */

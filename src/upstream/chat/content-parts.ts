@@ -10,13 +10,18 @@ export interface Content {
 	references: JsonObject[];
 }
 
+/** Beyond these it is no answer but a load. */
+const PARTS_MAX = 10_000;
+
 /**
  * Content in parts, as reasoning models of some vendors send it: text becomes text and thinking reasoning. Throws
  * UpstreamFailure at a part of another kind: to leave it out would be to sell an answer with a hole in it.
  */
 export function readContentParts(content: unknown): Content {
 	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
-	for (const part of asArray(content) ?? [content]) readPart(part, read);
+	const parts = asArray(content) ?? [content];
+	if (parts.length > PARTS_MAX) throw failed("a content in too many parts");
+	for (const part of parts) readPart(part, read);
 	return read;
 }
 
@@ -50,5 +55,7 @@ function readPart(value: unknown, into: Content): void {
 function textOf(value: unknown): string {
 	const text = asText(value);
 	if (text !== undefined) return text;
-	return (asArray(value) ?? []).map((part) => asText(part) ?? asText(asObject(part)?.text) ?? "").join("");
+	return (asArray(value)?.slice(0, PARTS_MAX) ?? [])
+		.map((part) => asText(part) ?? asText(asObject(part)?.text) ?? "")
+		.join("");
 }

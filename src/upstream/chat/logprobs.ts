@@ -1,4 +1,9 @@
+import { mapInTurns, type Turn } from "../../base/turn.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
+
+/** The interface has 20 at most. */
+const ALTERNATIVES_MAX = 128;
+const TOKEN_BYTES_MAX = 1_024;
 
 /** The `logprobs` of a chat choice, rebuilt; null where the server sent none. */
 export function rebuildLogprobs(value: unknown): JsonObject | null {
@@ -9,27 +14,50 @@ export function rebuildLogprobs(value: unknown): JsonObject | null {
 	return content === null && refusal === null ? null : { content, refusal };
 }
 
+/** The same of an answer that may have very many. */
+export async function rebuildLogprobsInTurns(value: unknown, turn: Turn): Promise<JsonObject | null> {
+	const source = asObject(value);
+	if (source === undefined) return null;
+	const content = await tokensInTurns(source.content, turn);
+	const refusal = await tokensInTurns(source.refusal, turn);
+	return content === null && refusal === null ? null : { content, refusal };
+}
+
+async function tokensInTurns(value: unknown, turn: Turn): Promise<JsonObject[] | null> {
+	const entries = asArray(value);
+	if (entries === undefined) return null;
+	const rebuilt = await mapInTurns(entries, tokenOf, turn);
+	return rebuilt.filter((token) => token !== undefined);
+}
+
 function tokens(value: unknown): JsonObject[] | null {
 	const entries = asArray(value);
 	if (entries === undefined) return null;
 	const rebuilt: JsonObject[] = [];
 	for (const entry of entries) {
-		const token = tokenLogprob(entry);
-		if (token === undefined) continue;
-		const top: JsonObject[] = [];
-		for (const other of asArray(asObject(entry)?.top_logprobs) ?? []) {
-			const alternative = tokenLogprob(other);
-			if (alternative !== undefined) top.push(alternative);
-		}
-		rebuilt.push({ ...token, top_logprobs: top });
+		const token = tokenOf(entry);
+		if (token !== undefined) rebuilt.push(token);
 	}
 	return rebuilt;
+}
+
+function tokenOf(entry: unknown): JsonObject | undefined {
+	const token = tokenLogprob(entry);
+	if (token === undefined) return undefined;
+	const top: JsonObject[] = [];
+	for (const other of asArray(asObject(entry)?.top_logprobs)?.slice(0, ALTERNATIVES_MAX) ?? []) {
+		const alternative = tokenLogprob(other);
+		if (alternative !== undefined) top.push(alternative);
+	}
+	return { ...token, top_logprobs: top };
 }
 
 function tokenLogprob(value: unknown): JsonObject | undefined {
 	const source = asObject(value);
 	const token = asText(source?.token);
 	if (source === undefined || token === undefined || typeof source.logprob !== "number") return undefined;
-	const bytes = asArray(source.bytes)?.filter((byte) => asCount(byte, 255) !== undefined);
+	const bytes = asArray(source.bytes)
+		?.slice(0, TOKEN_BYTES_MAX)
+		.filter((byte) => asCount(byte, 255) !== undefined);
 	return { token, logprob: source.logprob, bytes: bytes ?? null };
 }

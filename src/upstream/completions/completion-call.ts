@@ -8,7 +8,7 @@ import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
 import type { CompletionChunk, CompletionReply, CompletionShape } from "./completion-answer.ts";
 import { collectCompletion } from "./completion-collect.ts";
-import { createCompletionReader, readCompletion } from "./completion-reader.ts";
+import { createCompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
 
 /** One customer's text completion on its way to a replica. */
 export interface CompletionCall extends CallContext, Pick<GenerationRequest, "fields" | "prompt" | "outputLimit"> {
@@ -34,7 +34,7 @@ export function completionWhole(model: Model, call: CompletionCall): UnaryCall<C
 			const streamed = shape.prompts * shape.n > 1 && !dialect.unaryUsageCoversChoices;
 			const body = textOf(replica, model, call, streamed);
 			if (streamed) return collectCompletion(ask.stream(wireOf(shape), body));
-			return ask.post({ path: PATH, body, read: (parsed) => readCompletion(parsed, dialect, shape) });
+			return ask.post({ path: PATH, body, read: (parsed) => readCompletionInTurns(parsed, dialect, shape) });
 		},
 	};
 }

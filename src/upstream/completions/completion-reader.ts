@@ -1,4 +1,5 @@
 /** Reads text completions: streamed and whole. */
+import { createTurn } from "../../base/turn.ts";
 import { isEndMarker, parseEvent } from "../call/event-payload.ts";
 import { died, failed, unreadable } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
@@ -15,7 +16,7 @@ import type {
 	CompletionReply,
 	CompletionShape,
 } from "./completion-answer.ts";
-import { completionLogprobs } from "./completion-logprobs.ts";
+import { completionLogprobs, completionLogprobsInTurns } from "./completion-logprobs.ts";
 import { createCompletionTally } from "./completion-tally.ts";
 
 export function createCompletionReader(dialect: Dialect, shape: CompletionShape): StreamReader<CompletionChunk> {
@@ -99,7 +100,12 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 }
 
 /** An unstreamed answer. Throws UpstreamFailure if it is none. */
-export function readCompletion(parsed: unknown, dialect: Dialect, shape: CompletionShape): CompletionReply {
+export function readCompletion(
+	parsed: unknown,
+	dialect: Dialect,
+	shape: CompletionShape,
+	logprobsOf: (value: unknown) => JsonObject | null = (value) => completionLogprobs(value),
+): CompletionReply {
 	const body = asObject(parsed);
 	if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
 	const rawChoices = asArray(body?.choices);
@@ -116,12 +122,25 @@ export function readCompletion(parsed: unknown, dialect: Dialect, shape: Complet
 		if (finish === null) throw failed("a choice without a finish reason");
 		outputBytes += Buffer.byteLength(text);
 		const index = indexOf(choice, shape.prompts * shape.n);
-		return { text, index, logprobs: completionLogprobs(choice.logprobs), finish_reason: finish };
+		return { text, index, logprobs: logprobsOf(choice.logprobs), finish_reason: finish };
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
 	const { about } = aboutOf(body ?? {});
 	const fields = about === undefined ? {} : { about };
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...fields };
+}
+
+/** The same of an answer that may be large: what there may be very many of is rebuilt in turns. */
+export async function readCompletionInTurns(
+	parsed: unknown,
+	dialect: Dialect,
+	shape: CompletionShape,
+): Promise<CompletionReply> {
+	const rebuilt = new Map<unknown, JsonObject | null>();
+	const turn = createTurn();
+	for (const { logprobs } of asObjects(asObject(parsed)?.choices).slice(0, shape.prompts * shape.n))
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await completionLogprobsInTurns(logprobs, turn));
+	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
 }
 
 /** Throws UpstreamFailure at a finish that stands for a fault of the server. */

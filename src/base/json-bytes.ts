@@ -1,0 +1,69 @@
+/** Places in the bytes of a JSON text. */
+
+export const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const OPEN_LIST = 0x5b;
+export const CLOSE_LIST = 0x5d;
+export const OPEN_OBJECT = 0x7b;
+export const CLOSE_OBJECT = 0x7d;
+
+/** 1 for the signs that say something of the structure. */
+const SIGNS = new Uint8Array(256);
+for (const sign of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) SIGNS[sign] = 1;
+
+/** In a row. */
+const BACKSLASHES_MAX = 1_000_000;
+
+/** The first sign from `from` on that says something of the structure; `end` if there is none before. */
+export function nextSign(bytes: Buffer, from: number, end: number): number {
+	let at = from;
+	while (at < end && SIGNS[bytes[at] as number] === 0) at += 1;
+	return at;
+}
+
+/** Most texts are short, and a native search has its price. */
+const NEAR_BYTES = 64;
+
+export function quoteAfter(bytes: Buffer, from: number): number {
+	const near = Math.min(from + NEAR_BYTES, bytes.length);
+	for (let at = from; at < near; at += 1) if (bytes[at] === QUOTE) return at;
+	return bytes.indexOf(QUOTE, near);
+}
+
+/** Whether an even number of backslashes stands before a place of the text that begins at `from`. */
+export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
+	let before = at - 1;
+	const least = Math.max(from, at - BACKSLASHES_MAX);
+	while (before >= least && bytes[before] === BACKSLASH) before -= 1;
+	if (at - before > BACKSLASHES_MAX) throw new SyntaxError("too many escapes in a row");
+	return (at - before) % 2 === 1;
+}
+
+/** The last place up to `to` where a text can be cut: not within a character, nor within an escape. */
+export function cutBefore(bytes: Buffer, from: number, to: number, end: number): number {
+	if (to === end) return end;
+	let cut = to;
+	while (((bytes[cut] as number) & 0xc0) === 0x80 && cut > to - 4) cut -= 1;
+	for (let back = 1; back < 6; back += 1) {
+		const start = cut - back;
+		if (bytes[start] !== BACKSLASH) continue;
+		// An odd number of backslashes up to here: the last one begins an escape.
+		if (isUnescaped(bytes, from, start) && start + (bytes[start + 1] === 0x75 ? 6 : 2) > cut) return start;
+		break;
+	}
+	return cut;
+}
+
+export function isBlank(bytes: Buffer, from: number, to: number): boolean {
+	for (let at = from; at < to; at += 1) {
+		const byte = bytes[at];
+		if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return false;
+	}
+	return true;
+}
+
+export function assertBlank(bytes: Buffer, from: number, to: number): void {
+	if (!isBlank(bytes, from, to)) throw new SyntaxError("something beside the values");
+}

@@ -1,0 +1,273 @@
+import {
+	assertBlank,
+	CLOSE_LIST,
+	CLOSE_OBJECT,
+	COLON,
+	COMMA,
+	cutBefore,
+	isBlank,
+	isUnescaped,
+	nextSign,
+	OPEN_LIST,
+	OPEN_OBJECT,
+	QUOTE,
+	quoteAfter,
+} from "./json-bytes.ts";
+import { createTurn, type Turn } from "./turn.ts";
+
+/** No JSON of another machine is nested deeper. */
+const DEPTH_MAX = 128;
+/** Arrays and objects. Once there are millions of things, the collector takes its time in one step. */
+const CONTAINERS_MAX = 1_000_000;
+/** Texts that are values. */
+const TEXTS_MAX = 500_000;
+/** Values of one array. */
+const LIST_MAX = 1_000_000;
+/** Members of one object. */
+const MEMBERS_MAX = 100_000;
+/** One text is one block of memory in the end, which is written in one step. */
+const TEXT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** About so much is given to the parser at once, which takes some milliseconds at most, whatever is in it. */
+const PIECE_BYTES = 128 * 1024;
+/** Signs of structure between two looks at the clock. */
+const SIGNS_A_LOOK = 64;
+
+/** An array or object that has not ended yet. What is large of it is put together piece by piece, the rest parsed as it is. */
+interface Open {
+	readonly isList: boolean;
+	/** Its bracket. */
+	readonly from: number;
+	/** Where begins what was not parsed yet. */
+	restFrom: number;
+	/** The last comma between its own values; negative if there was none. */
+	comma: number;
+	commas: number;
+	/** Its last value was large, and no comma has come since. */
+	afterLarge: boolean;
+	/** What was parsed; undefined while it is small. */
+	list: unknown[] | undefined;
+	members: Record<string, unknown> | undefined;
+}
+
+/** One text on its way to a value. */
+interface Parse {
+	readonly bytes: Buffer;
+	readonly turn: Turn;
+	readonly pieceBytes: number;
+	/** Innermost last. */
+	readonly open: Open[];
+	/** The outermost value if it is large, and where it stands. */
+	root: { readonly value: unknown; readonly from: number; readonly to: number } | undefined;
+	containers: number;
+	/** Texts that are no names. */
+	texts: number;
+	/** Signs that were looked at, to look at the clock now and then. */
+	signs: number;
+}
+
+/** Stops wherever others are to have their turn. Throws SyntaxError. */
+type Steps<Value> = Generator<undefined, Value>;
+
+/**
+ * What `JSON.parse` would make of a text in UTF-8, made in steps of some milliseconds between which others have their turn
+ * of the event loop; undefined if it is not JSON, or has more structure or longer texts than the bounds above (or more
+ * than 128 KB of white space in a row), or is `null`.
+ */
+export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
+	const turn = createTurn();
+	const steps = parsing({
+		bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+		turn,
+		pieceBytes,
+		open: [],
+		root: undefined,
+		containers: 0,
+		texts: 0,
+		signs: 0,
+	});
+	try {
+		for (;;) {
+			const { done, value } = steps.next();
+			if (done === true) return value ?? undefined;
+			await turn.next();
+		}
+	} catch (error) {
+		if (error instanceof SyntaxError) return undefined;
+		throw error;
+	}
+}
+
+function* parsing(parse: Parse): Steps<unknown> {
+	const { bytes, turn, open } = parse;
+	const { length } = bytes;
+	const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+	for (let at = start, since = start; ; since = at) {
+		parse.signs += 1;
+		// Often enough for what is parsed on the way, too.
+		if (parse.signs % SIGNS_A_LOOK === 0 && turn.isOver()) yield;
+		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
+		if (sign === length) break;
+		if (sign - since === parse.pieceBytes) throw new SyntaxError("nothing for long");
+		at = sign + 1;
+		switch (bytes[sign]) {
+			case QUOTE:
+				at = yield* textFrom(parse, sign);
+				break;
+			case OPEN_LIST:
+			case OPEN_OBJECT:
+				begin(parse, sign);
+				break;
+			case CLOSE_LIST:
+			case CLOSE_OBJECT:
+				end(parse, sign);
+				break;
+			case COMMA:
+				separate(parse, sign);
+				break;
+			case COLON:
+				parse.texts -= 1;
+				break;
+		}
+	}
+	if (open.length > 0) throw new SyntaxError("no end");
+	const { root } = parse;
+	if (root === undefined) {
+		if (length > 8 * parse.pieceBytes) throw new SyntaxError("no value");
+		return JSON.parse(bytes.toString("utf8", start));
+	}
+	assertBlank(bytes, start, root.from);
+	assertBlank(bytes, root.to, length);
+	return root.value;
+}
+
+/** Behind the text whose quote stands at `from`; takes it if it is large. */
+function* textFrom(parse: Parse, from: number): Steps<number> {
+	const { bytes, turn } = parse;
+	parse.texts += 1;
+	if (parse.texts > TEXTS_MAX) throw new SyntaxError("too many texts");
+	let quote = quoteAfter(bytes, from + 1);
+	while (quote >= 0 && !isUnescaped(bytes, from + 1, quote)) {
+		parse.signs += 1;
+		if (parse.signs % SIGNS_A_LOOK === 0 && turn.isOver()) yield;
+		quote = quoteAfter(bytes, quote + 1);
+	}
+	if (quote < 0) throw new SyntaxError("a text without end");
+	if (quote - from <= parse.pieceBytes) return quote + 1;
+	if (quote - from > TEXT_BYTES_MAX) throw new SyntaxError("a text that is too long");
+	let text = "";
+	for (let piece = from + 1; piece < quote; ) {
+		const end = cutBefore(bytes, piece, Math.min(piece + parse.pieceBytes, quote), quote);
+		text += JSON.parse(`"${bytes.toString("utf8", piece, end)}"`) as string;
+		piece = end;
+		if (turn.isOver()) yield;
+	}
+	attach(parse, text, from, quote + 1);
+	return quote + 1;
+}
+
+function begin({ bytes, open }: Parse, from: number): void {
+	if (open.length === DEPTH_MAX) throw new SyntaxError("too deep");
+	open.push({
+		isList: bytes[from] === OPEN_LIST,
+		from,
+		restFrom: from + 1,
+		comma: -1,
+		commas: 0,
+		afterLarge: false,
+		list: undefined,
+		members: undefined,
+	});
+}
+
+/** At a closing bracket: what it ends is taken if it is large. */
+function end(parse: Parse, at: number): void {
+	const { bytes, open } = parse;
+	const ended = open.pop();
+	if (ended?.isList !== (bytes[at] === CLOSE_LIST)) throw new SyntaxError("another bracket");
+	parse.containers += 1;
+	if (parse.containers > CONTAINERS_MAX) throw new SyntaxError("too many arrays and objects");
+	if (ended.list === undefined && ended.members === undefined && at - ended.from < parse.pieceBytes) return;
+	if (ended.afterLarge || (ended.comma < 0 && isBlank(bytes, ended.restFrom, at)))
+		assertBlank(bytes, ended.restFrom, at);
+	else take(parse, ended, at);
+	attach(parse, ended.isList ? listOf(ended) : membersOf(ended), ended.from, at + 1);
+}
+
+/** At a comma: the values before it are taken once they are many. */
+function separate(parse: Parse, at: number): void {
+	const { bytes, open } = parse;
+	const into = open.at(-1);
+	if (into === undefined) throw new SyntaxError("a comma outside");
+	into.commas += 1;
+	if (into.commas >= (into.isList ? LIST_MAX : MEMBERS_MAX)) throw new SyntaxError("too many values");
+	if (into.afterLarge) {
+		assertBlank(bytes, into.restFrom, at);
+		into.afterLarge = false;
+		into.restFrom = at + 1;
+	} else if (at - into.restFrom > parse.pieceBytes) take(parse, into, at);
+	into.comma = at;
+}
+
+/** Adds a large value, which stands from `from` to before `to`, to what it belongs to. */
+function attach(parse: Parse, value: unknown, from: number, to: number): void {
+	const into = parse.open.at(-1);
+	if (into === undefined) {
+		if (parse.root !== undefined) throw new SyntaxError("two values");
+		parse.root = { value, from, to };
+		return;
+	}
+	if (into.afterLarge) throw new SyntaxError("no comma");
+	if (into.comma >= into.restFrom) take(parse, into, into.comma);
+	// With another value in its place it is small enough for the parser, which so says what it is called.
+	const before = textOf(parse, into.restFrom, from);
+	if (into.isList) {
+		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("no comma");
+		listOf(into).push(value);
+	} else {
+		const [name, ...others] = Object.keys(JSON.parse(`{${before}""}`) as object);
+		if (name === undefined || others.length > 0) throw new SyntaxError("no comma");
+		define(membersOf(into), name, value);
+	}
+	into.afterLarge = true;
+	into.restFrom = to;
+}
+
+/** The values up to `to`, a comma or the end: at least one of them. */
+function take(parse: Parse, into: Open, to: number): void {
+	const text = textOf(parse, into.restFrom, to);
+	into.restFrom = to + 1;
+	if (into.isList) {
+		const values = JSON.parse(`[${text}]`) as unknown[];
+		if (values.length === 0) throw new SyntaxError("no value");
+		const list = listOf(into);
+		for (const value of values) list.push(value);
+		return;
+	}
+	const members = Object.entries(JSON.parse(`{${text}}`) as Record<string, unknown>);
+	if (members.length === 0) throw new SyntaxError("no member");
+	const all = membersOf(into);
+	for (const [name, value] of members) define(all, name, value);
+}
+
+/** Values without a comma between them may be as long as they like, and are none. */
+function textOf({ bytes, pieceBytes }: Parse, from: number, to: number): string {
+	if (to - from > 8 * pieceBytes) throw new SyntaxError("no comma");
+	return bytes.toString("utf8", from, to);
+}
+
+function listOf(open: Open): unknown[] {
+	open.list ??= [];
+	return open.list;
+}
+
+function membersOf(open: Open): Record<string, unknown> {
+	open.members ??= {};
+	return open.members;
+}
+
+/** As the parser does it: every name is a member like others. */
+function define(members: Record<string, unknown>, name: string, value: unknown): void {
+	if (name !== "__proto__") members[name] = value;
+	else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });
+}

@@ -1,0 +1,37 @@
+import { nextTurn } from "./next-turn.ts";
+
+/** After so long others have their turn of the event loop. */
+const TURN_MS = 5;
+
+/** A long work's share of the event loop, looked at between its steps. */
+export interface Turn {
+	isOver(): boolean;
+	/** Resolves with a turn of its own, after others had theirs. */
+	next(): Promise<void>;
+}
+
+/** Begins now. */
+export function createTurn(): Turn {
+	let endsMs = performance.now() + TURN_MS;
+	return {
+		isOver: () => performance.now() > endsMs,
+		async next() {
+			await nextTurn();
+			endsMs = performance.now() + TURN_MS;
+		},
+	};
+}
+
+/** `list.map(map)`, with turns for others in between where it takes long. */
+export async function mapInTurns<Item, Result>(
+	list: readonly Item[],
+	map: (item: Item, place: number) => Result,
+	turn = createTurn(),
+): Promise<Result[]> {
+	const results: Result[] = [];
+	for (let at = 0; at < list.length; at += 1) {
+		results.push(map(list[at] as Item, at));
+		if (turn.isOver()) await turn.next();
+	}
+	return results;
+}

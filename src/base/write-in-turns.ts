@@ -1,0 +1,94 @@
+import { createTurn } from "./turn.ts";
+
+/** As much of a JSON text is written in one step. */
+const PIECE_CHARS = 128 * 1024;
+/** A number, and what any value takes beside its text. */
+const VALUE_CHARS = 20;
+
+/**
+ * The JSON of a value, or a text as it is, as the body of an answer. What is long leaves in pieces that are written when
+ * they are read, between which others have their turn of the event loop.
+ */
+export function bodyInTurns(value: object | string): string | ReadableStream<string> {
+	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
+	return isShort(value) ? JSON.stringify(value) : streamOf(written(value));
+}
+
+function streamOf(pieces: Iterator<string>): ReadableStream<string> {
+	const turn = createTurn();
+	return new ReadableStream<string>(
+		{
+			async pull(controller) {
+				await turn.next();
+				let text = "";
+				do {
+					const { done, value } = pieces.next();
+					if (done === true) {
+						if (text !== "") controller.enqueue(text);
+						controller.close();
+						return;
+					}
+					text += value;
+				} while (text.length < PIECE_CHARS && !turn.isOver());
+				controller.enqueue(text);
+			},
+		},
+		{ highWaterMark: 1 },
+	);
+}
+
+/** The pieces of `JSON.stringify(value)`. */
+function* written(value: unknown): Generator<string> {
+	if (isShort(value)) yield JSON.stringify(value) ?? "null";
+	else if (typeof value === "string") {
+		yield '"';
+		for (const slice of slicesOf(value)) yield JSON.stringify(slice).slice(1, -1);
+		yield '"';
+	} else if (Array.isArray(value)) {
+		for (let at = 0; at < value.length; at += 1) {
+			yield at === 0 ? "[" : ",";
+			yield* written(value[at]);
+		}
+		yield "]";
+	} else {
+		let sign = "{";
+		for (const [name, member] of Object.entries(value as object)) {
+			if (member === undefined) continue;
+			yield `${sign}${JSON.stringify(name)}:`;
+			yield* written(member);
+			sign = ",";
+		}
+		yield sign === "{" ? "{}" : "}";
+	}
+}
+
+/** No character that takes two places is cut. */
+function* slicesOf(text: string): Generator<string> {
+	for (let from = 0; from < text.length; ) {
+		let to = Math.min(from + PIECE_CHARS, text.length);
+		if (to < text.length && (text.charCodeAt(to) & 0xfc00) === 0xdc00) to -= 1;
+		yield text.slice(from, to);
+		from = to;
+	}
+}
+
+/** Whether its JSON is written in one step. */
+function isShort(value: unknown): boolean {
+	return charsLeft(value, PIECE_CHARS) >= 0;
+}
+
+/** Of so many, after the value is written; negative as soon as they are not enough. */
+function charsLeft(value: unknown, chars: number): number {
+	let left = chars - VALUE_CHARS;
+	if (typeof value === "string") return left - value.length;
+	if (typeof value !== "object" || value === null) return left;
+	if (Array.isArray(value)) {
+		for (let at = 0; at < value.length && left >= 0; at += 1) left = charsLeft(value[at], left);
+		return left;
+	}
+	for (const name in value) {
+		left = charsLeft((value as Record<string, unknown>)[name], left - name.length);
+		if (left < 0) break;
+	}
+	return left;
+}

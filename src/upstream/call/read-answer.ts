@@ -1,0 +1,56 @@
+/** Bodies of answers, up to a limit. */
+
+import { parseInTurns } from "../../base/json-in-turns.ts";
+import { createTurn } from "../../base/turn.ts";
+import { parseJson } from "../wire-value.ts";
+import { UpstreamFailure } from "./failure.ts";
+
+/** The largest unstreamed answer; a larger one is a failure. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** A longer one is parsed in turns. */
+const SHORT_BYTES = 128 * 1024;
+
+/** The body as parsed JSON; undefined if it is none. Throws UpstreamFailure `failed` beyond `bytesMax`. */
+export async function readAnswer(response: Response, bytesMax: number): Promise<unknown> {
+	if (declaredBytes(response) <= SHORT_BYTES) return parseJson(await response.text());
+	const bytes = await readBytes(response, bytesMax);
+	return bytes.length <= SHORT_BYTES ? parseJson(new TextDecoder().decode(bytes)) : parseInTurns(bytes);
+}
+
+/** The body as text. Throws UpstreamFailure `failed` beyond `bytesMax`. */
+export async function readText(response: Response, bytesMax: number): Promise<string> {
+	return new TextDecoder().decode(await readBytes(response, bytesMax));
+}
+
+async function readBytes(response: Response, bytesMax: number): Promise<Uint8Array> {
+	const chunks: Uint8Array[] = [];
+	let length = 0;
+	const reader = response.body?.getReader();
+	for (;;) {
+		const { done, value } = (await reader?.read()) ?? { done: true };
+		if (done || value === undefined) break;
+		length += value.byteLength;
+		if (length > bytesMax) {
+			await reader?.cancel();
+			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
+		}
+		chunks.push(value);
+	}
+	const [first] = chunks;
+	if (chunks.length === 1 && first !== undefined) return first;
+	const bytes = Buffer.allocUnsafe(length);
+	const turn = createTurn();
+	let at = 0;
+	for (const chunk of chunks) {
+		bytes.set(chunk, at);
+		at += chunk.byteLength;
+		if (turn.isOver()) await turn.next();
+	}
+	return bytes;
+}
+
+/** NaN where nothing holds the server to it: a length beside chunks means nothing. */
+function declaredBytes({ headers }: Response): number {
+	const length = headers.get("content-length");
+	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { parseInTurns } from "../../src/base/json-in-turns.ts";
+import { bodyInTurns } from "../../src/base/write-in-turns.ts";
+
+const MB = 1024 * 1024;
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+
+/** With what the parser itself would say. */
+function plainly(bytes: Uint8Array): unknown {
+	try {
+		return JSON.parse(new TextDecoder().decode(bytes)) ?? undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** Texts with what is easily cut wrongly, arrays and objects in each other, names that mean something to a runtime. */
+const texts = fc
+	.array(fc.constantFrom("a", '"', "\\", "\\\\", "\n", "中", "😀", "\ud83d", "\u0001", "é", "xyz".repeat(9)), {
+		maxLength: 40,
+	})
+	.map((parts) => parts.join(""));
+/** None is as long as a piece: a longer one is no name. */
+const names = fc.constantFrom("__proto__", "constructor", "", "a", "0", "é", '"', "\\", "b");
+const values = fc.letrec((tie) => ({
+	value: fc.oneof(
+		{ maxDepth: 6 },
+		fc.oneof(texts, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null)),
+		fc.array(tie("value"), { maxLength: 12 }),
+		fc
+			.array(fc.tuple(names, tie("value")), { maxLength: 8 })
+			.map((entries) => JSON.parse(membersOf(entries)) as object),
+	),
+})).value;
+const membersOf = (entries: [string, unknown][]) =>
+	`{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`;
+
+describe("a text that is parsed in turns", () => {
+	test("is what the parser says of it at once, wherever it is cut", async () => {
+		await fc.assert(
+			fc.asyncProperty(values, fc.integer({ min: 48, max: 128 }), fc.boolean(), async (value, pieceBytes, isPretty) => {
+				const bytes = bytesOf(JSON.stringify(value, null, isPretty ? 1 : 0));
+				expect(await parseInTurns(bytes, pieceBytes)).toEqual(plainly(bytes));
+			}),
+			{ numRuns: 2_000, seed: 7 },
+		);
+	});
+
+	test("is none where it is not JSON, whatever byte of it is another", async () => {
+		const signs = [...'{}[],:"\\0a \n'].map((sign) => sign.charCodeAt(0));
+		let refused = 0;
+		await fc.assert(
+			fc.asyncProperty(
+				values,
+				fc.nat(),
+				fc.constantFrom(...signs),
+				fc.constantFrom(0, 1),
+				fc.integer({ min: 48, max: 64 }),
+				async (value, place, sign, kept, pieceBytes) => {
+					const text = [...bytesOf(JSON.stringify(value))];
+					text.splice(place % text.length, kept, sign);
+					const bytes = new Uint8Array(text);
+					const plain = plainly(bytes);
+					if (plain === undefined) refused += 1;
+					expect(await parseInTurns(bytes, pieceBytes)).toEqual(plain);
+				},
+			),
+			{ numRuns: 4_000, seed: 8 },
+		);
+		expect(refused).toBeGreaterThan(1_000);
+	});
+
+	const NO_ANSWERS: Readonly<Record<string, () => string>> = {
+		"more levels than any": () => `${"[".repeat(200_000)}${"]".repeat(200_000)}`,
+		"a million objects": () => `[${"[{},{}],".repeat(500_000)}1]`,
+		"two million values": () => `[${"1,".repeat(2_000_000)}1]`,
+		"a million texts": () => `[${'["ab"],'.repeat(600_000)}1]`,
+		"more members than any": () => `{${Array.from({ length: 150_000 }, (_, at) => `"n${at}":1`).join(",")}}`,
+		"blanks without end": () => `{"a":${" ".repeat(MB)}1}`,
+		"digits without end": () => "1".repeat(MB),
+		"backslashes without end": () => `"${"\\\\".repeat(MB)}"`,
+		"a text of more than 64 MB": () => `"${"x".repeat(65 * MB)}"`,
+		"two values": () => `["${"x".repeat(MB)}"] []`,
+	};
+	for (const [name, make] of Object.entries(NO_ANSWERS))
+		test(`is none with ${name}`, async () => {
+			expect(await parseInTurns(bytesOf(make()))).toBeUndefined();
+		});
+});
+
+describe("an answer that is written in turns", () => {
+	test("is what is written at once, in pieces if it is long", async () => {
+		let pieces = 0;
+		await fc.assert(
+			fc.asyncProperty(values, fc.constantFrom(1_000, 300_000), async (value, chars) => {
+				const times = Math.ceil(chars / (JSON.stringify(value).length + 20));
+				const all = { value, again: Array.from({ length: times }, () => value), none: undefined };
+				const body = bodyInTurns(all);
+				if (typeof body !== "string") pieces += 1;
+				expect((await new Response(body).text()) === JSON.stringify(all)).toBeTrue();
+			}),
+			{ numRuns: 60, seed: 9 },
+		);
+		expect(pieces).toBeGreaterThan(10);
+	});
+
+	test("keeps long texts whole", async () => {
+		for (const text of ["😀".repeat(MB), `a${"😀".repeat(MB)}`, `"\\\n${"é".repeat(MB)}`]) {
+			expect((await new Response(bodyInTurns({ text })).text()) === JSON.stringify({ text })).toBeTrue();
+			expect((await new Response(bodyInTurns(text)).text()) === text).toBeTrue();
+		}
+	});
+});

@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import { searchAccounts } from "../../src/console/operator-accounts.ts";
+import { foldUsage } from "../../src/console/usage-fold.ts";
+import { getKey } from "../../src/keys/key-admin.ts";
+import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { waitFor } from "../support/wait.ts";
+import { sendChat } from "./chat-client.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { FleetMember } from "./fleet.ts";
+import { handedIn, startFleet } from "./fleet.ts";
+import { withOwnPostgres } from "./own-postgres.ts";
+
+/** `bun test` runs a short form; `KILLS=10` is the long one. */
+const KILLS = Number(process.env.KILLS ?? 3);
+const USERS = 8;
+const PAID = 100_000_000_000;
+const CAP = 10_000_000_000;
+
+const postgres = await withOwnPostgres();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 3, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 1 }));
+const member = fleet.members[0] as FleetMember;
+const { statements, sql } = fleet;
+
+test(
+	`after ${KILLS} \`kill -9\` under load what was spent is the same number everywhere, and total is what was paid in`,
+	async () => {
+		const accountId = await fleet.account(PAID);
+		const key = await fleet.key(accountId, { capNanoUsd: nanoUsd(CAP) });
+		let served = 0;
+		let stopping = false;
+		const users = Array.from({ length: USERS }, async (_, nth) => {
+			while (!stopping) {
+				const ask = { words: 20 + 30 * nth, stream: nth % 3 > 0, maxTokens: 300 };
+				const { tokens, status } = await sendChat({ member: 0, url: member.url }, key, ask);
+				if (tokens > 0 || status === 200) served += 1;
+				else await Bun.sleep(20);
+			}
+		});
+		for (let kill = 0; kill < KILLS; kill++) {
+			const before = served;
+			await waitFor(() => served > before + USERS, "traffic to be served", 30_000);
+			await member.crash();
+			await member.start();
+		}
+		stopping = true;
+		await Promise.all(users);
+		await waitFor(() => handedIn([member]), "journals to be handed in", 30_000);
+		const running = async () => (await sql`select 1 from reservation limit 1`).length;
+		await waitFor(async () => (await running()) === 0, "everything to be settled", 30_000);
+
+		const lookUp = async (path: string) =>
+			(await (await fetch(`${member.url}${path}`, { headers: { authorization: `Bearer ${key.secret}` } })).json()).data;
+		const [credits, ofKey] = await Promise.all([lookUp("/v1/credits"), lookUp("/v1/key")]);
+		await waitFor(async () => (await foldUsage(statements)) === 0, "the sums to be made", 30_000);
+		const [rows] = await sql`
+		select sum(charged_nano_usd)::bigint as charged, count(*) filter (where basis = 'recovered')::int as recovered from usage_event`;
+		const [hours] = await sql`select sum(charged_nano_usd)::bigint as charged from usage_hour where key_id = ${key.id}`;
+		const [listed] = await searchAccounts(statements, accountId, { asked: 1, after: null });
+		const ofCap = await keyBalance(statements, key.id);
+		const spent = Number(rows?.charged);
+		expect(spent).toBeGreaterThan(0);
+		// Requests were running when it was killed.
+		expect(rows?.recovered).toBeGreaterThan(0);
+		expect({
+			account: Number((await accountBalance(statements, accountId)).spent),
+			key: Number((await getKey(statements, key)).spentNanoUsd),
+			cap: CAP - Number(ofCap.remaining) - Number(ofCap.held),
+			hours: Number(hours?.charged),
+			operators: Number(listed?.spentNanoUsd),
+			credits: Number(parseUsd(credits.spent_usd)),
+			v1Key: Number(parseUsd(ofKey.spent_usd)),
+		}).toEqual({
+			account: spent,
+			key: spent,
+			cap: spent,
+			hours: spent,
+			operators: spent,
+			credits: spent,
+			v1Key: spent,
+		});
+		const { balance } = await accountBalance(statements, accountId);
+		expect(balance + spent).toBe(PAID);
+		expect(Math.round(credits.total_credits * 1e9)).toBe(PAID);
+		expect((await sql`select 1 from ledger_entry where kind = 'credit_note'`).length).toBe(0);
+		expect((await reconcile(statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+		console.log(
+			`${KILLS} kills: ${served} requests served, ${rows?.recovered} of them cut, USD ${spent / 1e9} spent everywhere`,
+		);
+	},
+	30_000 + KILLS * 20_000,
+);

@@ -163,7 +163,7 @@ export function createBatchBooks(deps: { statements: Statements }) {
 			return rows.length === 1;
 		},
 
-		/** Its end, with the files that are whole; null for one that has nothing in it. */
+		/** Its end, with the files that are whole; null for one that has nothing in it. Who is to be told of it hears so. */
 		async end(
 			id: string,
 			run: number,
@@ -171,13 +171,19 @@ export function createBatchBooks(deps: { statements: Statements }) {
 		): Promise<boolean> {
 			const { ending, output, error } = end;
 			const rows = await statements`
+				with ended as (
 				update batch b set state = ${ending}, ending = ${ending}, paused = null, output_file_id = ${output}, error_file_id = ${error},
 					completed_at = case when ${ending} = 'completed' then clock_timestamp() end,
 					failed_at = case when ${ending} = 'failed' then clock_timestamp() end,
 					expired_at = case when ${ending} = 'expired' then clock_timestamp() end,
 					cancelled_at = case when ${ending} = 'cancelled' then clock_timestamp() end,
 					cancelling_at = case when ${ending} = 'cancelled' then coalesce(cancelling_at, clock_timestamp()) end
-				where b.id = ${id} and b.run = ${run} returning b.id`;
+				where b.id = ${id} and b.run = ${run} returning b.id, b.account_id
+				), told as (
+					insert into batch_end (batch_id) select e.id from ended e
+						where exists (select 1 from batch_notice_setting s where s.account_id = e.account_id)
+					on conflict do nothing)
+				select id from ended`;
 			if (rows.length === 1) await statements`delete from batch_line where batch_id = ${id}`;
 			return rows.length === 1;
 		},

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { batchNoticeRoutes } from "./batch-notice-routes.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
@@ -26,5 +27,6 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(creditRoutes(parts))
 		.use(usageRoutes(parts))
 		.use(batchRoutes(parts))
+		.use(batchNoticeRoutes(parts))
 		.use(operatorRoutes(parts));
 }

@@ -29,6 +29,7 @@ import { secure } from "./security-headers.ts";
 import { openSignInLink, SIGN_IN_LINK } from "./sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { createVisits, sessionRequired } from "./visit.ts";
+import { createWebhookSender, webhookSecret } from "./webhook.ts";
 
 export interface ConsoleDeps {
 	readonly config: Config;
@@ -125,13 +126,14 @@ export function createConsole(deps: ConsoleDeps): Console {
 		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
 		cards,
 		mailer,
+		webhookSecretOf: (salt) => webhookSecret(deps.consoleSecret, salt),
 		auth,
 		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
 		live: createLiveFeed({ ...deps, holding: createHoldingRights(statements, { secondFactor: config.production }) }),
 		origin,
 	};
 	const api = createConsoleApi(parts);
-	const jobs = startJobs({ ...parts, sums, serviceName: config.serviceName });
+	const jobs = startJobs({ ...parts, sums, sendWebhook: createWebhookSender(config), serviceName: config.serviceName });
 
 	return {
 		async handle(connection) {

@@ -16,7 +16,7 @@ interface Row {
  */
 export async function sendCreditAlerts(deps: {
 	readonly statements: Statements;
-	readonly mailer: Mailer;
+	readonly mailer: Pick<Mailer, "send">;
 	/** Where links in mails lead. */
 	readonly origin: () => string;
 	readonly serviceName: string;

@@ -1,4 +1,3 @@
-import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Statements } from "../db/statements.ts";
@@ -7,6 +6,7 @@ import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { createNetting } from "../ledger/netting.ts";
 import { forgetUnproved } from "./auth-sign-up.ts";
+import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batch-notices.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
@@ -18,17 +18,12 @@ export interface Jobs {
 	stop(): Promise<void>;
 }
 
-export interface JobDeps {
-	readonly statements: Statements;
+export interface JobDeps extends NoticeDeps {
+	readonly mailer: Mailer;
 	/** A client with time: sums are made of many rows at first. */
 	readonly sums: Statements;
-	readonly clock: Clock;
 	readonly log: Log;
-	readonly mailer: Mailer;
 	readonly cards: CardPayments | undefined;
-	/** Where links in mails lead. */
-	readonly origin: () => string;
-	readonly serviceName: string;
 }
 
 const FOLD_MS = 2_000;
@@ -37,6 +32,7 @@ const COLLECT_MS = 5_000;
 const CLEAR_MS = 10 * 60_000;
 const ALERT_MS = 30_000;
 const NET_MS = 10_000;
+const NOTICE_MS = 5_000;
 const FORGET_MS = 10 * 60_000;
 
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
@@ -44,6 +40,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	const { clock, log, cards } = deps;
 	const cancels = new Set<() => void>();
 	const running = new Set<Promise<void>>();
+	const stopping = new AbortController();
 	let stopped = false;
 
 	function every(delayMs: number, name: string, run: () => Promise<unknown>): void {
@@ -70,6 +67,9 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
+	for (const channel of ["webhook", "mail"] as const)
+		every(NOTICE_MS, `${channel} at the end of batches`, () => sendBatchNotices(deps, channel, stopping.signal));
+	every(FORGET_MS, "old notices", () => forgetOldNotices(deps.statements));
 	if (cards !== undefined) {
 		every(COLLECT_MS, "refunds", () => cards.collect());
 		every(CLEAR_MS, "clearing", () => cards.clear());
@@ -78,6 +78,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	return {
 		async stop() {
 			stopped = true;
+			stopping.abort();
 			for (const cancel of cancels) cancel();
 			await Promise.all(running);
 		},

@@ -158,6 +158,7 @@ test("the subject of a mail is ours alone, whoever invites and whatever an accou
 		works: true,
 		outbox: undefined,
 		stop() {},
+		deliver: () => Promise.reject(new Error("nobody waits for it")),
 		send: ({ subject }: { subject: string }) => void subjects.push(subject),
 	};
 	await sendCreditAlerts({

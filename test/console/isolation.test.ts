@@ -45,6 +45,7 @@ const BODIES: Record<string, unknown> = {
 	"POST /invitations": { email: "y@example.com", role: "owner" },
 	"POST /invitations/accept": { token: "0123456789012345678901234567890" },
 	"PUT /alert": { usd: "5" },
+	"PUT /batch-notices": { mail: "owners", webhookUrl: "https://evil.example/" },
 	"POST /keys": { name: "new" },
 	"PATCH /keys/:id": { name: "taken" },
 	"POST /keys/:id/rotate": { graceMs: 0 },
@@ -225,6 +226,8 @@ test("a member does what members may, an owner the rest; a removed one nothing",
 		["PATCH", "/account", { name: "x" }],
 		["POST", "/invitations", { email: "z@example.com", role: "owner" }],
 		["DELETE", `/members/${hers.user}`, {}],
+		["PUT", "/batch-notices", { mail: null, webhookUrl: "https://evil.example/" }],
+		["POST", "/batch-notices/secret", {}],
 	] as const) {
 		expect((await carl.send(method, `/api/console${path}?${at}`, body)).status).toBe(403);
 	}

@@ -15,6 +15,7 @@ import idleLeases from "./0013_idle_leases.sql" with { type: "text" };
 import idempotency from "./0014_idempotency.sql" with { type: "text" };
 import usageBatch from "./0015_usage_batch.sql" with { type: "text" };
 import nettedNotes from "./0016_netted_notes.sql" with { type: "text" };
+import batchNotice from "./0017_batch_notice.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0014_idempotency", sql: idempotency },
 	{ name: "0015_usage_batch", sql: usageBatch },
 	{ name: "0016_netted_notes", sql: nettedNotes },
+	{ name: "0017_batch_notice", sql: batchNotice },
 ];

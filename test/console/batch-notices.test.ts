@@ -1,0 +1,261 @@
+import { beforeEach, expect, test } from "bun:test";
+import OpenAI from "openai";
+import { systemClock } from "../../src/base/clock.ts";
+import { newId } from "../../src/base/id.ts";
+import { createBatchBooks } from "../../src/batch/batch-books.ts";
+import type { BatchEnding } from "../../src/batch/batch-record.ts";
+import { type NoticeDeps, sendBatchNotices } from "../../src/console/batch-notices.ts";
+import type { Mail } from "../../src/console/mailer.ts";
+import type { WebhookAnswer, WebhookMessage } from "../../src/console/webhook.ts";
+import { webhookSecret } from "../../src/console/webhook.ts";
+import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** At the end of a batch whoever wants to hear of it does: at least once, and once unless something broke just then. */
+
+const db = await withDatabase();
+const books = createBatchBooks({ statements: db.statements });
+const SECRET = "the console's own secret";
+const never = new AbortController().signal;
+
+const mails: Mail[] = [];
+const calls: WebhookMessage[] = [];
+/** What the mail server and the receiver do with each; by default they take it. */
+let onMail: (mail: Mail) => Promise<boolean>;
+let onCall: (message: WebhookMessage) => Promise<WebhookAnswer>;
+const deps: NoticeDeps = {
+	statements: db.statements,
+	clock: systemClock,
+	mailer: {
+		deliver: (mail) => {
+			mails.push(mail);
+			return onMail(mail);
+		},
+	},
+	sendWebhook: (message) => {
+		calls.push(message);
+		return onCall(message);
+	},
+	webhookSecretOf: (salt) => webhookSecret(SECRET, salt),
+	origin: () => "https://service.example",
+	serviceName: "service",
+};
+
+beforeEach(async () => {
+	mails.length = 0;
+	calls.length = 0;
+	onMail = async () => true;
+	onCall = async () => ({ status: 200 });
+	await db.sql`truncate batch, batch_end, batch_notice, batch_notice_setting`;
+});
+
+async function newAccount(setting: { mail?: "maker" | "owners"; url?: string } | null, owners = 1) {
+	const id = newId("acc");
+	await db.sql`insert into account (id, email, name) values (${id}, ${`${id}@account.example`}, 'An account')`;
+	const people: string[] = [];
+	const join = async (role: string) => {
+		const user = newId("usr");
+		await db.sql`insert into console_user (id, name, email, email_verified) values (${user}, 'P', ${`${user}@example.com`}, true)`;
+		await db.sql`insert into member (user_id, account_id, role) values (${user}, ${id}, ${role})`;
+		return user;
+	};
+	for (let n = 0; n < owners; n++) people.push(await join("owner"));
+	if (setting !== null)
+		await db.sql`insert into batch_notice_setting values (${id}, ${setting.mail ?? null}, ${setting.url ?? null}, ${setting.url ? "salt" : null})`;
+	return { id, owners: people, join };
+}
+
+const begin = (accountId: string, keyId: string) =>
+	books.create(
+		{
+			id: newId("batch"),
+			accountId,
+			keyId,
+			endpoint: "/v1/chat/completions",
+			inputFileId: "file_in",
+			completionWindow: "24h",
+			metadata: { note: "a secret prompt" },
+			outputExpiresS: null,
+			idempotencyKey: null,
+			createdAtMs: Date.now(),
+			expiresAtMs: Date.now() + 86_400_000,
+		},
+		50,
+	);
+async function ended(accountId: string, ending: BatchEnding = "completed", keyId = "key_none"): Promise<string> {
+	const id = (await begin(accountId, keyId))?.id ?? "";
+	const run = (await books.take(id))?.batch.run ?? 0;
+	expect(await books.end(id, run, { ending, output: "file_out", error: null })).toBe(true);
+	// Whoever did not hear of it says it again.
+	await books.end(id, run, { ending, output: "file_out", error: null });
+	return id;
+}
+const tell = async () => {
+	await sendBatchNotices(deps, "webhook", never);
+	await sendBatchNotices(deps, "mail", never);
+};
+const rows = () =>
+	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
+/** As if the time until the next attempt had passed. */
+const wait = () => db.sql`update batch_notice set next_at = now()`;
+
+test("nobody hears of a batch unless the account wants it", async () => {
+	const { id } = await newAccount(null);
+	await ended(id);
+	await ended((await newAccount({})).id);
+	await tell();
+	expect([mails, calls, await rows(), await db.sql`select * from batch_end`]).toEqual([[], [], [], []] as never);
+});
+
+test("each ending is told as the event that OpenAI's users know, signed, with nothing that anybody wrote", async () => {
+	const { id } = await newAccount({ url: "https://hook.example/" });
+	const ids = new Map<string, string>();
+	for (const ending of ["completed", "failed", "expired", "cancelled"] as const)
+		ids.set(ending, await ended(id, ending));
+	await tell();
+	expect(calls).toHaveLength(4);
+	const client = new OpenAI({ apiKey: "none", webhookSecret: webhookSecret(SECRET, "salt") });
+	for (const { body } of calls) {
+		const event = JSON.parse(body);
+		const ending = event.type.replace("batch.", "");
+		expect(event).toMatchObject({ object: "event", data: { id: ids.get(ending), status: ending, cost_usd: "0.00" } });
+		expect(event.id).toBe(ids.get(ending)?.replace("batch_", "evt_"));
+		expect(body).not.toContain("secret prompt");
+	}
+	expect(calls.map(({ secret }) => secret)).toEqual(Array(4).fill(client.webhookSecret));
+	await wait();
+	await tell();
+	expect(calls).toHaveLength(4);
+	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
+});
+
+test("mails go to who made the key while he is a member, else to the owners; or to all owners", async () => {
+	const maker = await newAccount({ mail: "maker" }, 2);
+	const carl = await maker.join("member");
+	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
+		(${newId("aud")}, ${carl}, 'key.create', 'key_carls', ${maker.id}, '{}'),
+		(${newId("aud")}, ${carl}, 'key.rotate', 'key_carls', ${maker.id}, '{"replacement":"key_new"}')`;
+	const hearing = async (accountId: string, keyId: string) => {
+		mails.length = 0;
+		await ended(accountId, "completed", keyId);
+		await tell();
+		return mails.map(({ to }) => to.split("@")[0] ?? "").sort();
+	};
+	expect(await hearing(maker.id, "key_carls")).toEqual([carl]);
+	expect(await hearing(maker.id, "key_new")).toEqual([carl]);
+	expect(await hearing(maker.id, "key_of_others")).toEqual([...maker.owners].sort());
+	await ended(maker.id, "completed", "key_carls");
+	await db.sql`delete from member where user_id = ${carl}`;
+	expect(await hearing(maker.id, "key_carls")).toEqual([...maker.owners, ...maker.owners].sort());
+	const owners = await newAccount({ mail: "owners" }, 2);
+	await owners.join("member");
+	expect(await hearing(owners.id, "key_none")).toEqual([...owners.owners].sort());
+	expect(mails[0]?.text).toContain("is completed");
+	expect(mails[0]?.text).not.toContain("secret prompt");
+});
+
+test("who leaves between the end and the mail hears nothing", async () => {
+	const { id, owners } = await newAccount({ mail: "owners" }, 2);
+	onMail = () => Promise.reject(new Error("away"));
+	await ended(id);
+	await tell();
+	await db.sql`delete from member where user_id = ${owners[0] ?? ""}`;
+	onMail = async () => true;
+	mails.length = 0;
+	await wait();
+	await tell();
+	expect(mails.map(({ to }) => to)).toEqual([`${owners[1]}@example.com`]);
+	expect((await rows()).map(({ state, problem }) => `${state} ${problem}`).sort()).toEqual([
+		"failed no_member",
+		"sent null",
+	]);
+});
+
+test("many consoles at once tell each end once", async () => {
+	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
+	for (let n = 0; n < 4; n++) await ended(id);
+	await Promise.all(Array.from({ length: 8 }, () => tell()));
+	await tell();
+	expect([new Set(calls.map((call) => call.id)).size, calls.length]).toEqual([4, 4]);
+	expect([new Set(mails.map((mail) => mail.id)).size, mails.length]).toEqual([4, 4]);
+});
+
+test("a console that dies in an attempt leaves it to the next one, under the same id; not before the attempt can be over", async () => {
+	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
+	await ended(id);
+	onCall = onMail = () => new Promise<never>(() => {});
+	void sendBatchNotices(deps, "webhook", never);
+	void sendBatchNotices(deps, "mail", never);
+	await waitFor(() => calls.length + mails.length === 2, "both to be under way");
+	onCall = async () => ({ status: 204 });
+	onMail = async () => true;
+	await tell();
+	expect([calls.length, mails.length]).toEqual([1, 1]);
+	expect((await rows()).map(({ later }) => later)).toEqual([true, true]);
+	await wait();
+	await tell();
+	expect([calls.length, mails.length]).toEqual([2, 2]);
+	expect([calls[0]?.id, mails[0]?.id]).toEqual([calls[1]?.id, mails[1]?.id]);
+	expect([calls[0]?.body, mails[0]?.text]).toEqual([calls[1]?.body, mails[1]?.text]);
+	expect((await rows()).map(({ state }) => state)).toEqual(["sent", "sent"]);
+});
+
+test("what is not taken is tried again, ever later, and given up after three days or when nobody wants it", async () => {
+	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
+	await ended(id);
+	onCall = async () => ({ status: 503 });
+	onMail = async () => false;
+	const waits: number[] = [];
+	for (let n = 0; n < 7; n++) {
+		await tell();
+		const [row] =
+			await db.sql`select extract(epoch from next_at - now())::int as s from batch_notice where channel = 'webhook'`;
+		waits.push(Math.round(row?.s / 60));
+		expect((await rows()).map(({ state, answer, problem }) => `${state} ${answer} ${problem}`).sort()).toEqual([
+			"waiting 503 null",
+			"waiting null mail_limit",
+		]);
+		await wait();
+	}
+	expect(waits).toEqual([2, 10, 30, 120, 300, 600, 600]);
+	await db.sql`update batch_notice set created_at = now() - interval '73 hours'`;
+	await tell();
+	await wait();
+	await tell();
+	expect([calls.length, mails.length]).toEqual([8, 8]);
+	expect((await rows()).map(({ state }) => state)).toEqual(["failed", "failed"]);
+
+	calls.length = 0;
+	onCall = async () => ({ status: 410 });
+	onMail = () => Promise.reject(Object.assign(new Error("no such mailbox"), { responseCode: 550 }));
+	await ended(id);
+	await tell();
+	await wait();
+	await tell();
+	expect([calls.length, mails.length]).toEqual([1, 9]);
+	await ended(id);
+	await db.sql`update batch_notice_setting set mail = null, webhook_url = null`;
+	await tell();
+	expect([calls.length, mails.length]).toEqual([1, 9]);
+});
+
+test("a dead receiver stands in nobody's way", async () => {
+	const dead = await newAccount({ url: "https://dead.example/" });
+	const well = await newAccount({ url: "https://well.example/" });
+	for (let n = 0; n < 30; n++) await ended(dead.id);
+	const last = await ended(well.id);
+	onCall = async ({ url }) => (url.includes("dead") ? { problem: "timeout" } : { status: 200 });
+	await tell();
+	expect(calls.filter(({ url }) => url.includes("dead"))).toHaveLength(4);
+	expect(calls.find(({ url }) => url.includes("well"))?.id).toBe(last.replace("batch_", "evt_"));
+	// Once it failed everything else of it waits too.
+	await tell();
+	expect(calls).toHaveLength(5);
+	onCall = async () => ({ status: 200 });
+	for (let n = 0; n < 8; n++) {
+		await wait();
+		await tell();
+	}
+	expect(new Set(calls.map((call) => call.id)).size).toBe(31);
+	expect((await rows()).filter(({ state }) => state !== "sent")).toEqual([] as never);
+});

@@ -1,0 +1,155 @@
+import { expect, test } from "bun:test";
+import OpenAI from "openai";
+import { Webhook } from "standardwebhooks";
+import { isPublicAddress } from "../../src/console/public-address.ts";
+import { createWebhookSender, webhookSecret, webhookUrlProblem } from "../../src/console/webhook.ts";
+import { untilEnd } from "../support/at-end.ts";
+
+/** Calls of customers' servers: signed as everybody checks it, and to no machine of ours. */
+
+interface Received {
+	readonly headers: Headers;
+	readonly body: string;
+}
+
+const received: Received[] = [];
+const receiver: Bun.Server<undefined> = untilEnd(
+	Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		async fetch(request) {
+			received.push({ headers: request.headers, body: await request.text() });
+			const { pathname } = new URL(request.url);
+			if (pathname === "/moved") return Response.redirect(`http://127.0.0.1:${receiver.port}/elsewhere`, 307);
+			if (pathname === "/silent") return new Promise<Response>(() => {});
+			if (pathname === "/endless")
+				return new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(64 * 1024)) }));
+			return new Response("what somebody else says", { status: pathname === "/no" ? 500 : 200 });
+		},
+	}),
+);
+const secret = webhookSecret("the console's own secret", "salt");
+const message = (path: string, body = '{"id":"evt_1"}') => {
+	const url = path.startsWith("/") ? `http://127.0.0.1:${receiver.port}${path}` : path;
+	return { id: "evt_1", url, secret, body, atMs: Date.now() };
+};
+const never = new AbortController().signal;
+const send = createWebhookSender({ production: false });
+
+test("the signature is that of the standard's own example", async () => {
+	const example = {
+		...message("/", '{"test": 2432232314}'),
+		id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
+		secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+		atMs: 1_614_265_330_000,
+	};
+	expect(await send(example, never)).toEqual({ status: 200 });
+	const headers = received.at(-1)?.headers;
+	expect(headers?.get("webhook-signature")).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+	expect(headers?.get("webhook-timestamp")).toBe("1614265330");
+	expect(headers?.get("webhook-id")).toBe("msg_p5jXN8AQM9LWM0D4loKWxJek");
+});
+
+test("two libraries accept what is sent, and nothing that was changed", async () => {
+	await send(message("/", '{"id":"evt_1","type":"batch.completed","data":{"id":"batch_ü"}}'), never);
+	const { headers, body } = received.at(-1) as Received;
+	const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
+	expect(await client.webhooks.unwrap(body, headers)).toMatchObject({
+		type: "batch.completed",
+		data: { id: "batch_ü" },
+	});
+	const given = Object.fromEntries(headers);
+	expect(new Webhook(secret).verify(body, given)).toMatchObject({ id: "evt_1" });
+	expect(() => new Webhook(secret).verify(body.replace("evt_1", "evt_2"), given)).toThrow();
+	const other = webhookSecret("the console's own secret", "another salt");
+	expect(() => new Webhook(other).verify(body, given)).toThrow();
+	expect(webhookSecret("another secret", "salt")).not.toBe(secret);
+});
+
+test("an answer is its status: no redirect is followed, no answer read, none waited for beyond the deadline", async () => {
+	const before = received.length;
+	expect(await send(message("/moved"), never)).toEqual({ status: 307 });
+	expect(received.length).toBe(before + 1);
+	expect(await send(message("/no"), never)).toEqual({ status: 500 });
+	expect(await send(message("/endless"), never)).toEqual({ status: 200 });
+	expect(await send(message("/silent"), AbortSignal.timeout(50))).toEqual({ problem: "timeout" });
+	expect(await send(message("http://127.0.0.1:9/"), never)).toEqual({ problem: "no_connection" });
+	const hangs = createWebhookSender({ production: true }, () => new Promise(() => {}));
+	expect(await hangs(message("https://hangs.example/"), AbortSignal.timeout(50))).toEqual({ problem: "timeout" });
+});
+
+test("in production nothing is called that a name leads to within our own networks, however it is written", async () => {
+	const before = received.length;
+	const { port } = receiver;
+	const asked: string[] = [];
+	const leadsTo = (...addresses: string[]) =>
+		createWebhookSender({ production: true }, async (host) => {
+			asked.push(host);
+			return addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+		});
+	const hook = message(`https://hook.example:${port}/`);
+	for (const address of ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "fe80::1", "::ffff:127.0.0.1"]) {
+		expect({ address, ...(await leadsTo(address)(hook, never)) }).toEqual({ address, problem: "address_not_public" });
+		expect(await leadsTo("8.8.8.8", address)(hook, never)).toEqual({ problem: "address_not_public" });
+	}
+	expect(new Set(asked)).toEqual(new Set(["hook.example"]));
+	for (const url of ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:7f00:1]", "localhost", "127.1", "0"]) {
+		expect({ url, problem: webhookUrlProblem(`https://${url}:${port}/`, true) }).toEqual({
+			url,
+			problem: "The address must be one of the public internet.",
+		});
+		const answer = await leadsTo("8.8.8.8")(message(`https://${url}:${port}/`), never);
+		expect({ url, ...answer }).toEqual({ url, problem: "address_not_public" });
+	}
+	const none = createWebhookSender({ production: true }, async () => []);
+	expect(await none(hook, never)).toEqual({ problem: "name_not_found" });
+	expect(received.length).toBe(before);
+});
+
+test("the connection is made to the address that was looked at, whatever the name leads to a moment later", async () => {
+	const answers = ["127.0.0.1", "192.0.2.1"];
+	const rebound = createWebhookSender({ production: false }, async () => [
+		{ address: answers.shift() ?? "", family: 4 },
+	]);
+	// Without TLS only this machine's own names may be called; this one is looked up as any other.
+	expect(await rebound(message(`http://localhost:${receiver.port}/`), never)).toEqual({ status: 200 });
+	expect(answers).toEqual(["192.0.2.1"]);
+	expect(received.at(-1)?.headers.get("host")).toBe(`localhost:${receiver.port}`);
+});
+
+test("an address must be https and must have no password in it", () => {
+	for (const url of [
+		"http://hook.example/",
+		"ftp://hook.example/",
+		"https://user:pw@hook.example/",
+		"hook.example",
+		"",
+	])
+		expect({ url, ok: webhookUrlProblem(url, false) === undefined }).toEqual({ url, ok: false });
+	expect(webhookUrlProblem("https://hook.example/?token=1", true)).toBeUndefined();
+	expect(webhookUrlProblem("http://127.0.0.1:1/", true)).toBe("The address must begin with https://");
+	expect(webhookUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("That is no address.");
+});
+
+test("public addresses are those of the internet and no others", () => {
+	for (const address of ["8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1"])
+		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: true });
+	for (const address of [
+		...["0.0.0.0", "10.0.0.1", "100.64.0.1", "127.8.9.1", "169.254.1.1", "172.16.0.1", "172.31.255.255", "192.168.1.1"],
+		...["198.18.0.1", "192.0.0.1", "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255"],
+		...[
+			"::",
+			"::1",
+			"::ffff:8.8.8.8",
+			"64:ff9b::7f00:1",
+			"fe80::1",
+			"fc00::1",
+			"ff02::1",
+			"2001::1",
+			"2002:7f00:1::",
+			"2001:db8::1",
+		],
+		...["", "hook.example", "127.0.0.1.nip.example"],
+	])
+		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: false });
+});

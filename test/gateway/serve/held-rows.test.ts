@@ -1,0 +1,131 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { waitEverywhere } from "../../../src/cluster/wait-everywhere.ts";
+import { revokeKey } from "../../../src/keys/key-admin.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { ask } from "../../support/chat.ts";
+import { secondGateway } from "../../support/second-gateway.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+/** On a machine that runs other tests beside this one; what waits for a row waits for as long as it is held. */
+const PROMPT_MS = 8_000;
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { sql, statements, liveness } = service.db;
+const other = await secondGateway(service);
+
+const hangUp = new AbortController();
+const send = (url: string, secret: string) =>
+	fetch(`${url}/v1/chat/completions`, {
+		method: "POST",
+		headers: {
+			"content-type": "application/json",
+			authorization: `Bearer ${secret}`,
+			"idempotency-key": crypto.randomUUID(),
+		},
+		body: JSON.stringify(ask("hello there", { max_tokens: 20 })),
+		signal: hangUp.signal,
+	});
+
+/** All that a customer does whom nobody's rows concern: a key that nobody knows, credit, limits, books, the end of the key. */
+async function live(customer: { accountId: string; keyId: string; secret: string }): Promise<void> {
+	for (const url of [service.url, other.url]) {
+		for (const nth of [1, 2]) {
+			const response = await send(url, customer.secret);
+			expect([nth, response.status]).toEqual([nth, 200]);
+			await response.text();
+		}
+	}
+	await waitFor(async () => (await service.usage(customer.accountId)).length === 4, "the usage", PROMPT_MS);
+	const { seq } = await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId });
+	const everywhere = await waitEverywhere({ liveness, clock: systemClock }, seq, PROMPT_MS);
+	expect(everywhere.pending).toEqual([]);
+	expect(everywhere.effective).toBe(true);
+	expect((await send(service.url, customer.secret)).status).toBe(401);
+}
+
+/** Statements of money and of the right to admit that wait for a row, each seen for as long as it waits. */
+function watchWaits() {
+	const waits = new Set<string>();
+	let stopped = false;
+	const watching = (async () => {
+		while (!stopped) {
+			const rows = await sql<{ query: string }[]>`
+				select query from pg_stat_activity
+				where datname = current_database() and application_name ~ '(liveness|ledger)$'
+					and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')`;
+			for (const { query } of rows) waits.add(query);
+			await Bun.sleep(20);
+		}
+	})();
+	return async () => {
+		stopped = true;
+		await watching;
+		return [...waits];
+	};
+}
+
+const tables = await sql<{ name: string }[]>`
+	select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
+
+test("any rows that somebody holds are noticed by their own account alone, whatever the table", async () => {
+	// Rows in as many tables as requests fill: of another customer, with everything that one can have.
+	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
+	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
+	upstream.next(reply().hang());
+	const running = send(service.url, holder.secret);
+	await waitFor(async () => (await sql`select 1 from reservation`).length > 0, "a request to be shown as running");
+	await sql`select lease_recall('none', 1, '["nothing"]')`;
+	const asked: Promise<unknown>[] = [];
+	const heldIn: string[] = [];
+	for (const { name } of tables) {
+		if ((await sql.unsafe(`select 1 from ${name} limit 1`)).length === 0) continue;
+		const customer = await service.customer({ settings: { requestsPerMinute: 1_000, concurrencyMax: 100 } });
+		const held = Promise.withResolvers<void>();
+		const letGo = Promise.withResolvers<void>();
+		const holding = sql.begin(async (transaction) => {
+			await transaction.unsafe(
+				`select 1 from ${name} t where position($1 in t::text) = 0 and position($2 in t::text) = 0 for update`,
+				[customer.accountId, customer.keyId],
+			);
+			held.resolve();
+			await letGo.promise;
+		});
+		holding.catch(held.reject);
+		try {
+			await held.promise;
+			heldIn.push(name);
+			const waited = watchWaits();
+			// It goes on meanwhile, so that what waits for its rows is in the same statements as what does not.
+			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret));
+			await live(customer).catch((error) => {
+				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
+			});
+			expect({ name, waited: await waited() }).toEqual({ name, waited: [] });
+		} finally {
+			letGo.resolve();
+			await holding;
+		}
+	}
+	hangUp.abort();
+	await Promise.allSettled([...asked, running]);
+	for (const table of [
+		"account",
+		"api_key",
+		"budget",
+		"lease",
+		"lease_op",
+		"usage_event",
+		"key_share",
+		"recall",
+		"reservation",
+		"instance_beat",
+	])
+		expect(heldIn).toContain(`public.${table}`);
+	await service.settled();
+	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+}, 120_000);

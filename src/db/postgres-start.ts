@@ -45,6 +45,8 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
+		// Who does without durability does without it from the first file on.
+		...(home.settings.fsync === "off" ? ["--no-sync"] : []),
 	];
 	try {
 		const child = spawnPostgres({ ...home, folder: unfinished }, "initdb", flags, {

@@ -35,7 +35,7 @@ function keepAsking(key: { id: string; secret: string }, to = member) {
 			const answer = await ask(key, at, to);
 			sent.push(answer);
 			// Leaves the machine something for the tests beside this one.
-			await Bun.sleep(20);
+			await Bun.sleep(50);
 		}
 	});
 	return {
@@ -77,7 +77,7 @@ async function warmKey(to = member) {
 		() => {
 			for (; seen < warming.sent.length; seen++)
 				if (!warming.sent[seen]?.complete) smooth = { sinceMs: nowMs(), from: seen + 1 };
-			return seen - smooth.from >= 200 && nowMs() - smooth.sinceMs > 2_500;
+			return seen - smooth.from >= 80 && nowMs() - smooth.sinceMs > 2_500;
 		},
 		"the key to be warm",
 		30_000,
@@ -119,7 +119,7 @@ describe("Postgres is away", () => {
 				Math.round(one.sentAtMs - goneAtMs),
 			]),
 		).toEqual([]);
-		expect(during.length).toBeGreaterThan(100);
+		expect(during.length).toBeGreaterThan(50);
 		expect((await readiness()).status).toBe(200);
 
 		const all = [...before, ...during];

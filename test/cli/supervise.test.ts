@@ -85,7 +85,7 @@ function keepAsking(url: string, clients: number) {
 			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
 			// Some take a new connection each time, some let theirs lie idle for a while.
 			if (at % 4 === 1) client.close();
-			await Bun.sleep(at % 4 === 0 ? 80 : 20);
+			await Bun.sleep(at % 4 === 0 ? 120 : 50);
 		}
 		client.close();
 	});
@@ -110,7 +110,7 @@ function keepVisiting(url: string) {
 			const { status } = await client.ask({ method: "GET", path: "/api/console/public/config", secret: "none" });
 			if (status !== 0) statuses[status] = (statuses[status] ?? 0) + 1;
 			client.close();
-			await Bun.sleep(5);
+			await Bun.sleep(25);
 		}
 	})();
 	return {

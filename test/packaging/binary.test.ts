@@ -14,8 +14,8 @@ import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+import { buildBinary } from "./build-binary.ts";
 
-const ROOT = join(import.meta.dir, "../..");
 const MESSAGES = [{ role: "user" as const, content: "one two three" }];
 
 let home: string;
@@ -35,7 +35,7 @@ beforeAll(async () => {
 	home = mkdtempSync(join(tmpdir(), "tollgate-binary-"));
 	directory = join(home, "empty");
 	await Bun.$`mkdir ${directory}`;
-	binary = process.env.TOLLGATE_BINARY ?? (await build(join(home, "tollgate")));
+	binary = await buildBinary(join(home, "tollgate"));
 	db = await createTestDatabase();
 	upstream = startUpstream({ dialect: "vllm" });
 	writeFileSync(join(home, "models.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
@@ -58,16 +58,6 @@ afterAll(async () => {
 	await db?.drop();
 	rmSync(home, { recursive: true, force: true });
 });
-
-/** Runs the script `build` of package.json with another output. */
-async function build(outfile: string): Promise<string> {
-	const script = packageJson.scripts.build.replace("dist/tollgate", outfile);
-	const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", script.replaceAll("bun ", `${process.execPath} `)], {
-		cwd: ROOT,
-	});
-	if (exitCode !== 0) throw new Error(`the build failed: ${stderr.toString()}`);
-	return outfile;
-}
 
 async function run(args: string[], env: Record<string, string> = environment) {
 	const child = Bun.spawn([binary, ...args], { cwd: directory, env, stdout: "pipe", stderr: "pipe" });

@@ -10,6 +10,7 @@ import { CONFIG_TABLE } from "../../src/config-table.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
+import { image } from "./dockerfile.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const DEPLOY = join(ROOT, "deploy");
@@ -53,14 +54,6 @@ const container = at(pod, "containers", 0) as Tree;
 const unit = read("systemd/tollgate.service");
 const madeSecrets = [...read("compose/make-env.sh").matchAll(/[A-Z_]{4,}/g)].map(([name]) => name);
 
-const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8").replaceAll("\\\n", " ");
-const image = Object.fromEntries(
-	[...(/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? "").matchAll(/(\w+)=(\S+)/g)].map(([, name = "", value = ""]) => [
-		name,
-		value,
-	]),
-);
-const imageUser = Number(/^USER (\d+):\1$/m.exec(dockerfile)?.[1]);
 /** Read by the runtime and by libraries, not by us. */
 const FOREIGN = ["BUN_CONFIG_MAX_HTTP_REQUESTS", "DO_NOT_TRACK"];
 
@@ -75,7 +68,7 @@ function environments(): Record<string, Record<string, string>> {
 	return {
 		systemd: fromUnit,
 		chart: {
-			...image,
+			...image.env,
 			...fromChart,
 			INSTANCE_ID: "tollgate-0",
 			JOURNAL: String(values.journal),
@@ -85,7 +78,7 @@ function environments(): Record<string, Record<string, string>> {
 		...Object.fromEntries(
 			instances.map(([name, { environment }]) => [
 				name,
-				{ ...image, ...Object.fromEntries(Object.entries(environment as Tree).map(([k, v]) => [k, fill(v)])) },
+				{ ...image.env, ...Object.fromEntries(Object.entries(environment as Tree).map(([k, v]) => [k, fill(v)])) },
 			]),
 		),
 	};
@@ -132,16 +125,16 @@ describe("the environment", () => {
 
 describe("the image", () => {
 	test("is run by its own user, read-only, with a volume at its data folder", () => {
-		expect(imageUser).toBe(65_532);
+		expect(image.uid).toBe(65_532);
 		expect(at(pod, "securityContext")).toMatchObject({
 			runAsNonRoot: true,
-			runAsUser: imageUser,
-			runAsGroup: imageUser,
-			fsGroup: imageUser,
+			runAsUser: image.uid,
+			runAsGroup: image.uid,
+			fsGroup: image.uid,
 		});
 		expect(at(container, "securityContext", "readOnlyRootFilesystem")).toBe(true);
 		const mounts = container.volumeMounts as { name: string; mountPath: string }[];
-		expect(mounts.find(({ name }) => name === "data")?.mountPath).toBe(image.DATA_DIR as string);
+		expect(mounts.find(({ name }) => name === "data")?.mountPath).toBe(image.env.DATA_DIR as string);
 		for (const [, service] of instances) expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
 	});
 
@@ -152,7 +145,7 @@ describe("the image", () => {
 
 	test("has a journal's volume and a name for each instance of compose", () => {
 		const volumes = instances.map(([, service]) =>
-			(service.volumes as string[]).filter((volume) => volume.endsWith(`:${image.DATA_DIR}`)).join(),
+			(service.volumes as string[]).filter((volume) => volume.endsWith(`:${image.env.DATA_DIR}`)).join(),
 		);
 		const names = instances.map(([, service]) => at(service, "environment", "INSTANCE_ID"));
 		expect([instances.length, new Set(volumes).size, new Set(names).size]).toEqual([2, 2, 2]);
@@ -194,8 +187,8 @@ describe("what asks the service", () => {
 		const targets = at(prometheus, "scrape_configs", 0, "static_configs", 0, "targets") as string[];
 		const behind = [...caddy.matchAll(/\b(tollgate-\d:\d+)/g)].map(([, target]) => target as string);
 		for (const found of [targets, behind])
-			expect(found.toSorted()).toEqual(instances.map(([name]) => `${name}:${image.PORT}`).toSorted());
-		expect(at(container, "ports", 0)).toEqual({ name: "http", containerPort: Number(image.PORT) });
+			expect(found.toSorted()).toEqual(instances.map(([name]) => `${name}:${image.env.PORT}`).toSorted());
+		expect(at(container, "ports", 0)).toEqual({ name: "http", containerPort: Number(image.env.PORT) });
 	});
 
 	test("finds its paths, and the autoscaler its metric", async () => {

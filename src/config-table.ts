@@ -67,6 +67,11 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
 	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
 	ofConsole("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
+	ofConsole(
+		"BOOKS_VERIFY_ROWS_S",
+		"500",
+		"rows of closed days that are read again in a second, round and round; 0 to 10000, 0 for none",
+	),
 	ofConsole("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
 	ofConsole("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	ofConsole("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),

@@ -42,6 +42,8 @@ export interface Config {
 	readonly gatewayUrl: string | null;
 	readonly journal: JournalMode;
 	readonly leaseTtlMs: number;
+	/** Rows of sealed days that a console reads again in a second; 0 for none. */
+	readonly booksVerifyRowsPerS: number;
 	/** Null only outside production: one is made and kept under `dataDir`. */
 	readonly keyPepper: string | null;
 	readonly consoleSecret: string | null;
@@ -131,6 +133,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
+		booksVerifyRowsPerS: read.integer("BOOKS_VERIFY_ROWS_S", 500, 0, 10_000),
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,

@@ -54,6 +54,7 @@ describe("loadConfig", () => {
 			gatewayUrl: null,
 			journal: "process",
 			leaseTtlMs: 30_000,
+			booksVerifyRowsPerS: 500,
 			keyPepper: null,
 			consoleSecret: null,
 			production: false,

@@ -23,6 +23,8 @@ export const topUp = pgTable(
 	},
 	(table) => [
 		index("top_up_account").on(table.accountId, table.createdAt),
+		/** For the checks of the books. */
+		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
 		uniqueIndex("top_up_same_reference").on(
 			sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`,
 			table.former,

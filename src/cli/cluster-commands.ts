@@ -4,7 +4,6 @@ import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { migrate } from "../db/migrate.ts";
 import type { Statements } from "../db/statements.ts";
 import { recoverLost } from "../ledger/lost-journal.ts";
-import { reconcile } from "../ledger/reconcile.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
@@ -12,18 +11,6 @@ import { UsageError } from "./command.ts";
 import { listOutput } from "./table.ts";
 
 const INSTANCES_MAX = 1000;
-
-const reconcileCommand: Command = {
-	name: "ledger reconcile",
-	summary: "check the books; exit code 1 if an invariant is broken",
-	arguments: [],
-	options: {},
-	async run({ withDatabase }) {
-		const result = await withDatabase(({ statements }) => reconcile(statements));
-		const lines = result.checks.map(({ name, ok, detail }) => `${ok ? "ok    " : "BROKEN"}  ${name}: ${detail}`);
-		return { json: { ok: result.ok, checks: result.checks }, text: lines.join("\n"), exitCode: result.ok ? 0 : 1 };
-	},
-};
 
 const instanceList: Command = {
 	name: "instance list",
@@ -91,7 +78,7 @@ export const migrateCommand: Command = {
 	},
 };
 
-export const clusterCommands: readonly Command[] = [reconcileCommand, instanceList, instanceRecover];
+export const clusterCommands: readonly Command[] = [instanceList, instanceRecover];
 
 interface InstanceRow {
 	readonly id: string;

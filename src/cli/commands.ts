@@ -7,6 +7,7 @@ import { doctorCommand } from "./doctor-command.ts";
 import { healthCommand } from "./health-command.ts";
 import { initCommand } from "./init-command.ts";
 import { keyCommands } from "./key-commands.ts";
+import { ledgerCommands } from "./ledger-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
 	...keyCommands,
 	...batchCommands,
 	...catalogCommands,
+	...ledgerCommands,
 	...clusterCommands,
 	...operatorCommands,
 	healthCommand,

@@ -133,7 +133,13 @@ export function createConsole(deps: ConsoleDeps): Console {
 		origin,
 	};
 	const api = createConsoleApi(parts);
-	const jobs = startJobs({ ...parts, sums, sendWebhook: createWebhookSender(config), serviceName: config.serviceName });
+	const jobs = startJobs({
+		...parts,
+		sums,
+		sendWebhook: createWebhookSender(config),
+		serviceName: config.serviceName,
+		booksVerifyRowsPerS: config.booksVerifyRowsPerS,
+	});
 
 	return {
 		async handle(connection) {

@@ -5,6 +5,7 @@ import { forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { createNetting } from "../ledger/netting.ts";
+import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetUnproved } from "./auth-sign-up.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batch-notices.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
@@ -24,6 +25,8 @@ export interface JobDeps extends NoticeDeps {
 	readonly sums: Statements;
 	readonly log: Log;
 	readonly cards: CardPayments | undefined;
+	/** Rows of sealed days that are read again in a second, in the mean; 0 for none. */
+	readonly booksVerifyRowsPerS: number;
 }
 
 const FOLD_MS = 2_000;
@@ -33,6 +36,9 @@ const CLEAR_MS = 10 * 60_000;
 const ALERT_MS = 30_000;
 const NET_MS = 10_000;
 const NOTICE_MS = 5_000;
+/** While there is nothing to seal, each look costs one statement. */
+const SEAL_MS = 10_000;
+const VERIFY_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
 
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
@@ -60,6 +66,12 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
 	const netting = createNetting(deps);
 	every(NET_MS, "credit notes of version 0.1", () => netting.netSome());
+	const books = { statements: deps.sums, clock };
+	every(SEAL_MS, "seals of days", () => sealDays(books));
+	if (deps.booksVerifyRowsPerS > 0) {
+		const rows = (deps.booksVerifyRowsPerS * VERIFY_MS) / 1000;
+		every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, rows));
+	}
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));

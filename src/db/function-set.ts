@@ -2,6 +2,8 @@ import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
+import booksFunctions from "./functions/books.sql" with { type: "text" };
+import booksCheckFunctions from "./functions/books-check.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
 import idempotencyFunctions from "./functions/idempotency.sql" with { type: "text" };
@@ -25,6 +27,8 @@ const FILES: readonly string[] = [
 	batchFunctions,
 	limitFunctions,
 	idempotencyFunctions,
+	booksFunctions,
+	booksCheckFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

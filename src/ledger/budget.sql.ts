@@ -42,12 +42,14 @@ export const ledgerEntry = pgTable(
 		/** Who did it: an operator's id, `stripe`, `cli`, `recovery`. */
 		actor: text().notNull(),
 		note: text().notNull().default(""),
-		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 		/** A credit note of version 0.1 of which nothing is left to do (`netting.ts`). */
 		netted: boolean().notNull().default(false),
 	},
 	(table) => [
 		index("ledger_entry_account").on(table.accountId, table.createdAt),
+		/** For the seals of days. */
+		index("ledger_entry_created").on(table.createdAt),
 		/** Notes that wait. */
 		index("ledger_entry_unnetted").on(table.id).where(sql`${table.kind} = 'credit_note' and not ${table.netted}`),
 	],

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import {
 	bigint,
+	boolean,
 	check,
 	index,
 	integer,
@@ -31,9 +32,13 @@ export const lease = pgTable(
 			.default("open"),
 		/** The newest recall that this instance has answered: nothing that lay idle here then is still here. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
+		/** What it comes to is in `sealed_budget`. A trigger takes it out of there when a late settlement changes it. */
+		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
+		/** For the checks of the books. */
+		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
 		/** What still holds something when an epoch ends. */
 		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),
@@ -76,7 +81,11 @@ export const leaseOp = pgTable(
 		epoch: integer().notNull(),
 		kind: text({ enum: ["grant", "return"] }).notNull(),
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
-		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+		at: timestamp({ withTimezone: true }).notNull().default(sql`books_now()`),
 	},
-	(table) => [index("lease_op_lease").on(table.budgetId, table.instanceId, table.epoch)],
+	(table) => [
+		index("lease_op_lease").on(table.budgetId, table.instanceId, table.epoch),
+		/** For the seals of days. */
+		index("lease_op_at").on(table.at),
+	],
 );

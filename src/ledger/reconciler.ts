@@ -29,7 +29,7 @@ export interface Reconciler {
 	stop(): void;
 }
 
-/** The checks read every usage row: once in about this time by one instance, whose word the others take. */
+/** The checks read every budget: once in about this time by one instance, whose word the others take. */
 const INTERVAL_MS = 15 * 60_000;
 /** Instances that start at the same moment drift apart, or each would look before another has written down what it found. */
 const INTERVAL_SPREAD = 0.25;

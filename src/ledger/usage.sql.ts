@@ -39,7 +39,7 @@ export const usageEvent = pgTable(
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
 		firstTokenMs: real("first_token_ms"),
 		durationMs: real("duration_ms").notNull().default(0),
-		settledAt: timestamp("settled_at", { withTimezone: true }).notNull().defaultNow(),
+		settledAt: timestamp("settled_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 	},
 	(table) => [
 		index("usage_event_account").on(table.accountId, table.admittedAt),

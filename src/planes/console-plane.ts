@@ -55,7 +55,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		},
 	);
 	cleanup.add(() => transactional.end());
-	// The checks read every usage row: on a connection of their own, with time.
+	// The checks read every budget: on a connection of their own, with time.
 	const books = createStatements(
 		{ clock, log },
 		{

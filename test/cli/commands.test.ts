@@ -241,6 +241,27 @@ describe("the books and the catalogue", () => {
 		await database.sql`update budget set limit_nano_usd = 0 where id = ${account}`;
 	});
 
+	test("the sealed days are listed page by page, newest first", async () => {
+		expect((await run("ledger", "seals")).json<{ data: unknown[] }>().data).toEqual([]);
+		await database.sql`
+			insert into sealed_day (day, usage_rows, charged_nano_usd, usage_hash, entry_hash, seal, problem)
+			select date '2026-01-01' + n, n, n * 1e9, '', '', decode(lpad(n::text, 64, '0'), 'hex'), case n when 1 then 'changed' end
+			from generate_series(0, 2) n`;
+		const pages = [await run("ledger", "seals", "--limit", "2"), await run("ledger", "seals", "--after", "2026-01-02")];
+		expect(pages.map((page) => page.json())).toMatchObject([
+			{
+				next: "2026-01-02",
+				data: [
+					{ day: "2026-01-03", requests: 2, charged_usd: "2.00", seal: `${"0".repeat(63)}2`, problem: null },
+					{ day: "2026-01-02", problem: "changed" },
+				],
+			},
+			{ next: null, data: [{ day: "2026-01-01" }] },
+		]);
+		expect((await run("ledger", "seals", "--after", "yesterday")).exitCode).toBe(1);
+		await database.sql`delete from sealed_day`;
+	});
+
 	test("catalog check needs neither database nor configuration", async () => {
 		const good = join(folder, "good.yaml");
 		writeFileSync(

@@ -13,6 +13,7 @@ language plpgsql set enable_seqscan = off as $$
 declare
   v_busy text[];
   v_missing text;
+  v_at timestamptz := books_now();
 begin
   late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
@@ -46,10 +47,10 @@ begin
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms, settled_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms
+      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
     from json_to_recordset(p_settled) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
       reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
       completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real)

@@ -5,8 +5,9 @@
 
 -- Nets one note, once. Returns
 -- netted: it is. later: ask again, the request is not in the books yet or its sums are being made.
--- kept: it stays as it is, because the request or its lease is not in the books any more, or was charged less than that.
--- Locks: the row of the sums, budgets by id, the lease, then the log of control.
+-- kept: it stays as it is, because the request or its lease is not in the books any more, or was charged less than that, or
+-- on a day that is sealed.
+-- Locks: the row of the sums, that of the seals, budgets by id, the lease, then the log of control.
 create or replace function ledger_net(p_entry text) returns text
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -18,6 +19,7 @@ begin
   -- Nobody folds meanwhile: a row that changes is in the sums already, or in none.
   insert into usage_cursor (id) values (1) on conflict do nothing;
   select * into c from usage_cursor where id = 1 for update;
+  perform 1 from sealing where id = 1 for share;
   select * into n from ledger_entry where id = p_entry and kind = 'credit_note' and not netted for update;
   if not found then
     return 'netted';
@@ -29,7 +31,8 @@ begin
   if e.request_id is null and n.created_at > clock_timestamp() - interval '1 day' then
     return 'later';
   end if;
-  if e.request_id is null or n.amount_nano_usd <= 0 or e.charged_nano_usd < n.amount_nano_usd or (
+  if e.request_id is null or n.amount_nano_usd <= 0 or e.charged_nano_usd < n.amount_nano_usd
+      or e.settled_at < (select x.closed_until from sealing x where x.id = 1) or (
       select count(*) from lease l where l.budget_id in (e.account_id, e.key_id) and l.instance_id = e.instance_id and l.epoch = e.epoch
         and l.settled_nano_usd >= n.amount_nano_usd) < 2 then
     update ledger_entry set netted = true where id = p_entry;

@@ -16,6 +16,7 @@ import idempotency from "./0014_idempotency.sql" with { type: "text" };
 import usageBatch from "./0015_usage_batch.sql" with { type: "text" };
 import nettedNotes from "./0016_netted_notes.sql" with { type: "text" };
 import batchNotice from "./0017_batch_notice.sql" with { type: "text" };
+import sealedDays from "./0018_sealed_days.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0015_usage_batch", sql: usageBatch },
 	{ name: "0016_netted_notes", sql: nettedNotes },
 	{ name: "0017_batch_notice", sql: batchNotice },
+	{ name: "0018_sealed_days", sql: sealedDays },
 ];

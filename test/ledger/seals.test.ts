@@ -1,0 +1,306 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
+import { withDatabase } from "../support/database.ts";
+import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
+
+const REQUESTS_A_DAY = 4;
+const NOBODY = "00000000-0000-0000-0000-000000000000";
+/** Three days that are over, and today. Of noon, so that no hour of the day makes a difference. */
+const DAYS_AGO = [3, 2, 1];
+
+const db = await withDatabase();
+await makeAccount(db, "acc", 100_000, { key: 50_000 });
+await makeAccount(db, "quiet", 0, {});
+for (const [index, id] of ["i", "j", "k"].entries()) {
+	await goLive(db, id);
+	const store = createPgLedgerStore({ statements: db.ledger }, id, 1);
+	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
+	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush(json([settledEvent("acc", "key", 10 + n)]), "[]");
+	await store.giveBack([giving("acc", 100)]);
+	// Two epochs that have ended and one that lives, which has been at it today too.
+	if (id !== "k") await store.close();
+	await backdate(DAYS_AGO[index] ?? 0);
+	if (id === "k") await store.flush(json([settledEvent("acc", "key", 5)]), "[]");
+}
+
+/** What was written in the last hour happened at noon, so many days ago. */
+async function backdate(days: number): Promise<void> {
+	for (const [table, column] of [
+		["usage_event", "settled_at"],
+		["lease_op", "at"],
+		["ledger_entry", "created_at"],
+	]) {
+		await db.sql.unsafe(`
+			update ${table} set ${column} = date_trunc('day', now(), 'UTC') - interval '${days} days' + interval '12 hours'
+				+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
+	}
+}
+
+function json(value: unknown): string {
+	return JSON.stringify(value);
+}
+
+interface Books {
+	readonly statements: Statements;
+	readonly run: (statement: string) => Promise<Record<string, unknown>[]>;
+	/** Seals what is over. */
+	readonly seal: () => Promise<number>;
+	/** A whole round, in steps of so many rows. */
+	readonly verify: (stepRows?: number) => Promise<void>;
+	readonly broken: () => Promise<string[]>;
+}
+
+/** The work is done in a transaction that is rolled back, so that every test meets the same books. */
+async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
+	const undo = new Error("undo");
+	await db.sql
+		.begin(async (transaction) => {
+			const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
+				transaction(strings, ...values)) as unknown as Statements;
+			const deps = { statements, clock: systemClock };
+			await work({
+				statements,
+				run: (statement) => transaction.unsafe(statement),
+				seal: () => sealDays(deps),
+				async verify(stepRows = 1_000) {
+					await transaction`delete from seal_round`;
+					while ((await verifyDays(deps, stepRows)) > 0);
+				},
+				broken: async () => (await reconcile(statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name),
+			});
+			throw undo;
+		})
+		.catch((error) => {
+			if (error !== undo) throw error;
+		});
+}
+
+const SEALED = "every closed day is as it was sealed";
+const CHAIN = "each seal follows from the one before it";
+const OLDEST = "select request_id from usage_event order by settled_at limit 1";
+const DAYS = `select (now() at time zone 'UTC')::date - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
+	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
+
+test("days that are over are sealed in order with their sums, and the open one is not", () =>
+	onBooks(async ({ seal, run, broken }) => {
+		expect(await seal()).toBe(3);
+		const day = { usage_rows: "4", charged_nano_usd: "46", granted_nano_usd: "2000", returned_nano_usd: "100" };
+		expect(await run(DAYS)).toMatchObject([
+			{ ago: 3, ...day, adjustment_nano_usd: "100000", problem: null },
+			{ ago: 2, ...day, adjustment_nano_usd: "0" },
+			{ ago: 1, ...day },
+		]);
+		expect(await broken()).toEqual([]);
+		expect(await seal()).toBe(0);
+	}));
+
+test("a seal is the same whatever steps it is made in, and who stops between two leaves whole books", async () => {
+	const seals: unknown[] = [];
+	await onBooks(async ({ seal, run }) => {
+		await seal();
+		seals.push(await run(DAYS));
+	});
+	await onBooks(async ({ statements, run, broken }) => {
+		let steps = 0;
+		for (let state = "more"; state === "more" || state === "sealed"; steps++) {
+			const [row] = await statements<{ state: string }>`select state from books_seal(1)`;
+			state = row?.state ?? "";
+			expect(await broken()).toEqual([]);
+		}
+		expect(steps).toBeGreaterThan(3 * REQUESTS_A_DAY);
+		seals.push(await run(DAYS));
+	});
+	expect(seals[1]).toEqual(seals[0]);
+});
+
+test("a check reads no sealed row: a round finds what was changed, and that it was mended", () =>
+	onBooks(async ({ seal, run, verify, broken }) => {
+		await seal();
+		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
+		expect(await broken()).toEqual([]);
+		await verify();
+		expect(await broken()).toEqual([SEALED]);
+		await run("update usage_event set model = 'm' where model = 'dearer'");
+		await verify();
+		expect(await broken()).toEqual([]);
+	}));
+
+/** A copy of the oldest request, for which nobody was charged. */
+const copyOfOldest = (settledAt: string) => `
+	insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+		reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
+	select gen_random_uuid(), account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+		reserved_nano_usd, 0, basis, ending, status, admitted_at, ${settledAt} from usage_event where request_id = (${OLDEST})`;
+
+const changes: Record<string, string> = {
+	"a charge": `update usage_event set charged_nano_usd = charged_nano_usd - 1 where request_id = (${OLDEST})`,
+	"a row that is gone": `delete from usage_event where request_id = (${OLDEST})`,
+	"a row more": copyOfOldest("settled_at"),
+	"a row before all others": copyOfOldest("'2020-01-01'"),
+	"somebody else's usage": `update usage_event set account_id = 'quiet' where request_id = (${OLDEST})`,
+	"how long a request took": `update usage_event set duration_ms = 31 where request_id = (${OLDEST})`,
+	"an entry's note": "update ledger_entry set note = 'gift'",
+	"an entry's amount": "update ledger_entry set amount_nano_usd = amount_nano_usd + 1",
+	"an entry before all others": `insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
+		values ('x', 'acc', 'adjustment', 5, 'x', 'x', '2020-01-01')`,
+	"a sealed lease that is gone": "delete from lease where sealed and budget_id = 'acc'",
+	"a sealed lease's sum": "update sealed_budget set spent_nano_usd = 1 where budget_id = 'key'",
+};
+for (const [what, statement] of Object.entries(changes)) {
+	test(`a round finds ${what}`, () =>
+		onBooks(async ({ seal, run, verify, broken }) => {
+			await seal();
+			await verify(1);
+			expect(await broken()).toEqual([]);
+			await run(statement);
+			await verify(1);
+			expect(await broken()).toContain(SEALED);
+		}));
+}
+
+test("a round is followed by the next one, an hour after it began", () =>
+	onBooks(async ({ statements, seal, run, broken }) => {
+		const read = () => verifyDays({ statements, clock: systemClock }, 1_000);
+		await seal();
+		expect(await read()).toBeGreaterThan(3 * REQUESTS_A_DAY);
+		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
+		expect(await read()).toBe(0);
+		await run("update seal_round set started_at = now() - interval '61 minutes'");
+		expect(await read()).toBeGreaterThan(3 * REQUESTS_A_DAY);
+		expect(await broken()).toEqual([SEALED]);
+	}));
+
+test("a row that is changed together with its day's seal breaks the chain", () =>
+	onBooks(async ({ seal, run, verify, broken }) => {
+		await seal();
+		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
+		await run(`
+			update sealed_day d set usage_hash = u.hash
+			from books_usage('-infinity', '${NOBODY}', (select min(day) + 1 from sealed_day)::timestamp at time zone 'UTC', 1000, ''::bytea) u
+			where d.day = (select min(day) from sealed_day)`);
+		await run("update sealed_day d set seal = books_seal_of(d, null) where d.day = (select min(day) from sealed_day)");
+		await verify();
+		expect(await broken()).toEqual([CHAIN]);
+	}));
+
+for (const ago of DAYS_AGO) {
+	test(`a day is missed that is taken out of the chain, ${ago} days ago`, () =>
+		onBooks(async ({ seal, run, broken }) => {
+			await seal();
+			await run(`delete from sealed_day where day = (now() at time zone 'UTC')::date - ${ago}`);
+			expect(await broken()).toEqual([CHAIN]);
+		}));
+}
+
+test("leases of ended epochs are sealed; a late settlement opens one, and its own day seals it again", () =>
+	onBooks(async ({ seal, run, verify, broken }) => {
+		const sealed = async () =>
+			(await run("select budget_id || instance_id as id from lease where sealed order by 1")).map(({ id }) => id);
+		await seal();
+		expect(await sealed()).toEqual(["acci", "accj", "keyi", "keyj"]);
+		const late = { ...settledEvent("acc", "key", 77), id: newUuid() };
+		await run(`select ledger_settle_late('i', 1, '${json(late)}'::json)`);
+		expect(await sealed()).toEqual(["accj", "keyj"]);
+		expect(await broken()).toEqual([]);
+		// As if it had come yesterday, after the others.
+		const yesterday = "date_trunc('day', now(), 'UTC') - interval '1 hour'";
+		await run(`update usage_event set settled_at = ${yesterday} where request_id = '${late.id}'`);
+		await run(`update lease_op set at = ${yesterday} where instance_id = 'i' and amount_nano_usd = 77`);
+		await run("truncate sealed_day, sealing, sealed_lease, sealed_budget");
+		await run("update lease set sealed = false");
+		await seal();
+		expect(await sealed()).toEqual(["acci", "accj", "keyi", "keyj"]);
+		await verify();
+		expect(await broken()).toEqual([]);
+	}));
+
+test("what was attested as lost may be replaced by a late settlement when its day is sealed", () =>
+	onBooks(async ({ seal, run, verify, broken }) => {
+		const id = newUuid();
+		await run(`
+			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
+			select '${id}', account_id, key_id, instance_id, epoch, model, '', endpoint, false, 50, 0, 'recovered', 'crashed', 500,
+				admitted_at, settled_at from usage_event where request_id = (${OLDEST})`);
+		await seal();
+		await run(`select ledger_settle_late('i', 1, '${json({ ...settledEvent("acc", "key", 50), id })}'::json)`);
+		await verify();
+		expect(await broken()).toEqual([]);
+		expect(await run(`select charged_nano_usd as charged from usage_event where request_id = '${id}'`)).toEqual([
+			{ charged: "50" },
+		]);
+	}));
+
+test("a credit note of version 0.1 is netted before its charge is sealed, or not at all", async () => {
+	const note = (id: string) =>
+		`select ledger_book('${id}', 'acc', 'credit_note', 3, 'recovered:' || (${OLDEST}), 'recovery', '', false)`;
+	const oldest = "select charged_nano_usd as charged from usage_event order by settled_at limit 1";
+	await onBooks(async ({ statements, seal, run, verify, broken }) => {
+		await run(note("early"));
+		expect(await seal()).toBe(0);
+		expect(await statements`select ledger_net('early') as outcome`).toEqual([{ outcome: "netted" }]);
+		expect(await seal()).toBe(3);
+		await verify();
+		expect(await broken()).toEqual([]);
+		expect(await run(oldest)).toEqual([{ charged: "7" }]);
+	});
+	await onBooks(async ({ statements, seal, run, verify, broken }) => {
+		expect(await seal()).toBe(3);
+		await run(note("late"));
+		expect(await statements`select ledger_net('late') as outcome`).toEqual([{ outcome: "kept" }]);
+		await verify();
+		expect(await broken()).toEqual([]);
+		expect(await run(oldest)).toEqual([{ charged: "10" }]);
+	});
+});
+
+test("a server's clock that goes back writes nothing into a closed day", () =>
+	onBooks(async ({ statements, seal, run }) => {
+		await seal();
+		// As if the day that is open had been closed while the clock was ahead.
+		await run("update sealing set closed_until = now() + interval '1 day'");
+		const store = createPgLedgerStore({ statements }, "k", 1);
+		await store.flush(json([settledEvent("acc", "key", 5)]), "[]");
+		await store.grant([wish("acc", 10)]);
+		await run("select ledger_book('late', 'acc', 'adjustment', 5, 'late', 'test', '', false)");
+		await run(`select ledger_settle_late('i', 1, '${json(settledEvent("acc", "key", 7))}'::json)`);
+		expect(
+			await run(`
+				select (select count(*) from usage_event u where u.settled_at = s.closed_until)::integer as usage,
+					(select count(*) from lease_op o where o.at = s.closed_until)::integer as operations,
+					(select count(*) from ledger_entry e where e.created_at = s.closed_until)::integer as entries from sealing s`),
+		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
+	}));
+
+test("no day is closed before an hour has passed, or while a transaction lasts that began in it", async () => {
+	const closed = async (end: string, margin: string) => {
+		const [row] = await db.statements<{ closed: boolean }>`
+			select books_closed(${end}::timestamptz, ${margin}::interval) as closed`;
+		return row?.closed;
+	};
+	const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+	expect(await db.sql`select books_closed(${ago(61)}) as late, books_closed(${ago(59)}) as early`).toMatchObject([
+		{ late: true, early: false },
+	]);
+	const end = await db.sql.begin(async (transaction) => {
+		await transaction`select 1`;
+		const [row] = await db.sql`select clock_timestamp()::text as at`;
+		expect(await closed(row?.at, "0")).toBe(false);
+		return row?.at;
+	});
+	expect(await closed(end, "0")).toBe(true);
+});
+
+test("of two consoles one seals", async () => {
+	await db.sql`select books_begin()`;
+	await db.sql.begin(async (transaction) => {
+		await transaction`select 1 from sealing for update`;
+		const [row] = await db.statements<{ state: string }>`select state from books_seal(10)`;
+		expect(row?.state).toBe("busy");
+	});
+});

@@ -7,6 +7,7 @@ import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { joinTestInstance } from "./fixture.ts";
 
@@ -264,4 +265,36 @@ test("a question that fails is asked again; for good only after many failures in
 	expect((await waitApplied(deps, 1, { deadlineMs: 1_000, graceMs: 0 })).effective).toBe(true);
 	failures = 1_000;
 	await expect(waitApplied(deps, 1, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("deadlock");
+});
+
+test("one that renews in the moment in which it is fenced off is waited for once more", async () => {
+	const clock = createManualClock();
+	const state = { beat: 1, dead: false, fences: 0 };
+	const racing: FenceStore = {
+		lagging: async () =>
+			state.dead ? [] : [{ id: "i", epoch: 1, beat: state.beat, ttlMs: 1_000, leaseUntilMs: clock.wallMs() }],
+		async fenceOff(_id, _epoch, beat) {
+			state.fences += 1;
+			// Its renewal was first.
+			if (state.fences === 1) state.beat += 1;
+			if (beat === state.beat) state.dead = true;
+		},
+		server: async () => ({ mark: "1/1", unquietMs: 0 }),
+		quiet: async () => {},
+	};
+	let done = false;
+	const startedMs = clock.monotonicMs();
+	const waited = waitApplied({ store: racing, clock }, 1, { deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
+	void waited.finally(() => (done = true));
+	await waitFor(() => {
+		if (clock.pending() > 0) clock.advance(50);
+		return done;
+	}, "the fence");
+	expect([(await waited).effective, state.dead, state.fences]).toEqual([true, true, 2]);
+	expect(clock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(2 * 1_500);
+});
+
+test("on a new server those are waited for too who were about to go live on the one before it", async () => {
+	await heartbeats().join("joining", 7_777);
+	expect((await db.sql`select ttl_ms from server_fresh()`)[0]?.ttl_ms).toBe(7_777);
 });

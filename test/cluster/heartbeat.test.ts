@@ -167,3 +167,69 @@ test("the gate closes by its margin before the lease ends, counted from before t
 	}
 	heartbeat.stop();
 });
+
+test("whatever is appended while a statement is under way is applied before the gate is open, or open any longer", async () => {
+	const real = createPgHeartbeatStore(db.liveness);
+	const made: number[] = [];
+	/** Somebody appends an entry just before the statement arrives. */
+	const beaten = async <T>(send: () => Promise<T>): Promise<T> => {
+		if (made.length < 2) made.push(await appendControl(db.statements, "key", "late", {}));
+		return send();
+	};
+	const store: HeartbeatStore = {
+		...real,
+		goLive: (...args) => beaten(() => real.goLive(...args)),
+		heartbeat: (...args) => beaten(() => real.heartbeat(...args)),
+	};
+	const { heartbeat, gate, applied } = await joinTestInstance(store, "beaten", { heartbeatMs: 60_000 });
+	await heartbeat.goLive();
+	expect(applied.map(({ seq }) => seq)).toEqual(made);
+	expect((await db.sql`select state from instance_now where id = 'beaten'`)[0]?.state).toBe("live");
+	made.length = 1;
+	await heartbeat.sync();
+	expect(applied.at(-1)?.seq).toBe(made[1]);
+	expect(gate.isOpen()).toBe(true);
+	heartbeat.stop();
+});
+
+test("nothing is acknowledged before it counts in memory", async () => {
+	const real = createPgHeartbeatStore(db.liveness);
+	const early: number[] = [];
+	const store: HeartbeatStore = {
+		...real,
+		heartbeat(id, epoch, seq, ttlMs) {
+			if (seq > from && seq !== applied.at(-1)?.seq) early.push(seq);
+			return real.heartbeat(id, epoch, seq, ttlMs);
+		},
+	};
+	const { heartbeat, applied } = await joinTestInstance(store, "honest", { heartbeatMs: 60_000 });
+	await heartbeat.goLive();
+	const from = heartbeat.appliedSeq();
+	for (const subject of ["one", "two"]) await appendControl(db.statements, "key", subject, {});
+	await heartbeat.sync();
+	expect(applied.map(({ subject }) => subject)).toEqual(["one", "two"]);
+	expect(early).toEqual([]);
+	heartbeat.stop();
+});
+
+test("two starts of one identity in the same moment take two epochs, and neither fails", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	const joined = Promise.withResolvers<void>();
+	const commit = Promise.withResolvers<void>();
+	const first = db.sql.begin(async (sql) => {
+		await sql`select instance_join('twin', 1000)`;
+		joined.resolve();
+		await commit.promise;
+	});
+	await joined.promise;
+	const second = store.join("twin", 1_000);
+	await waitFor(
+		async () =>
+			(await db.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+				.length > 0,
+		"the second one to wait",
+	);
+	commit.resolve();
+	await first;
+	expect(await second).toBe(2);
+});

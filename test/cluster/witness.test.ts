@@ -54,13 +54,16 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
+/** Between two looks of the witness, so that the fourth finds the lease over and its grace not. */
+const TTL_MS = 2_700;
+
 test("who is silent for longer than its lease, by the witness's own clock, is written down as silent; no other", async () => {
-	await liveRow("crashed", 3_000);
-	await liveRow("running", 3_000);
+	await liveRow("crashed", TTL_MS);
+	await liveRow("running", TTL_MS);
 	const { running, pass } = witness();
 	for (let n = 0; n < 4; n++) {
 		await pass(1);
-		await createPgHeartbeatStore(db.liveness).heartbeat("running", 1, 0, 3_000);
+		await createPgHeartbeatStore(db.liveness).heartbeat("running", 1, 0, TTL_MS);
 	}
 	expect(await stateOf("crashed")).toBe("live");
 	await pass(2);
@@ -70,14 +73,14 @@ test("who is silent for longer than its lease, by the witness's own clock, is wr
 });
 
 test("a new server is quiet when the witness has seen it for as long as the longest lease", async () => {
-	await liveRow("running", 3_000);
+	await liveRow("running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);
 	await db.sql`update server_seen set mark = 'the one before'`;
-	expect((await store.server()).unquietMs).toBe(3_000);
+	expect((await store.server()).unquietMs).toBe(TTL_MS);
 	const { running, pass } = witness();
 	await pass(4);
-	expect((await store.server()).unquietMs).toBe(3_000);
+	expect((await store.server()).unquietMs).toBe(TTL_MS);
 	await pass(2);
 	expect((await store.server()).unquietMs).toBe(0);
 	running.stop();

@@ -147,6 +147,39 @@ test("what cannot be given back for a held row does not keep the others from goi
 	expect(state.available).toBe(1_000);
 });
 
+test("a recall is answered behind all that is on its way, back or here, and not by what goes back before it", async () => {
+	for (const underWay of ["back", "here"]) {
+		const { slices, state, calls, clock } = scripted(1_000);
+		await slices.draw(["b"], usd(10));
+		clock.advance(0);
+		const slice = slices.get("b");
+		if (!slice) throw new Error("it has a slice");
+		let arrive = () => {};
+		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
+		if (underWay === "back") {
+			// Given back for another reason; then something is free again.
+			slices.limitChanged("b", true);
+			await settleMicrotasks();
+			slice.free = usd(5);
+		} else {
+			slice.free = usd(5);
+			void slices.draw(["b"], usd(500));
+			await settleMicrotasks();
+		}
+		const arriveFirst = arrive;
+		state.beforeReply = async () => {};
+		const answered = slices.answer("b", 7);
+		await settleMicrotasks();
+		const answers = () =>
+			calls.flatMap(({ requests }) => requests.filter((one) => "recall" in one && one.recall === 7));
+		expect([underWay, answers()]).toEqual([underWay, []]);
+		arriveFirst();
+		await pass(clock, 50);
+		await answered;
+		expect([underWay, answers().length]).toEqual([underWay, 1]);
+	}
+});
+
 test("a lowered limit takes what is free at once, and what is on its way when it arrives", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));

@@ -225,6 +225,36 @@ test("settlements of an epoch whose leases were closed go out one by one as late
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
+test("what waits for a row that somebody holds steps aside: it is not acknowledged, counts as queued, and is tried again", async () => {
+	const { settle, pass, acknowledged, state, writer, flushes } = build({ queueMax: 2 });
+	state.busy.add("account held");
+	settle("held");
+	settle("free");
+	await pass(100);
+	expect(acknowledged).toEqual(["free"]);
+	expect(writer.queued()).toBe(1);
+	settle("more");
+	expect(writer.isFull()).toBe(true);
+	await pass(100);
+	expect(acknowledged).toEqual(["free", "more"]);
+	let drained = false;
+	const draining = writer.drain().then(() => (drained = true));
+	// A flush that fails meanwhile loses none of them.
+	state.flush = async () => {
+		throw new Error("away");
+	};
+	for (let round = 0; round < 4; round++) await pass(1_000);
+	expect([drained, writer.queued(), acknowledged.length]).toEqual([false, 1, 2]);
+	state.flush = async () => "ok";
+	for (let round = 0; round < 4; round++) await pass(1_000);
+	expect([drained, acknowledged.length]).toEqual([false, 2]);
+	state.busy.clear();
+	for (let round = 0; round < 4; round++) await pass(1_000);
+	await draining;
+	expect(acknowledged).toEqual(["free", "more", "held"]);
+	expect(flushes.at(-1)?.settled).toEqual(["held"]);
+});
+
 test("a drain resolves when all is in Postgres, and rejects if the writer is stopped before", async () => {
 	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
 	for (const id of ["a", "b", "c"]) settle(id);

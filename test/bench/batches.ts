@@ -3,7 +3,8 @@
  * with `--kills` the gateway is killed in between, and the model server's own count is compared with the files.
  *
  *     bun run bench:batch                            50,000 lines
- *     … --lines 5000 --kills 5                       SIGKILL five times, each at another part of it
+ *     … --lines 4000 --kills 5                       SIGKILL five times, each at another part of it
+ *     … --lines 4000 --outage-s 10                   Postgres is away for so long, once half of it is done
  *
  * Prints a Markdown table. Exit code 1 if a line was carried out twice, was charged and is missing, or has no outcome.
  */
@@ -16,17 +17,20 @@ import { startLineUpstream } from "../batch/line-upstream.ts";
 import { stopTestPostgres } from "../support/postgres.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { startService } from "../support/service.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const { values: flags } = parseArgs({
 	options: {
 		lines: { type: "string", default: "50000" },
 		kills: { type: "string", default: "0" },
+		"outage-s": { type: "string", default: "0" },
 		"answer-ms": { type: "string", default: "20" },
 	},
 });
 const LINES = Number(flags.lines);
 const KILLS = Number(flags.kills);
+const OUTAGE_S = Number(flags["outage-s"]);
 const SECRET = "0123456789abcdef".repeat(4);
 const CLIENTS = 4;
 const PAUSE_MS = 20;
@@ -38,6 +42,9 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-batches-"));
 const models = `${batchModel(upstream.url)}\n        max_concurrency: 64`;
 const service = await startService({ models, env: { KEY_PEPPER: SECRET } });
 const { secret, accountId } = await service.customer();
+const database = new URL(service.db.url);
+const proxy = startTcpProxy({ hostname: database.hostname, port: Number(database.port) });
+if (OUTAGE_S > 0) database.port = String(proxy.port);
 const config = join(folder, "tollgate.yaml");
 writeFileSync(config, `models:\n${models}\n`);
 const port = Bun.listen({ port: 0, hostname: "127.0.0.1", socket: { data() {} } });
@@ -49,7 +56,7 @@ const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main
 		PATH: Bun.env.PATH ?? "",
 		HOME: folder,
 		PORT: String(freePort),
-		DATABASE_URL: service.db.url,
+		DATABASE_URL: database.href,
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: SECRET,
@@ -104,9 +111,9 @@ try {
 	const lines = Number(charged?.lines);
 	check(lines >= output.length && lines <= output.length + error.length, `as many are charged: ${lines}`);
 	console.log(`
-| lines | kills | seconds | lines/s | answered | interrupted | of them never sent | under way | answered | charged | gateway MB before | peak |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-| ${LINES} | ${killedAtMs.length} | ${seconds.toFixed(1)} | ${(LINES / seconds).toFixed(0)} | ${output.length} | ${error.length} | ${interrupted.unsent} | ${interrupted.underWay} | ${interrupted.answered} | ${lines} | ${before} | ${peak} |
+| lines | kills | Postgres away s | seconds | lines/s | answered | interrupted | of them never sent | under way | answered | charged | gateway MB before | peak |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| ${LINES} | ${killedAtMs.length} | ${OUTAGE_S} | ${seconds.toFixed(1)} | ${(LINES / seconds).toFixed(0)} | ${output.length} | ${error.length} | ${interrupted.unsent} | ${interrupted.underWay} | ${interrupted.answered} | ${lines} | ${before} | ${peak} |
 
 | interactive requests | count | failed | p50 ms | p99 ms |
 |---|--:|--:|--:|--:|
@@ -115,6 +122,7 @@ try {
 
 	async function follow(batchId: string) {
 		const killAt = Array.from({ length: KILLS }, (_, at) => Math.floor(((at + 1) * LINES) / (KILLS + 1)));
+		let wasAway = false;
 		for (;;) {
 			const now = await batches.get(secret, batchId).catch(() => undefined);
 			peak = Math.max(peak, memory());
@@ -128,6 +136,13 @@ try {
 				killedAtMs.push(performance.now());
 				console.error(`killed at ${over} lines`);
 			}
+			if (!wasAway && OUTAGE_S > 0 && over >= LINES / 2) {
+				wasAway = true;
+				console.error(`Postgres goes away at ${over} lines`);
+				proxy.cut();
+				await Bun.sleep(OUTAGE_S * 1_000);
+				proxy.restore();
+			}
 			await Bun.sleep(100);
 		}
 	}
@@ -136,6 +151,7 @@ try {
 	await child.exited;
 	await service.db.drop();
 	await upstream.stop();
+	proxy.stop();
 	await stopTestPostgres();
 	rmSync(folder, { recursive: true, force: true });
 }

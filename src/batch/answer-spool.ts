@@ -1,16 +1,23 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readSync, rmSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../base/assert.ts";
+import type { FileLock } from "../base/file-lock.ts";
+import { tryFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn } from "../base/next-turn.ts";
 import { createFileCipher } from "../files/file-cipher.ts";
 import type { BatchUsage } from "./batch-record.ts";
+import type { SpoolSegment } from "./spool-segment.ts";
+import { createSpoolSegment, readSpoolSegment } from "./spool-segment.ts";
+
+/** A line and the request that was to carry it. */
+export interface Claim {
+	readonly line: number;
+	/** UUID. */
+	readonly id: string;
+}
 
 /** What became of a line that no sealed part tells of yet. */
-export interface SpooledLine {
-	readonly line: number;
-	/** UUID of the request that carried it. */
-	readonly id: string;
+export interface SpooledLine extends Claim {
 	/** Undefined if nothing was charged and the line may be sent again. */
 	readonly answer: SpooledAnswer | undefined;
 }
@@ -22,10 +29,13 @@ export interface SpooledAnswer {
 	readonly usage: BatchUsage | undefined;
 }
 
-/** What one run puts by. */
+/** What one run puts by. What is written is with the system when a call returns; a disk that takes nothing is logged. */
 export interface RunSpool {
-	/** Written to this machine's disk when it returns; a disk that takes nothing is logged, and the run goes on without. */
 	add(line: SpooledLine): void;
+	/** These are about to be claimed. One of which `sends` is not called afterwards was not sent. */
+	claims(claims: readonly Claim[]): void;
+	/** It is about to be sent. False if it must not be, because what a crash leaves would say that it was not. */
+	sends(id: string): boolean;
 	/** Gives what removes all that was added until now: for when it is sealed. */
 	mark(): () => void;
 	close(): void;
@@ -35,6 +45,10 @@ export interface RunSpool {
  * Answers of lines that wait to be sealed, in a folder of this machine: a process that is killed leaves them to the next
  * run of its batch here. They are encrypted like files, readable for this user alone, and go when they are sealed. They
  * are as much as the run has in memory. Not for loss of power, nor for runs on other machines.
+ *
+ * It knows too what was claimed and never sent. That is what it does not say, so it counts only if nothing can be missing:
+ * the process is gone (its lock is free), the machine is still up, every record is whole; and what is removed is removed
+ * from the oldest on, so that a claim never stays behind its sending.
  */
 export interface AnswerSpool {
 	open(batchId: string, run: number): RunSpool;
@@ -48,136 +62,181 @@ export interface AnswerSpool {
 	forget(batchId: string): void;
 }
 
-const OWNER_ONLY_FOLDER = 0o700;
-const OWNER_ONLY = 0o600;
-const LENGTH_BYTES = 4;
-/** An answer has 64 MB at most, its encryption some thousandths of that. */
-const RECORD_BYTES_MAX = 256 * 1024 * 1024;
-/** Others have their turn of the event loop after so many bytes. */
-const SLICE_BYTES = 256 * 1024;
+type SpoolRecord =
+	| SpooledLine
+	| { readonly claims: readonly Claim[]; readonly boot: string }
+	| { readonly sent: string };
 
-interface Segment {
+interface Place {
 	readonly run: number;
 	readonly number: number;
 }
 
-/** Segments `<folder>/<batch>/<run>-<number>`, each records of `length u32, little-endian | sealed JSON`. */
-export function createAnswerSpool(deps: { log: Log }, options: { folder: string; secret: string }): AnswerSpool {
+const OWNER_ONLY_FOLDER = 0o700;
+const SEGMENT = /^(\d+)-(\d+)$/;
+
+/** Segments `<folder>/<batch>/<run>-<number>`, and a lock `<run>.lock` that the run holds. */
+export function createAnswerSpool(
+	deps: { log: Log },
+	/** `boot`: another one after each start of the machine; by default what the system says. */
+	options: { folder: string; secret: string; boot?: string },
+): AnswerSpool {
+	const { log } = deps;
 	const { folder, secret } = options;
 	const cipher = createFileCipher(secret);
+	const boot = options.boot ?? bootId();
 
 	function folderOf(batchId: string): string {
 		assert(/^[a-z0-9_-]+$/i.test(batchId), "a batch's id is of our making");
 		return join(folder, batchId);
 	}
-	const nameOf = ({ run, number }: Segment) => `${run}-${number}`;
-	const keyOf = (batchId: string, segment: Segment) => `${batchId}/${nameOf(segment)}`;
+	const fileOf = (batchId: string, { run, number }: Place) => join(folderOf(batchId), `${run}-${number}`);
+	const nameOf = (batchId: string, { run, number }: Place) => `${batchId}/${run}-${number}`;
+	const lockOf = (batchId: string, run: number) => join(folderOf(batchId), `${run}.lock`);
 
-	function segmentsBefore(batchId: string, run: number): Segment[] {
-		return namesIn(folderOf(batchId))
-			.map((name) => name.split("-").map(Number))
-			.map(([of = 0, number = 0]) => ({ run: of, number }))
-			.filter((segment) => segment.run < run)
+	/** Oldest first, by run. */
+	function placesBefore(batchId: string, run: number): Map<number, Place[]> {
+		const places = namesIn(folderOf(batchId))
+			.flatMap((name) => {
+				const [, of, number] = SEGMENT.exec(name) ?? [];
+				return of === undefined ? [] : [{ run: Number(of), number: Number(number) }];
+			})
+			.filter((place) => place.run < run)
 			.sort((a, b) => a.run - b.run || a.number - b.number);
+		return Map.groupBy(places, (place) => place.run);
 	}
 
-	/** What stays is of no use to anybody, and goes with its batch. */
-	function remove(path: string): void {
+	/** False if it stays: then it is of no use to anybody, and goes with its batch. */
+	function remove(path: string): boolean {
 		try {
 			rmSync(path, { recursive: true, force: true });
+			return true;
 		} catch (error) {
-			deps.log.warn("answers that were put by could not be removed", { path, error });
+			log.warn("answers that were put by could not be removed", { path, error });
+			return false;
 		}
 	}
 
-	/** The whole records of a segment: behind a torn one there is nothing. */
-	async function* read(batchId: string, segment: Segment): AsyncGenerator<SpooledLine, void> {
-		const fd = openSync(join(folderOf(batchId), nameOf(segment)), "r");
-		try {
-			let sliceBytes = 0;
-			for (let record = 0; ; record += 1) {
-				const length = readBytes(fd, LENGTH_BYTES)?.readUInt32LE(0);
-				if (length === undefined || length === 0 || length > RECORD_BYTES_MAX) return;
-				const sealed = readBytes(fd, length);
-				if (sealed === undefined) return;
-				let text: Uint8Array;
-				try {
-					text = cipher.open(keyOf(batchId, segment), record, 0, sealed);
-				} catch {
-					return;
+	function isGone(batchId: string, run: number): boolean {
+		const lock = existsSync(lockOf(batchId, run)) ? tryFileLock(lockOf(batchId, run)) : undefined;
+		lock?.release();
+		return lock !== undefined;
+	}
+
+	/** Of one run. */
+	async function* leftBy(batchId: string, run: number, places: readonly Place[]): AsyncGenerator<SpooledLine, void> {
+		// Asked before it is read: who is gone then writes no more.
+		let isComplete = isGone(batchId, run);
+		const unsent = new Map<string, Claim>();
+		for (const place of places) {
+			const records = readSpoolSegment<SpoolRecord>(cipher, fileOf(batchId, place), nameOf(batchId, place));
+			for (;;) {
+				const { value, done } = await records.next();
+				if (done === true) {
+					isComplete &&= value;
+					break;
 				}
-				yield JSON.parse(new TextDecoder().decode(text)) as SpooledLine;
-				sliceBytes += length;
-				if (sliceBytes < SLICE_BYTES) continue;
-				sliceBytes = 0;
-				await nextTurn();
+				if ("claims" in value) {
+					if (value.boot === boot) for (const claim of value.claims) unsent.set(claim.id, claim);
+				} else if ("sent" in value) unsent.delete(value.sent);
+				else {
+					unsent.delete(value.id);
+					yield value;
+				}
 			}
-		} finally {
-			closeSync(fd);
 		}
+		if (isComplete) for (const { line, id } of unsent.values()) yield { line, id, answer: undefined };
 	}
 
 	return {
 		open(batchId, run) {
-			/** Not removed yet: the last one is written to while `fd` is there. */
-			let segments: Segment[] = [];
+			/** Not removed yet, oldest first. */
+			const places: Place[] = [];
+			/** Those since the last mark. */
+			let fresh: Place[] = [];
+			/** Claims on the disk that are not sent yet. */
+			const unsent = new Map<string, Claim>();
+			let segment: SpoolSegment | undefined;
 			let number = 0;
-			let records = 0;
-			let fd: number | undefined;
+			let lock: FileLock | undefined;
 			let isFailing = false;
 
 			function end(): void {
-				if (fd !== undefined) closeSync(fd);
-				fd = undefined;
+				segment?.close();
+				segment = undefined;
 			}
-			function begin(): Segment & { readonly fd: number } {
-				const last = segments.at(-1);
-				if (fd !== undefined && last !== undefined) return { ...last, fd };
-				const segment = { run, number };
-				number += 1;
-				records = 0;
+			function begin(): SpoolSegment {
 				mkdirSync(folderOf(batchId), { recursive: true, mode: OWNER_ONLY_FOLDER });
-				fd = openSync(join(folderOf(batchId), nameOf(segment)), "ax", OWNER_ONLY);
-				segments.push(segment);
-				return { ...segment, fd };
+				lock ??= tryFileLock(lockOf(batchId, run));
+				// Somebody looks whether it is free.
+				if (lock === undefined) throw new Error("the run's lock is taken");
+				const place = { run, number };
+				number += 1;
+				const begun = createSpoolSegment(cipher, fileOf(batchId, place), nameOf(batchId, place));
+				places.push(place);
+				fresh.push(place);
+				return begun;
+			}
+			function write(record: SpoolRecord): boolean {
+				try {
+					segment ??= begin();
+					segment.append(record);
+					isFailing = false;
+					return true;
+				} catch (error) {
+					// What is behind a torn record is not read: the next one goes elsewhere.
+					end();
+					if (!isFailing) log.warn("answers of a batch cannot be put by", { batch: batchId, error });
+					isFailing = true;
+					return false;
+				}
+			}
+			function claim(claims: readonly Claim[]): void {
+				if (boot === undefined || claims.length === 0 || !write({ claims, boot })) return;
+				for (const one of claims) unsent.set(one.id, one);
 			}
 			return {
 				add(line) {
-					try {
-						const segment = begin();
-						const sealed = cipher.seal(keyOf(batchId, segment), records, Buffer.from(JSON.stringify(line)));
-						const record = Buffer.allocUnsafe(LENGTH_BYTES + sealed.length);
-						record.writeUInt32LE(sealed.length, 0);
-						record.set(sealed, LENGTH_BYTES);
-						if (writeSync(segment.fd, record) !== record.length) throw new Error("a record was cut");
-						records += 1;
-						isFailing = false;
-					} catch (error) {
-						// What is behind a torn record is not read: the next one goes elsewhere.
-						end();
-						if (!isFailing) deps.log.warn("answers of a batch cannot be put by", { batch: batchId, error });
-						isFailing = true;
-					}
+					unsent.delete(line.id);
+					write(line);
+				},
+				claims: claim,
+				sends(id) {
+					if (!unsent.has(id)) return true;
+					if (!write({ sent: id })) return false;
+					unsent.delete(id);
+					return true;
 				},
 				mark() {
-					const until = segments;
-					segments = [];
+					const until = fresh;
+					fresh = [];
 					end();
+					// The segments with these claims go, and what is sent from now on stands in the next one.
+					claim([...unsent.values()]);
 					return () => {
-						for (const segment of until) remove(join(folderOf(batchId), nameOf(segment)));
+						for (const place of until) {
+							// An older one is there still: its answers could not be sealed, and it goes first.
+							if (places[0] !== place || !remove(fileOf(batchId, place))) return;
+							places.shift();
+						}
 					};
 				},
-				close: end,
+				close() {
+					end();
+					lock?.release();
+				},
 			};
 		},
 		async *left(batchId, run) {
-			for (const segment of segmentsBefore(batchId, run)) yield* read(batchId, segment);
+			for (const [of, places] of placesBefore(batchId, run)) yield* leftBy(batchId, of, places);
 		},
 		taken(batchId, run) {
-			for (const segment of segmentsBefore(batchId, run)) remove(join(folderOf(batchId), nameOf(segment)));
+			for (const [of, places] of placesBefore(batchId, run)) {
+				if (places.every((place) => remove(fileOf(batchId, place)))) remove(lockOf(batchId, of));
+			}
 		},
 		batches: () => namesIn(folder),
-		forget: (batchId) => remove(folderOf(batchId)),
+		forget: (batchId) => void remove(folderOf(batchId)),
 	};
 }
 
@@ -185,13 +244,11 @@ function namesIn(folder: string): string[] {
 	return existsSync(folder) ? readdirSync(folder) : [];
 }
 
-/** Undefined if there are fewer left. */
-function readBytes(fd: number, count: number): Buffer | undefined {
-	const bytes = Buffer.allocUnsafe(count);
-	for (let read = 0; read < count; ) {
-		const got = readSync(fd, bytes, read, count - read, null);
-		if (got === 0) return undefined;
-		read += got;
+/** Undefined where the system does not say. */
+function bootId(): string | undefined {
+	try {
+		return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+	} catch {
+		return undefined;
 	}
-	return bytes;
 }

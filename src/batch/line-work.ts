@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
+import type { RunSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchLine } from "./batch-line.ts";
 import { customIdOf, readLine } from "./batch-line.ts";
@@ -50,16 +51,18 @@ interface Work extends OpenLine {
 	readonly read: BatchLine;
 	/** The request that carried it last; null before the first, and once it was given back in the books. */
 	was: string | null;
+	/** The request that it was claimed for last, if nobody knows whether it was; else null. */
+	claimed: string | null;
 	failures: number;
 }
 
 /** Sends the lines of one batch, as many at once as there is room and credit for. */
 export function createLineWork(
-	deps: { books: BatchBooks; carrier: Carrier; outcomes: Outcomes; clock: Clock; log: Log },
+	deps: { books: BatchBooks; carrier: Carrier; outcomes: Outcomes; spool: RunSpool; clock: Clock; log: Log },
 	batch: BatchRecord & { readonly keyDigest: string; readonly model: string },
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
-	const { books, carrier, outcomes, clock, log } = deps;
+	const { books, carrier, outcomes, spool, clock, log } = deps;
 	const inFlight = new Map<number, Promise<void>>();
 	const again: Work[] = [];
 	const cutOff = new AbortController();
@@ -110,7 +113,7 @@ export function createLineWork(
 			const read = await readLine(value.text, batch.endpoint);
 			if ("code" in read) throw new Error(`line ${value.line} of ${batch.id} is not what was checked`);
 			chars += value.text.length;
-			return { ...value, read, was: null, failures: 0 };
+			return { ...value, read, was: null, claimed: null, failures: 0 };
 		}
 		return undefined;
 	}
@@ -127,32 +130,33 @@ export function createLineWork(
 
 	/** One statement claims all of them; only then are they sent. */
 	async function send(taken: readonly Work[]): Promise<void> {
-		const claims = taken.map((work) => ({ line: work.line, id: newUuid(), was: work.was }));
+		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
+		spool.claims(claims);
 		let granted: ReadonlySet<number>;
 		try {
 			granted = await books.claim(batch.id, batch.run, claims);
 		} catch (error) {
 			log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
-			// The claim may have been carried out: the next one says whose it was.
-			for (const [at, work] of taken.entries()) tryAgain(work, claims[at]?.id ?? "");
+			// It may have been carried out, or not: the same once more finds either.
+			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
 			holdUntilMs = clock.monotonicMs() + CLAIM_RETRY_MS;
 			return;
 		}
 		if (granted.size < taken.length) changed();
 		for (const [at, work] of taken.entries()) {
 			const id = claims[at]?.id ?? "";
-			if (granted.has(work.line) && stop === undefined) inFlight.set(work.line, carry(work, id));
+			const isGranted = granted.has(work.line);
+			if (isGranted && stop === undefined && spool.sends(id)) inFlight.set(work.line, carry(work, id));
 			// The batch is to end, or another run has it: the next look at the books says which.
-			else if (granted.has(work.line)) tryAgain(work, id);
-			else again.push(work);
+			else tryAgain(work, id, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) hold();
 	}
 
 	/** What this request was charged is nothing, and no more comes of it. */
-	function tryAgain(work: Work, id: string): void {
-		outcomes.spare(work.line, id);
-		again.push({ ...work, was: id });
+	function tryAgain(work: Work, id: string, was: string | null = id): void {
+		spool.add({ line: work.line, id, answer: undefined });
+		again.push({ ...work, was, claimed: null });
 	}
 
 	async function carry(work: Work, id: string): Promise<void> {
@@ -275,9 +279,9 @@ export function createLineWork(
 		/** Writes down which lines are not under way any more, so that a crash does not take them for cut off. */
 		giveBack(): void {
 			for (const work of again) {
-				if (work.was === null) continue;
-				outcomes.release(work.line, work.was);
+				for (const id of [work.was, work.claimed]) if (id !== null) outcomes.release(work.line, id);
 				work.was = null;
+				work.claimed = null;
 			}
 		},
 		/** What is left, one line after the other, each without its outcome. After `run`. */

@@ -29,8 +29,6 @@ export interface Outcome {
 /** The outcomes of a run: they gather in memory and on this machine's disk, and count once they are sealed in their files. */
 export interface Outcomes {
 	add(outcome: Outcome): void;
-	/** The request with this id comes to nothing: its line is not charged and may be sent again, by this run. */
-	spare(line: number, id: string): void;
 	/** The line was not charged and may be sent again, by anybody. */
 	release(line: number, id: string): void;
 	/** Not sealed yet. */
@@ -123,7 +121,6 @@ export function createOutcomes(
 			const { line, id, ...answer } = outcome;
 			spool.add({ line, id, answer });
 		},
-		spare: (line, id) => spool.add({ line, id, answer: undefined }),
 		release(line, id) {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });
 		},

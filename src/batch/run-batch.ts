@@ -146,7 +146,7 @@ async function everyLine(
 		};
 		const before = await linesBefore({ ...deps, outcomes }, run, sealed, signal);
 		lines = openLines(deps.files.read(input), before);
-		const work = createLineWork({ ...deps, outcomes }, batch, lines);
+		const work = createLineWork({ ...deps, outcomes, spool }, batch, lines);
 		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();

@@ -3,7 +3,7 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileS
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { SpooledLine } from "../../src/batch/answer-spool.ts";
+import type { Claim, SpooledLine } from "../../src/batch/answer-spool.ts";
 import { createAnswerSpool } from "../../src/batch/answer-spool.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
@@ -55,7 +55,7 @@ test("a record that a kill cut off hides nothing before it; nobody else can read
 	const lines = [answered(1, "a secret answer"), answered(2)] as const;
 	for (const line of lines) run.add(line);
 	run.close();
-	const [segment = ""] = spool.segments();
+	const [segment = ""] = spool.segments().filter((path) => path.endsWith("1-0"));
 	expect(statSync(segment).mode & 0o777).toBe(0o600);
 	expect(statSync(folder).mode & 0o777).toBe(0o700);
 	const whole = readFileSync(segment);
@@ -71,6 +71,72 @@ test("a record that a kill cut off hides nothing before it; nobody else can read
 	expect(await spool.left(2)).toEqual([]);
 	writeFileSync(segment, whole.subarray(0, -1));
 	expect(await spool.left(2)).toEqual([lines[0]]);
+});
+
+test("what was claimed and never sent is told once nothing can be missing: its process is gone, all is whole, no restart", async () => {
+	const folder = join(temporaryFolder(), "batches");
+	const spool = spoolIn(folder);
+	const run = spool.open(BATCH, 1);
+	const claims = Array.from({ length: 5 }, (_, at) => ({ line: at + 1, id: crypto.randomUUID() }));
+	const [sent, answeredOne, refused, late, unsent] = claims as [Claim, Claim, Claim, Claim, Claim];
+	run.claims(claims);
+	for (const { id } of [sent, answeredOne]) expect(run.sends(id)).toBe(true);
+	const answer = { file: "output", text: "x", usage: undefined } as const;
+	run.add({ ...answeredOne, answer });
+	run.add({ ...refused, answer: undefined });
+	run.mark()();
+	// From here on in a segment of its own, which has the claims that are not sent.
+	expect(run.sends(late.id)).toBe(true);
+	expect(await spool.left(2)).toEqual([]);
+	run.close();
+	const told = { ...unsent, answer: undefined };
+	expect(await spool.left(2)).toEqual([told]);
+
+	const [segment = ""] = spool.segments().filter((path) => path.endsWith("1-1"));
+	const whole = readFileSync(segment);
+	appendFileSync(segment, whole.subarray(0, 7));
+	expect(await spool.left(2)).toEqual([]);
+	writeFileSync(segment, whole);
+	expect(await spool.left(2)).toEqual([told]);
+	expect(
+		await Array.fromAsync(
+			createAnswerSpool({ log: silentLog }, { folder, secret: SECRET, boot: "another" }).left(BATCH, 2),
+		),
+	).toEqual([]);
+	spool.taken(BATCH, 2);
+	expect(spool.segments()).toEqual([]);
+});
+
+test("a claim never stays behind its sending: what is removed is removed from the oldest on", async () => {
+	const spool = spoolIn(join(temporaryFolder(), "batches"));
+	const run = spool.open(BATCH, 1);
+	const claim = { line: 1, id: crypto.randomUUID() };
+	run.claims([claim]);
+	// Its answers could not be sealed.
+	run.mark();
+	expect(run.sends(claim.id)).toBe(true);
+	run.mark()();
+	run.close();
+	expect(await spool.left(2)).toEqual([]);
+	expect(spool.segments().filter((path) => /1-\d$/.test(path))).toHaveLength(2);
+});
+
+test("what could not be noted is not sent, if a crash would take it for unsent; else it is", () => {
+	const parent = temporaryFolder();
+	const folder = join(parent, "batches");
+	const spool = spoolIn(folder);
+	const run = spool.open(BATCH, 1);
+	const noted = { line: 1, id: crypto.randomUUID() };
+	const unnoted = { line: 2, id: crypto.randomUUID() };
+	run.claims([noted]);
+	run.mark();
+	// In the place of the next segments.
+	for (const number of [2, 3, 4]) writeFileSync(join(folder, BATCH, `1-${number}`), "");
+	run.mark();
+	expect(run.sends(noted.id)).toBe(false);
+	run.claims([unnoted]);
+	expect(run.sends(unnoted.id)).toBe(true);
+	expect(run.sends(noted.id)).toBe(true);
 });
 
 test("a disk that takes nothing is told of once, and costs no more than what lay there", async () => {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { type AnswerSpool, createAnswerSpool } from "../../src/batch/answer-spool.ts";
+import { type AnswerSpool, createAnswerSpool, type RunSpool } from "../../src/batch/answer-spool.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
@@ -50,6 +50,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	const folder = temporaryFolder();
 	/** By the line's name: how often the upstream has carried it out. */
 	const executed = new Map<string, number>();
+	/** Names of lines that were given to be sent. */
+	const given = new Set<string>();
 	/** Names of lines whose answer was put by on the disk. */
 	const putBy = new Set<string>();
 	const spool = createAnswerSpool({ log: silentLog }, { folder: temporaryFolder(), secret: "x".repeat(32) });
@@ -88,6 +90,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		}
 		function die(): Promise<never> {
 			dead = true;
+			// The system frees its locks.
+			for (const spooled of opened) spooled.close();
 			died.resolve();
 			return forever;
 		}
@@ -111,6 +115,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 				if (dead) return forever;
 				const { messages } = JSON.parse(body);
 				const name = messages[0].content as string;
+				given.add(name);
 				await Bun.sleep(random() * 3);
 				if (dead) return forever;
 				if (random() < 0.15) return Response.json({ error: { code: "overloaded", message: "busy" } }, { status: 503 });
@@ -138,20 +143,29 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			room: async () => (dead ? forever : 4),
 		};
 		const used = new Map<string, number>();
+		const opened: RunSpool[] = [];
 		/** A process that is gone writes nothing; what it wrote before is there. */
 		const mine: AnswerSpool = {
 			...spool,
 			open(batchId, run) {
-				const opened = spool.open(batchId, run);
+				const real = spool.open(batchId, run);
+				opened.push(real);
 				return {
-					...opened,
+					...real,
 					add(line) {
 						if (dead) return;
-						opened.add(line);
+						real.add(line);
 						if (line.answer?.file === "output") putBy.add(JSON.parse(line.answer.text).custom_id);
 					},
+					claims(claims) {
+						if (!dead) real.claims(claims);
+					},
+					sends: (id) => !dead && real.sends(id),
+					close() {
+						if (!dead) real.close();
+					},
 					mark() {
-						const forget = dead ? () => {} : opened.mark();
+						const forget = dead ? () => {} : real.mark();
 						return () => {
 							if (!dead) forget();
 						};
@@ -178,6 +192,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 
 	return {
 		executed,
+		given,
 		putBy,
 		spool,
 		charged: () => charged,

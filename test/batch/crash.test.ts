@@ -42,8 +42,9 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		}
 		await world.live().run(id);
 		const { error } = await assertOnce(world, id, names);
-		// What was answered before its runner died is not lost, sealed or not; and nothing of it stays behind.
+		// What was answered before its runner died is not lost, sealed or not; what was never sent is sent now; nothing stays behind.
 		expect(error.filter(({ custom_id }) => world.putBy.has(custom_id))).toEqual([]);
+		expect(error.filter(({ custom_id }) => !world.given.has(custom_id))).toEqual([]);
 		expect(world.spool.batches()).toEqual([]);
 	}, 30_000);
 }

@@ -129,7 +129,7 @@ try {
 			if (now !== undefined && isOver(now)) return now;
 			const next = killAt[0];
 			const pid = gateway();
-			const over = now === undefined ? 0 : now.request_counts.completed + now.request_counts.failed;
+			const over = upstream.executed.size;
 			if (next !== undefined && over >= next && pid !== undefined) {
 				killAt.shift();
 				process.kill(pid, "SIGKILL");
@@ -143,7 +143,7 @@ try {
 				await Bun.sleep(OUTAGE_S * 1_000);
 				proxy.restore();
 			}
-			await Bun.sleep(100);
+			await Bun.sleep(50);
 		}
 	}
 } finally {

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";
+import type { BatchRecord } from "../../src/batch/batch-record.ts";
+import { createLineWork } from "../../src/batch/line-work.ts";
+import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
+import { chatLine } from "./batch-service.ts";
+
+/** Runs one line, whose claims go as `claims` says, and whose answers are these statuses; gives its outcomes. */
+async function runLine(
+	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
+	statuses: readonly number[],
+): Promise<{ outcomes: Outcome[]; sent: string[] }> {
+	let row: string | undefined;
+	let attempt = 0;
+	const outcomes: Outcome[] = [];
+	const sent: string[] = [];
+	const answers = [...statuses];
+	const books = {
+		claim(_id: string, _run: number, lines: readonly ClaimedLine[]) {
+			attempt += 1;
+			return claim(attempt, () => {
+				// As `batch_claim` does.
+				const [one] = lines as [ClaimedLine];
+				if (row !== undefined && row !== one.id && row !== one.was) return new Set();
+				row = one.id;
+				return new Set([one.line]);
+			});
+		},
+	} as Partial<BatchBooks> as BatchBooks;
+	const work = createLineWork(
+		{
+			books,
+			clock: systemClock,
+			log: silentLog,
+			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
+			outcomes: {
+				add: (outcome: Outcome) => void outcomes.push(outcome),
+				bytes: () => 0,
+			} as Partial<Outcomes> as Outcomes,
+			carrier: {
+				async answer({ requestUuid }) {
+					expect(row).toBe(requestUuid);
+					sent.push(requestUuid);
+					const status = answers.shift() ?? 200;
+					return Response.json(status === 200 ? {} : { error: { code: "overloaded", message: "busy" } }, { status });
+				},
+				usageOf: () => undefined,
+				room: async () => 1,
+			},
+		},
+		{ id: "batch_1", run: 1, endpoint: "/v1/chat/completions", model: "test-model", keyDigest: "" } as BatchRecord & {
+			keyDigest: string;
+			model: string;
+		},
+		(async function* () {
+			yield { line: 1, text: chatLine("a"), cut: undefined };
+		})(),
+	);
+	expect(await work.run()).toBeUndefined();
+	return { outcomes, sent };
+}
+
+const away = () => Promise.reject(new Error("scripted: the database is away"));
+
+for (const isCarriedOut of [true, false]) {
+	test(`a claim whose answer is lost (carried out: ${isCarriedOut}) keeps its line from nothing, sent before or not`, async () => {
+		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
+			if (attempt !== wanted) return carryOut();
+			if (isCarriedOut) carryOut();
+			return away();
+		};
+		const first = await runLine((attempt, carryOut) => lost(1, attempt, carryOut), []);
+		expect(first).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 1 } });
+		// Refused once: its row names that request, and the claim of the next one is lost.
+		const second = await runLine((attempt, carryOut) => lost(2, attempt, carryOut), [503]);
+		expect(second).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 2 } });
+	}, 20_000);
+}

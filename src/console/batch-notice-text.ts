@@ -47,7 +47,7 @@ export function endMailText(batch: BatchRecord, origin: string): string {
 		"",
 		total === 0
 			? "None of its lines was sent."
-			: `Of ${total} lines ${completed} were answered and ${failed} failed. They cost USD ${formatUsd(batch.chargedNanoUsd)}.`,
+			: `Lines: ${total}, answered: ${completed}, failed: ${failed}. Cost: USD ${formatUsd(batch.chargedNanoUsd)}.`,
 		"",
 		`${origin}/batches/${id}`,
 		"",

@@ -22,10 +22,11 @@ export interface ConsoleDoor {
 
 /** Live pages among them, each of which has one open for minutes. */
 const REQUESTS_MAX = 4_096;
-/** Nothing that a page sends is larger but a chat of the playground, which may hold pictures. */
+/** Nothing that a page sends is larger but a chat of the playground, which may hold pictures, and a batch's file. */
 const BODY_BYTES_MAX = 1024 * 1024;
-const CHAT_BYTES_MAX = 32 * 1024 * 1024;
+const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT_PATH = "/api/console/playground/chat";
+const BATCH_PATH = "/api/console/batch-start";
 /** The longest that the console keeps a page waiting, for a check of the books, and some. */
 const SILENCE_S = 90;
 /** So long a request waits for a console that is just starting: about what it takes to be there again. */
@@ -165,7 +166,8 @@ function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");
 	if (!/^\d{1,15}$/.test(length ?? "")) throw new Fault("invalid_request", "A length is required.");
-	if (Number(length) > (isChat(request) ? CHAT_BYTES_MAX : BODY_BYTES_MAX))
+	const isLarge = isChat(request) || new URL(request.url).pathname === BATCH_PATH;
+	if (Number(length) > (isLarge ? LARGE_BYTES_MAX : BODY_BYTES_MAX))
 		throw new Fault("payload_too_large", "The request is too large.");
 }
 

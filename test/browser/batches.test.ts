@@ -1,5 +1,11 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import OpenAI from "openai";
+import type { Page } from "playwright-core";
+import { newMail } from "../console/mailbox.ts";
 import { operator, signedUp, topUp } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { reply } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { hasChromium } from "./chromium.ts";
 import { picture, withScene } from "./stage.ts";
 
@@ -7,14 +13,28 @@ const MODEL = "llama-3.3-70b-instruct";
 
 setDefaultTimeout(60_000);
 
-const { service, open } = await withScene({ models: [MODEL] });
+const { service, upstream, open } = await withScene({ models: [MODEL] });
 const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 await service.serve(catalog.replace("models:\n", "").replace("[chat, completions]", "[chat, completions, batch]"));
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));
 await customer.send("POST", "/api/console/keys", { name: "nightly" });
 const tab = await open({ person: customer });
+const narrow = await open({ person: customer, width: 360, height: 740 });
 const { page } = tab;
+
+/** The customer's own server. */
+const called: { readonly headers: Headers; readonly body: string }[] = [];
+const receiver = untilEnd(
+	Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		async fetch(request) {
+			called.push({ headers: request.headers, body: await request.text() });
+			return new Response();
+		},
+	}),
+);
 
 const line = (id: string) =>
 	JSON.stringify({
@@ -53,5 +73,99 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		await page.goto("/batches");
 		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
 		await picture(page, "batches");
+	});
+
+	/** As somebody drops a file from the desktop. */
+	const drop = async (text: string) => {
+		const carried = await page.evaluateHandle((text) => {
+			const transfer = new DataTransfer();
+			transfer.items.add(new File([text], "dropped.jsonl"));
+			return transfer;
+		}, text);
+		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
+	};
+	/** On a telephone: the same page, nothing of it beyond the edge. */
+	const onPhone = async (path: string, shown: (page: Page) => Promise<void>, name: string) => {
+		await narrow.page.goto(path);
+		await shown(narrow.page);
+		const beyond = await narrow.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+		expect({ path, beyond }).toEqual({ path, beyond: 0 });
+		await picture(narrow.page, `${name}-360`);
+	};
+
+	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
+		await page.goto("/settings");
+		const panel = page.getByRole("region", { name: "When a batch is over" });
+		await panel.getByLabel("Webhook").fill("http://service.example/hook");
+		await panel.getByRole("button", { name: "Save" }).click();
+		await panel.getByText("The address must begin with https://").waitFor();
+		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
+		await panel.getByLabel("Mail to").click();
+		await page.getByRole("option", { name: "Who made the batch's key" }).click();
+		await panel.getByRole("button", { name: "Save" }).click();
+		const secret = (await panel.locator("code").textContent()) ?? "";
+		await picture(page, "batch-notices-secret");
+		await panel.getByRole("button", { name: "I have stored it" }).click();
+		await panel.getByRole("button", { name: "New secret" }).waitFor();
+
+		await page.goto("/batches");
+		await drop(`${line("a")}\n{"custom_id": "b"}\n`);
+		await dialog().getByText("Line 2: it has no body.").waitFor();
+		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+		await dialog().getByRole("button", { name: "Cancel" }).click();
+		await drop(`${line("a")}\n`);
+		await dialog().getByText("1 request to /v1/chat/completions").waitFor();
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByRole("heading", { name: "dropped.jsonl" }).waitFor();
+		await page.getByText("Completed").waitFor();
+		const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+
+		expect((await newMail(customer.email)).text).toContain(`The batch ${id} is completed.`);
+		await waitFor(() => called.length > 0, "the webhook to be called", 30_000);
+		const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
+		const [{ body, headers } = { body: "", headers: new Headers() }] = called;
+		expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
+		const told = page.getByRole("table", { name: "What was told lately" });
+		await page.goto("/settings");
+		await told.getByText("HTTP 200").waitFor();
+		await told.getByText("taken").waitFor();
+		await picture(page, "batch-notices");
+		await onPhone("/settings", (page) => page.getByText("HTTP 200").waitFor(), "batch-notices");
+	});
+
+	test("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
+		const gate = Promise.withResolvers<void>();
+		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
+		upstream.always(() => reply().text("late").behind(gate.promise));
+		await page.goto("/batches");
+		await drop(Array.from({ length: 60 }, (_, n) => line(`line ${n}`)).join("\n"));
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByText("10 of 60").waitFor();
+		expect(await page.getByRole("progressbar").getAttribute("aria-valuenow")).toBe("16");
+		await picture(page, "batch-running");
+		const path = new URL(page.url()).pathname;
+		await onPhone(path, (page) => page.getByText("10 of 60").waitFor(), "batch-running");
+		await onPhone("/batches", (page) => page.getByRole("link", { name: "dropped.jsonl" }).first().waitFor(), "batches");
+		await page.getByRole("button", { name: "Cancel the rest" }).click();
+		await page.getByText("Cancelling").waitFor();
+		// What is under way settles; what was not sent is cancelled.
+		gate.resolve();
+		await page.getByText("60 of 60").waitFor();
+		await page.getByText("Cancelled", { exact: true }).waitFor();
+		await picture(page, "batch-cancelled");
+		const file = page.waitForEvent("download");
+		await page.getByRole("link", { name: "What failed" }).click();
+		const [first] = (await Bun.file(await (await file).path()).text()).split("\n");
+		expect(JSON.parse(first ?? "").error.code).toBe("batch_cancelled");
+		await page.getByRole("link", { name: "Its requests" }).click();
+		await page.getByText("Only lines of the batch").waitFor();
+		await page.getByRole("table", { name: "Requests" }).getByText("Answered").first().waitFor();
+		await picture(page, "batch-requests");
+		await onPhone(
+			`/requests${new URL(page.url()).search}`,
+			(page) => page.getByText("Only lines").waitFor(),
+			"batch-requests",
+		);
+		expect([...tab.complaints, ...narrow.complaints]).toEqual([]);
 	});
 });

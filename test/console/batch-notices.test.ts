@@ -124,6 +124,8 @@ test("each ending is told as the event that OpenAI's users know, signed, with no
 	}
 	expect(calls.map(({ secret }) => secret)).toEqual(Array(4).fill(client.webhookSecret));
 	await wait();
+	// A runner that says the end again, long after it was told.
+	await books.end(ids.get("failed") ?? "", 1, { ending: "failed", output: null, error: null });
 	await tell();
 	expect(calls).toHaveLength(4);
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
@@ -233,10 +235,20 @@ test("what is not taken is tried again, ever later, and given up after three day
 	await wait();
 	await tell();
 	expect([calls.length, mails.length]).toEqual([1, 9]);
+	await db.sql`truncate batch_notice`;
+	onCall = async () => ({ problem: "timeout" });
+	onMail = async () => false;
+	await ended(id);
+	await tell();
 	await ended(id);
 	await db.sql`update batch_notice_setting set mail = null, webhook_url = null`;
+	await wait();
 	await tell();
-	expect([calls.length, mails.length]).toEqual([1, 9]);
+	expect([calls.length, mails.length]).toEqual([2, 10]);
+	expect((await rows()).map(({ state, problem }) => `${state} ${problem}`).sort()).toEqual([
+		"failed no_member",
+		"failed switched_off",
+	]);
 });
 
 test("a dead receiver stands in nobody's way", async () => {

@@ -95,10 +95,11 @@ describe("a batch in the console", () => {
 		const shown = await over(id);
 		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
 
-		// Its line is not answered before it is ended.
+		// None is answered before it is ended, and not all of them are on their way.
 		const gate = Promise.withResolvers<void>();
-		upstream.next(reply().text("an answer").behind(gate.promise));
-		const begun = (await (await begin(ann, made.key.id, chatLine("a"))).json()) as { id: string };
+		upstream.always(() => reply().text("an answer").behind(gate.promise));
+		const lines = Array.from({ length: 60 }, (_, n) => chatLine(`line ${n}`)).join("\n");
+		const begun = (await (await begin(ann, made.key.id, lines)).json()) as { id: string };
 		const cancelled = await ann.send("POST", `/api/console/batches/${begun.id}/cancel`);
 		expect([cancelled.status, ["cancelling", "cancelled"].includes(cancelled.body.state)]).toEqual([200, true]);
 		gate.resolve();

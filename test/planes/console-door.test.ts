@@ -102,6 +102,8 @@ test("what is too long, or has no length, does not reach the console", async () 
 	const chat = "/api/console/playground/chat";
 	expect((await post(`${chat}?key=k`, 3 * 1024 * 1024)).status).toBe(200);
 	expect((await post(`${chat}/x`, 3 * 1024 * 1024)).status).toBe(413);
+	expect((await post("/api/console/batch-start?key=k", 32 * 1024 * 1024)).status).toBe(200);
+	expect((await post("/api/console/batch-start?key=k", 32 * 1024 * 1024 + 1)).status).toBe(413);
 	const chunked = [
 		"POST /api/x HTTP/1.1",
 		"Host: h",
@@ -115,7 +117,7 @@ test("what is too long, or has no length, does not reach the console", async () 
 		"",
 	];
 	expect(await raw(chunked)).toContain("A length is required.");
-	expect(asked).toBe(2);
+	expect(asked).toBe(3);
 });
 
 test("a stream passes event by event, and a page that leaves ends it at the console", async () => {

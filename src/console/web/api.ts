@@ -98,6 +98,10 @@ export const api = {
 	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
 	startBatch: (account: string, { key, endpoint, file }: { key: string; endpoint: string; file: File }) =>
 		sendFile<{ id: string }>(`${BASE}/batch-start`, { account, key, endpoint, filename: file.name }, file),
+	batchNotices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
+	setBatchNotices: (account: string, input: { mail: "maker" | "owners" | null; webhookUrl: string | null }) =>
+		dataOf(client["batch-notices"].put(input, { query: { account } })),
+	newWebhookSecret: (account: string) => dataOf(client["batch-notices"].secret.post({}, { query: { account } })),
 	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };

@@ -38,6 +38,8 @@ export type KeyView = Answer<typeof api.key>;
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 
 export type BatchView = Answer<typeof api.batch>;
+export type BatchNotices = Answer<typeof api.batchNotices>;
+export type NoticeView = Item<BatchNotices>;
 
 export type CreditView = Answer<typeof api.credit>;
 export type AlertView = CreditView["alert"];

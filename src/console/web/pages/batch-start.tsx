@@ -70,7 +70,7 @@ export function BatchStartDialog(props: {
 				))}
 				{check?.problems.length === 0 && (
 					<Notice kind="ok">
-						{formatCount(check.lines)} requests to {check.endpoint}
+						{formatCount(check.lines)} {check.lines === 1 ? "request" : "requests"} to {check.endpoint}
 					</Notice>
 				)}
 				<Select

@@ -10,6 +10,7 @@ import { Ago } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import type { SessionView } from "../views.ts";
+import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
 import { MembersPanel } from "./settings-members.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
@@ -22,6 +23,7 @@ export default function SettingsPage() {
 				{me?.account && <AccountPanel />}
 			</div>
 			{me?.account && <MembersPanel account={me.account} />}
+			{me?.account && <BatchNoticesPanel account={me.account} />}
 			<div className="grid-even">
 				<PasswordPanel />
 				<TwoFactorPanel />

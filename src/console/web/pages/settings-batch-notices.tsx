@@ -1,0 +1,165 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Panel, State } from "../parts/page.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Clipped } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import type { AccountView, BatchNotices, NoticeView } from "../views.ts";
+
+const MAILS = [
+	{ value: "none", label: "Nobody" },
+	{ value: "maker", label: "Who made the batch's key" },
+	{ value: "owners", label: "All owners" },
+];
+const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
+
+/** What a receiver's answer, or the lack of one, comes to in words. */
+const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
+	address_not_public: "the address leads into a private network",
+	name_not_found: "the name was not found",
+	timeout: "no answer within ten seconds",
+	no_connection: "no connection",
+	switched_off: "it was switched off",
+	no_member: "the recipient is no member any more",
+	mail_refused: "the mail server refused the address",
+	mail_not_sent: "the mail could not be sent",
+	mail_limit: "the recipient got many mails",
+};
+
+/** Who is told when a batch is over, and what came of it lately. Owners decide. */
+export function BatchNoticesPanel({ account }: { account: AccountView }) {
+	const notices = useResource(`batch-notices ${account.id}`, () => api.batchNotices(account.id));
+	const { data } = notices;
+	return (
+		<Panel title="When a batch is over">
+			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
+			{data && (
+				<NoticesForm key={`${data.mail} ${data.webhookUrl}`} {...{ account, notices: data }} reload={notices.reload} />
+			)}
+			{data && data.items.length > 0 && <NoticeTable items={data.items} />}
+		</Panel>
+	);
+}
+
+function NoticesForm(props: { account: AccountView; notices: BatchNotices; reload: () => Promise<void> }) {
+	const { account, notices } = props;
+	const isOwner = account.role === "owner";
+	const [mail, setMail] = useState(notices.mail);
+	const [url, setUrl] = useState(notices.webhookUrl ?? "");
+	const [secret, setSecret] = useState<string>();
+	const save = useAction(async () => {
+		const saved = await api.setBatchNotices(account.id, { mail, webhookUrl: url.trim() === "" ? null : url.trim() });
+		if (saved.secret !== null) return setSecret(saved.secret);
+		await props.reload();
+	});
+	const renew = useAction(async () => setSecret((await api.newWebhookSecret(account.id)).secret));
+	const failure = save.error?.param === "webhookUrl" ? undefined : (save.error ?? renew.error);
+	if (secret !== undefined) {
+		return (
+			<div className="form">
+				<Notice kind="ok">The webhook is set. This secret checks its signatures; it is shown this once.</Notice>
+				<CodeBlock code={secret} label="Copy the secret" />
+				<div className="form-end">
+					<Button
+						onClick={() => {
+							setSecret(undefined);
+							void props.reload();
+						}}
+					>
+						I have stored it
+					</Button>
+				</div>
+			</div>
+		);
+	}
+	const isChanged = mail !== notices.mail || url.trim() !== (notices.webhookUrl ?? "");
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void save.run();
+			}}
+		>
+			<Select
+				label="Mail to"
+				data={MAILS}
+				value={mail ?? "none"}
+				allowDeselect={false}
+				disabled={!isOwner}
+				onChange={(value) => setMail(value === "maker" || value === "owners" ? value : null)}
+			/>
+			<TextInput
+				label="Webhook"
+				description="Called with the batch's id, state, counts and cost, signed after Standard Webhooks."
+				placeholder={isOwner || !notices.hasWebhook ? "https://example.com/batches" : "Set; owners see its address"}
+				type="url"
+				maxLength={2_000}
+				disabled={!isOwner}
+				value={url}
+				error={save.error?.param === "webhookUrl" ? save.error.message : undefined}
+				onChange={(event) => setUrl(event.currentTarget.value)}
+			/>
+			{failure && <Problem error={failure} />}
+			{isOwner ? (
+				<div className="form-end">
+					{notices.hasWebhook && (
+						<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
+							New secret
+						</Button>
+					)}
+					<Button type="submit" variant="default" loading={save.busy} disabled={!isChanged}>
+						Save
+					</Button>
+				</div>
+			) : (
+				<p className="small dim">Owners of the account decide.</p>
+			)}
+		</form>
+	);
+}
+
+function NoticeTable({ items }: { items: readonly NoticeView[] }) {
+	return (
+		<DataTable
+			label="What was told lately"
+			rows={items}
+			rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
+			empty={null}
+			columns={[
+				{
+					label: "Batch",
+					lead: true,
+					clip: true,
+					render: (item) => (
+						<Link to={`/batches/${item.batchId}`}>
+							<Clipped text={item.batchId} />
+						</Link>
+					),
+				},
+				{
+					label: "To",
+					clip: true,
+					render: (item) => (
+						<Clipped text={item.channel === "webhook" ? "Webhook" : (item.email ?? "A former member")} />
+					),
+				},
+				{ label: "State", corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
+				{ label: "Answer", render: (item) => answerOf(item) },
+				{ label: "Tried", right: true, render: (item) => <span className="num">{item.attempts}</span> },
+				{ label: "Last", render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
+				{ label: "Next", render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+			]}
+		/>
+	);
+}
+
+function answerOf({ answer, problem, channel, state }: NoticeView): string {
+	if (problem !== null) return PROBLEMS[problem];
+	if (answer !== null) return `HTTP ${answer}`;
+	return channel === "mail" && state === "sent" ? "taken" : "–";
+}

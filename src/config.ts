@@ -14,6 +14,7 @@ import type { S3Bucket } from "./files/s3-blobs.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
+import { readTraceSettings } from "./traces/trace-settings.ts";
 
 /** What a process does: answer inference, serve people and run the jobs, or look after processes that do either. */
 export type Role = "all" | "gateway" | "console";
@@ -69,6 +70,8 @@ export interface Config {
 	readonly googleClientId: string | null;
 	readonly googleClientSecret: string | null;
 	readonly metricsToken: string | null;
+	/** Null: requests are not traced. */
+	readonly traces: ReturnType<typeof readTraceSettings>;
 	/** Where the bytes of new files go. */
 	readonly fileStore: FileStore;
 	/** Null: there is no bucket. */
@@ -153,6 +156,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		googleClientId: read.text("GOOGLE_CLIENT_ID"),
 		googleClientSecret: read.text("GOOGLE_CLIENT_SECRET"),
 		metricsToken: read.text("METRICS_TOKEN"),
+		traces: readTraceSettings(read, (problem) => problems.push(problem)),
 		fileStore: read.isSet("FILE_STORE")
 			? read.choice("FILE_STORE", FILE_STORES)
 			: databaseUrl === null

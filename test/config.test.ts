@@ -74,6 +74,7 @@ describe("loadConfig", () => {
 			googleClientId: null,
 			googleClientSecret: null,
 			metricsToken: null,
+			traces: null,
 			fileStore: "disk",
 			fileS3: null,
 			trustedProxies: [],
@@ -226,7 +227,9 @@ describe("loadConfig", () => {
 		const read = [...body.matchAll(/(?:read\.\w+\(|env\.)"?([A-Z][A-Z0-9_]+)\b/g)].map((match) => match[1]);
 		const known = CONFIG_TABLE.map(({ name }) => name);
 		expect(new Set(known).size).toBe(known.length);
-		expect(new Set(read.filter((name) => !name?.startsWith("BUN_")))).toEqual(new Set(known));
+		const traces = readFileSync(join(import.meta.dir, "../src/traces/trace-settings.ts"), "utf8");
+		const ofTraces = [...traces.matchAll(/"(OTEL_\w+)"/g)].map((match) => match[1]);
+		expect(new Set([...read.filter((name) => !name?.startsWith("BUN_")), ...ofTraces])).toEqual(new Set(known));
 	});
 });
 

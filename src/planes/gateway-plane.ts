@@ -45,6 +45,7 @@ import { addressOf } from "./listening-address.ts";
 import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
+import { openTraces } from "./open-traces.ts";
 import { gatewaySocket } from "./run-dir.ts";
 import { settledFields } from "./settled-fields.ts";
 
@@ -135,6 +136,8 @@ async function build(
 	);
 	cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
 
+	const traces = await openTraces(config, { log });
+	cleanup.add(async () => traces?.stop());
 	const upstreams = createUpstreams({ clock, log }, { limits: () => catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
@@ -166,6 +169,7 @@ async function build(
 			stats.record(event);
 			if (catalog.current().routes.size > 0) speeds.record(event);
 			carrier?.settled(event);
+			traces?.settled(event);
 			if (log.isOn("debug")) log.debug("a request was settled", settledFields(event));
 		},
 	});
@@ -214,6 +218,7 @@ async function build(
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		clock,
 		log,
+		traces,
 		stats,
 		limits: () => catalog.limits(),
 	};

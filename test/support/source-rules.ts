@@ -21,7 +21,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["admission", "billing", "config", "deployments", "status"],
 	["batch", "keys", "ledger", "upstream"],
 	["catalog", "cluster", "files", "ops"],
-	["db", "limits", "money"],
+	["db", "limits", "money", "traces"],
 	["base", "config-table"],
 ];
 

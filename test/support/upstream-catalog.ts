@@ -64,6 +64,7 @@ export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 		requestId: "req_test",
 		accountId: "acc_test",
 		patient: false,
+		trace: undefined,
 		...more,
 	};
 }

@@ -1,5 +1,6 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { contextOf } from "../../src/upstream/call/attempt.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import { completionStream } from "../../src/upstream/completions/completion-call.ts";
@@ -42,11 +43,10 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 	function open(): AnswerStream<object> {
 		const call = chatCall({ n });
 		if (endpoint === "chat") return openChat(upstreams, model, call);
-		const { fields, outputLimit, signal, affinity, requestId, accountId } = call;
-		const context = { signal, affinity, requestId, accountId };
+		const { fields, outputLimit } = call;
 		return upstreams.open(
 			model,
-			completionStream(model, { ...context, fields, outputLimit, prompt: "x", shape: { prompts: 1, n } }),
+			completionStream(model, { ...contextOf(call), fields, outputLimit, prompt: "x", shape: { prompts: 1, n } }),
 		);
 	}
 

@@ -9,6 +9,7 @@ import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusals } from "../../ops/refusals.ts";
+import type { RequestTrace, Traces } from "../../traces/traces.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { BodyMemory } from "../body/body-memory.ts";
@@ -29,6 +30,8 @@ export interface ServeDeps {
 	readonly speeds: Pick<ModelSpeeds, "fastestFirst">;
 	readonly clock: Clock;
 	readonly log: Log;
+	/** Undefined where none are wanted. */
+	readonly traces?: Traces | undefined;
 	/** Counts what was refused before it was admitted. */
 	readonly stats: { refuse(code: string): void };
 	/** For the owner of the key to read. */
@@ -55,6 +58,8 @@ export interface RequestContext {
 	key: KeyEntry | undefined;
 	/** The model by the name that the request gives it; undefined until it is read. */
 	modelName: string | undefined;
+	/** Undefined for most: it is in no trace. */
+	readonly trace: RequestTrace | undefined;
 }
 
 /** Whose request it is, for each line of the log about it. */
@@ -81,12 +86,19 @@ export function callContext({ context, admitted }: Exchange, signal: AbortSignal
 		requestId: context.requestId,
 		accountId: admitted.request.key.accountId,
 		patient: context.connection.line !== undefined,
+		trace: context.trace,
 	};
 }
 
-export function createContext(endpoint: Endpoint, connection: Connection, clock: Clock): RequestContext {
+export function createContext(
+	endpoint: Endpoint,
+	connection: Connection,
+	clock: Clock,
+	traces?: Traces,
+): RequestContext {
 	const fresh = newAttempt(clock, connection.line?.requestUuid ?? connection.requestUuid);
-	return { ...fresh, endpoint, connection, isAgain: false, key: undefined, modelName: undefined };
+	const trace = traces?.begin(connection.request, endpoint);
+	return { ...fresh, endpoint, connection, isAgain: false, key: undefined, modelName: undefined, trace };
 }
 
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */

@@ -24,7 +24,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	authenticate: Authenticate = deps.authenticate,
 ): Promise<Response> {
 	const { clock, catalog } = deps;
-	const context = createContext(endpoint.name, connection, clock);
+	const context = createContext(endpoint.name, connection, clock, deps.traces);
 	let response: Response;
 	let held: BodyHold | undefined;
 	try {
@@ -49,6 +49,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	} finally {
 		held?.release();
 	}
+	context.trace?.answered(response.status);
 	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
 	if (standing !== null) setRateHeaders(response.headers, standing);
 	return response;

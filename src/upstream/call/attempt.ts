@@ -1,4 +1,5 @@
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -15,7 +16,13 @@ export interface CallContext {
 	/** Whose request it is: what one account alone meets says little of a replica. */
 	readonly accountId: string;
 	/** A line of a managed batch: it takes what others leave, waits as long as it must, and gives its place up to others. */
-	readonly patient?: boolean | undefined;
+	readonly patient: boolean | undefined;
+	readonly trace: RequestTrace | undefined;
+}
+
+/** Of a call that says more: that without the rest. */
+export function contextOf({ signal, affinity, requestId, accountId, patient, trace }: CallContext): CallContext {
+	return { signal, affinity, requestId, accountId, patient, trace };
 }
 
 export interface AttemptOptions {
@@ -55,6 +62,7 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 		reachable: () => reachable(deps, replica, limits),
 	});
 	let response: Response | undefined;
+	let sent: CallTrace | undefined;
 	asked?.addEventListener("abort", guard.abort, { once: true });
 
 	function hangUp(): void {
@@ -67,7 +75,13 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 		replica,
 		guard,
 		async post(post) {
-			response = await postUpstream(deps, replica, guard, { ...post, requestId, freshConnection });
+			sent = call.trace?.call(replica.alias, replica.dialect.name);
+			response = await postUpstream(deps, replica, guard, {
+				...post,
+				requestId,
+				freshConnection,
+				traceHeaders: sent?.headers,
+			});
 			guard.headersCame();
 			await assertAnswered(response, replica);
 			return response;
@@ -75,6 +89,7 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 		answered: ticket.answered,
 		succeed() {
 			guard.end();
+			sent?.end(undefined, response?.status);
 			ticket.release("ok");
 		},
 		fail(error) {
@@ -82,11 +97,13 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 			const gaveUp = told.kind === "aborted" && asked?.aborted === true && !signal.aborted;
 			const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 			hangUp();
+			sent?.end(failure.kind, response?.status);
 			ticket.release(guard.outcomeOf(failure));
 			return failure;
 		},
 		close() {
 			hangUp();
+			sent?.end("closed", response?.status);
 			ticket.release("neutral");
 		},
 	};

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { uuidOfHex } from "../../base/id.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { unreadable } from "./failure.ts";
@@ -25,6 +26,8 @@ export interface UpstreamPost {
 	readonly requestId: string;
 	/** True to keep off kept-alive connections, one of which has just broken. */
 	readonly freshConnection: boolean;
+	/** Where the request stands in a trace. */
+	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
 /** How much of an error's text is read: its reason stands at the beginning. */
@@ -48,6 +51,7 @@ export function postUpstream(
 		"user-agent": "tollgate",
 		// Some servers refuse a request id that is no UUID (llama-cpp-python's does).
 		"x-request-id": upstreamRequestId(post.requestId),
+		...post.traceHeaders,
 	};
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
 	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {

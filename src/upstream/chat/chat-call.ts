@@ -1,5 +1,5 @@
 import type { Model } from "../../catalog/model.ts";
-import type { CallContext } from "../call/attempt.ts";
+import { type CallContext, contextOf } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { UnaryCall } from "../call/unary.ts";
@@ -45,10 +45,6 @@ export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
 			return ask.post({ path: PATH, body, read: (parsed) => readChatReplyInTurns(parsed, dialect) });
 		},
 	};
-}
-
-function contextOf({ signal, affinity, requestId, accountId, patient }: ChatCall): CallContext {
-	return { signal, affinity, requestId, accountId, patient };
 }
 
 function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {

@@ -1,5 +1,5 @@
 import type { Model } from "../../catalog/model.ts";
-import type { CallContext } from "../call/attempt.ts";
+import { type CallContext, contextOf } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { UnaryCall } from "../call/unary.ts";
@@ -48,10 +48,6 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 			return { chunk, usage };
 		},
 	};
-}
-
-function contextOf({ signal, affinity, requestId, accountId, patient }: CompletionCall): CallContext {
-	return { signal, affinity, requestId, accountId, patient };
 }
 
 function textOf(replica: Replica, model: Model, call: CompletionCall, stream: boolean): string {

@@ -1,0 +1,202 @@
+import {
+	type Context,
+	createTraceState,
+	ROOT_CONTEXT,
+	type Span,
+	SpanKind,
+	SpanStatusCode,
+	trace,
+} from "@opentelemetry/api";
+import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { Log } from "../base/log.ts";
+import { VERSION } from "../base/version.ts";
+import { createSampling } from "./sampling.ts";
+import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
+import type { CallTrace, RequestTrace, TraceOptions, Traces } from "./traces.ts";
+
+/** Spans that wait to be sent; further ones are dropped. */
+const QUEUE_MAX = 8_192;
+const BATCH_MAX = 512;
+const SEND_MS_MAX = 5_000;
+
+/** As the conventions for generative AI name what is done; the rest has no name there. */
+const OPERATIONS: Readonly<Record<string, string>> = {
+	chat: "chat",
+	completions: "text_completion",
+	embeddings: "embeddings",
+};
+
+/** An attempt at one model, open until it is settled. */
+interface OpenAttempt {
+	readonly span: Span;
+	readonly request: Recording;
+}
+
+/** A request's own span and where it stands. */
+interface Recording {
+	readonly span: Span;
+	readonly context: Context;
+	open: number;
+	isAnswered: boolean;
+}
+
+/**
+ * Traces by OpenTelemetry, over OTLP/HTTP. A recorded request is a server span; below it one for each model that was
+ * tried, named and described as the semantic conventions for generative AI have it; below that one for each call to a
+ * server, whose context goes out with the call. What is not recorded carries its context on unchanged.
+ */
+export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
+	const provider = new TracerProvider({
+		resource: resourceFromAttributes({
+			"service.name": options.serviceName,
+			"service.version": VERSION,
+			...options.attributes,
+		}),
+		spanProcessors: [
+			new BatchSpanProcessor({
+				exporter: watched(log, createExporter(options)),
+				maxQueueSize: QUEUE_MAX,
+				maxExportBatchSize: BATCH_MAX,
+				scheduledDelayMillis: options.sendEveryMs,
+				exportTimeoutMillis: SEND_MS_MAX,
+			}),
+		],
+	});
+	const tracer = provider.getTracer("tollgate", VERSION);
+	const isRecorded = createSampling(options);
+	/** By the id of the settlement that will end it: as many as there are recorded requests under way. */
+	const attempts = new Map<string, OpenAttempt>();
+
+	function endIfOver(request: Recording): void {
+		if (request.isAnswered && request.open === 0) request.span.end();
+	}
+
+	function record(endpoint: string, path: string, parent: TraceContext | undefined): RequestTrace {
+		const span = tracer.startSpan(
+			`POST ${path}`,
+			{ kind: SpanKind.SERVER, attributes: { "http.request.method": "POST", "http.route": path, "url.path": path } },
+			parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent)),
+		);
+		const request: Recording = { span, context: trace.setSpan(ROOT_CONTEXT, span), open: 0, isAnswered: false };
+		let current = span;
+		return {
+			admitted({ id, model, account, key }) {
+				const operation = OPERATIONS[endpoint] ?? endpoint;
+				current = tracer.startSpan(
+					`${operation} ${model}`,
+					{
+						kind: SpanKind.CLIENT,
+						attributes: {
+							"gen_ai.operation.name": operation,
+							"gen_ai.request.model": model,
+							"tollgate.request": id,
+							"tollgate.account": account,
+							"tollgate.key": key,
+						},
+					},
+					request.context,
+				);
+				request.open += 1;
+				attempts.set(id, { span: current, request });
+			},
+			call(replica, dialect) {
+				current.setAttribute("gen_ai.provider.name", dialect);
+				const sent = tracer.startSpan(
+					"POST",
+					{ kind: SpanKind.CLIENT, attributes: { "http.request.method": "POST", "tollgate.replica": replica } },
+					trace.setSpan(ROOT_CONTEXT, current),
+				);
+				return recordedCall(sent);
+			},
+			answered(status) {
+				span.setAttribute("http.response.status_code", status);
+				if (status >= 500) fail(span, String(status));
+				request.isAnswered = true;
+				endIfOver(request);
+			},
+		};
+	}
+
+	return {
+		begin({ headers, url }, endpoint) {
+			const parent = readTraceContext(headers);
+			if (isRecorded(parent)) return record(endpoint, new URL(url).pathname, parent);
+			return parent && passing(traceHeaders(parent));
+		},
+		settled(facts) {
+			// Undefined for nearly all requests: most are not recorded.
+			const attempt = attempts.size === 0 ? undefined : attempts.get(facts.id);
+			if (attempt === undefined) return;
+			attempts.delete(facts.id);
+			const { span, request } = attempt;
+			span.setAttributes({
+				"gen_ai.usage.input_tokens": facts.prompt,
+				"gen_ai.usage.cache_read.input_tokens": facts.cached,
+				"gen_ai.usage.output_tokens": facts.completion,
+				"tollgate.charged_nano_usd": facts.charged,
+				"tollgate.ending": facts.ending,
+				...(facts.first === null ? {} : { "tollgate.first_token_ms": facts.first }),
+			});
+			if (facts.ending !== "finished") fail(span, facts.ending);
+			span.end();
+			request.open -= 1;
+			endIfOver(request);
+		},
+		stop: () => provider.shutdown().catch(() => {}),
+	};
+}
+
+function recordedCall(span: Span): CallTrace {
+	const { traceId, spanId, traceState } = span.spanContext();
+	const headers = traceHeaders({ traceId, spanId, isSampled: true, state: traceState?.serialize() ?? "" });
+	return {
+		headers,
+		end(failure, status) {
+			if (status !== undefined) span.setAttribute("http.response.status_code", status);
+			if (failure !== undefined) fail(span, failure);
+			span.end();
+		},
+	};
+}
+
+/** A request that is in somebody's trace and not recorded here. */
+function passing(headers: TraceHeaders): RequestTrace {
+	const call: CallTrace = { headers, end() {} };
+	return { admitted() {}, call: () => call, answered() {} };
+}
+
+function fail(span: Span, type: string): void {
+	span.setAttribute("error.type", type);
+	span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+function remote({ traceId, spanId, isSampled, state }: TraceContext) {
+	const traceState = state === "" ? {} : { traceState: createTraceState(state) };
+	return { traceId, spanId, traceFlags: isSampled ? 1 : 0, isRemote: true, ...traceState };
+}
+
+function createExporter({ url, headers, protocol }: TraceOptions): SpanExporter {
+	const options = { url, headers: { ...headers }, timeoutMillis: SEND_MS_MAX };
+	return protocol === "http/json" ? new JsonExporter(options) : new ProtobufExporter(options);
+}
+
+/** Says once that nothing gets through, and once that it does again. */
+function watched(log: Log, exporter: SpanExporter): SpanExporter {
+	let isFailing = false;
+	return {
+		export(spans, done) {
+			exporter.export(spans, (result) => {
+				const failed = result.code !== 0;
+				if (failed && !isFailing) log.warn("traces cannot be sent; they are dropped", { error: result.error });
+				if (!failed && isFailing) log.info("traces are sent again");
+				isFailing = failed;
+				done(result);
+			});
+		},
+		shutdown: () => exporter.shutdown(),
+		forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+	};
+}

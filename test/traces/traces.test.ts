@@ -1,0 +1,174 @@
+/** A request in a trace: what is told of it, what goes out with it, and what it costs if nobody listens. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { ask } from "../support/chat.ts";
+import { chatModel, type TestService, withService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { type SeenSpan, startCollector } from "./collector.ts";
+
+const SERVER = 2;
+const CLIENT = 3;
+const PROMPT = "canary-prompt-of-a-trace";
+
+const collector = untilEnd(startCollector());
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const broken = untilEnd(startUpstream({ dialect: "vllm" }));
+const twoReplicas = `${chatModel({ id: "two", url: broken.url, dialect: "vllm" })}
+      - url: ${upstream.url}
+        model: served-name
+        dialect: vllm`;
+const traced = (env: Record<string, string>) =>
+	withService({
+		models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${twoReplicas}`,
+		limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+		env: {
+			OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+			OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+			OTEL_BSP_SCHEDULE_DELAY: "20",
+			...env,
+		},
+	});
+const service = await traced({
+	OTEL_TRACES_SAMPLER: "always_on",
+	OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20of-the-collector",
+});
+const { secret, accountId, keyId } = await service.customer();
+
+let traces = 0;
+function newContext(flags = "01") {
+	traces += 1;
+	const traceId = `${"a".repeat(28)}${String(traces).padStart(4, "0")}`;
+	return { traceId, headers: { traceparent: `00-${traceId}-b7ad6b7169203331-${flags}`, tracestate: "vendor=1" } };
+}
+const send = (key: string, body: unknown, headers: Record<string, string>, to = service) =>
+	fetch(`${to.url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
+		body: JSON.stringify(body),
+	});
+async function chat(headers: Record<string, string>, more: Record<string, unknown> = {}, from: TestService = service) {
+	const key = from === service ? secret : (await from.customer()).secret;
+	return send(key, ask(PROMPT, more), headers, from);
+}
+const named = (spans: readonly SeenSpan[], name: string) => spans.filter((span) => span.name === name);
+const childrenOf = (spans: readonly SeenSpan[], parent?: SeenSpan) =>
+	spans.filter((span) => span.parentSpanId === parent?.spanId);
+
+test("a request in a client's trace is a span below the client's, the model one below that, the call one below that", async () => {
+	const { traceId, headers } = newContext();
+	const before = upstream.requests.length;
+	const answer = await (await chat(headers)).json();
+	const spans = await collector.trace(traceId, 3);
+	const [request] = named(spans, "POST /v1/chat/completions");
+	const [model] = childrenOf(spans, request);
+	const [call] = childrenOf(spans, model);
+	expect(spans.length).toBe(3);
+	expect(request).toMatchObject({ parentSpanId: "b7ad6b7169203331", kind: SERVER, failed: false, state: "vendor=1" });
+	expect(request?.attributes).toMatchObject({ "http.request.method": "POST", "http.response.status_code": 200 });
+	expect(model).toMatchObject({ name: "chat test-model", kind: CLIENT, failed: false });
+	expect(model?.attributes).toMatchObject({
+		"gen_ai.operation.name": "chat",
+		"gen_ai.provider.name": "vllm",
+		"gen_ai.request.model": "test-model",
+		"gen_ai.usage.input_tokens": answer.usage.prompt_tokens,
+		"gen_ai.usage.output_tokens": answer.usage.completion_tokens,
+		"tollgate.account": accountId,
+		"tollgate.key": keyId,
+		"tollgate.ending": "finished",
+		"tollgate.charged_nano_usd": answer.usage.prompt_tokens * 1_000 + answer.usage.completion_tokens * 2_000,
+	});
+	expect(call).toMatchObject({ name: "POST", kind: CLIENT, failed: false });
+	const sent = upstream.requests[before]?.headers;
+	expect(sent?.get("traceparent")).toBe(`00-${traceId}-${call?.spanId}-01`);
+	expect(sent?.get("tracestate")).toBe("vendor=1");
+	expect(collector.posts[0]?.path).toBe("/v1/traces");
+	expect(collector.posts[0]?.headers.get("authorization")).toBe("Bearer of-the-collector");
+});
+
+test("a stream's spans end with its last byte, and a client that leaves is told as that", async () => {
+	const whole = newContext();
+	await (await chat(whole.headers, { stream: true })).text();
+	const spans = await collector.trace(whole.traceId, 3);
+	expect(named(spans, "chat test-model")[0]?.attributes["tollgate.ending"]).toBe("finished");
+	const left = newContext();
+	const held = Promise.withResolvers<void>();
+	upstream.next(reply().text(["a", "b", "c"]).pauseAfter(1, held.promise));
+	const stream = (await chat(left.headers, { stream: true })).body?.getReader();
+	await stream?.read();
+	await stream?.cancel();
+	const cut = await collector.trace(left.traceId, 3);
+	held.resolve();
+	expect(named(cut, "chat test-model")[0]).toMatchObject({
+		failed: true,
+		attributes: { "error.type": "client_left", "tollgate.ending": "client_left" },
+	});
+});
+
+test("each server that was tried has a span, and what failed says in a word why", async () => {
+	const { traceId, headers } = newContext();
+	broken.next(reply().errorStatus(500, "canary-text-of-a-server"));
+	upstream.next(reply().errorStatus(500, "canary-text-of-a-server"));
+	const response = await chat(headers, { model: "two" });
+	// Two servers failed on it alike, so it is at fault itself.
+	expect(response.status).toBe(422);
+	const spans = await collector.trace(traceId, 4);
+	const [model] = named(spans, "chat two");
+	const calls = childrenOf(spans, model);
+	expect(calls.map(({ failed, attributes }) => [failed, attributes["error.type"]])).toEqual([
+		[true, "failed"],
+		[true, "failed"],
+	]);
+	expect(new Set(calls.map(({ attributes }) => attributes["tollgate.replica"])).size).toBe(2);
+	expect(model).toMatchObject({ failed: true, attributes: { "error.type": "upstream_failed" } });
+});
+
+test("what is refused before it is sent is one span; a context that cannot be read begins a trace of its own", async () => {
+	const { traceId, headers } = newContext();
+	await send("sk_service_nobody", ask(), headers);
+	const [refused] = await collector.trace(traceId, 1);
+	expect(refused?.attributes["http.response.status_code"]).toBe(401);
+	const others = () => collector.spans.filter((span) => !span.traceId.startsWith("aaaa")).length;
+	const before = others();
+	for (const traceparent of ["00-zz", `ff-${traceId}-b7ad6b7169203331-01`, `00-${"0".repeat(32)}-b7ad6b7169203331-01`])
+		await (await chat({ traceparent })).text();
+	await waitFor(() => others() === before + 9, "three traces");
+});
+
+test("nothing of a prompt, an answer, a secret or a server's own text is in a span", () => {
+	const all = collector.posts.map(({ text }) => text).join("\n");
+	expect(all).toContain("chat test-model");
+	for (const secretText of [PROMPT, "echo:", secret, "canary-text-of-a-server", upstream.url, "served-name"])
+		expect(all).not.toContain(secretText);
+});
+
+test("what is not recorded leaves no span and takes its context along unchanged", async () => {
+	const other = await traced({ OTEL_TRACES_SAMPLER: "parentbased_always_on" });
+	const { traceId, headers } = newContext("00");
+	const before = upstream.requests.length;
+	await (await chat(headers, {}, other)).text();
+	expect(upstream.requests[before]?.headers.get("traceparent")).toBe(headers.traceparent);
+	const later = newContext();
+	await (await chat(later.headers, {}, other)).text();
+	await collector.trace(later.traceId, 3);
+	expect(collector.spans.filter((span) => span.traceId === traceId)).toEqual([]);
+});
+
+test("a collector that takes nothing is told of once, and no request notices", async () => {
+	const other = await traced({ OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" });
+	const lines = (message: string) => other.logged.filter((line) => line.message === message).length;
+	collector.answer(400);
+	const from = collector.posts.length;
+	for (const round of [1, 2]) {
+		expect((await chat({}, {}, other)).status).toBe(200);
+		await waitFor(() => collector.posts.length >= from + round, "spans on their way");
+	}
+	await waitFor(() => lines("traces cannot be sent; they are dropped") === 1, "the warning");
+	collector.answer(200);
+	expect((await chat({}, {}, other)).status).toBe(200);
+	await waitFor(() => lines("traces are sent again") === 1, "the all-clear");
+	expect(lines("traces cannot be sent; they are dropped")).toBe(1);
+	const last = collector.posts.at(-1);
+	expect(last?.headers.get("content-type")).toBe("application/x-protobuf");
+	expect(last?.text).toContain("chat test-model");
+});

@@ -11,6 +11,7 @@ import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import type { S3Bucket } from "./files/s3-blobs.ts";
+import { readS3Settings } from "./files/s3-settings.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
@@ -162,7 +163,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 			: databaseUrl === null
 				? "disk"
 				: "postgres",
-		fileS3: bucketOf(read),
+		fileS3: readS3Settings(read),
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")),
 		env: Object.freeze({ ...env }),
 		warnings: [],
@@ -285,17 +286,6 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 	if (existsSync(path)) return path;
 	if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
 	return null;
-}
-
-/** Null unless all is there that a bucket needs. */
-function bucketOf(read: EnvironmentReader): S3Bucket | null {
-	const endpoint = withoutSlash(read.url("FILE_S3_ENDPOINT", ["http:", "https:"]));
-	const region = read.text("FILE_S3_REGION");
-	const bucket = read.text("FILE_S3_BUCKET");
-	const accessKeyId = read.text("FILE_S3_ACCESS_KEY_ID");
-	const secretAccessKey = read.text("FILE_S3_SECRET_ACCESS_KEY");
-	if (bucket === null || accessKeyId === null || secretAccessKey === null) return null;
-	return { endpoint, region, bucket, accessKeyId, secretAccessKey };
 }
 
 /** Over plain HTTP only where nobody is between: on the machine itself. */

@@ -1,10 +1,9 @@
-import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { Gate } from "../cluster/gate.ts";
-import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
+import type { EndOfEpoch, HeartbeatDeps, HeartbeatStore } from "../cluster/heartbeat.ts";
 import { startHeartbeat } from "../cluster/heartbeat.ts";
 import { createJournal } from "./journal.ts";
 import type { JournalDisk } from "./journal-disk.ts";
@@ -73,33 +72,24 @@ export async function beginEpoch(
 	options: EpochOptions,
 	events: { onEnded(): void; isStopping(): boolean },
 ): Promise<Epoch> {
-	const { clock, log, gate } = parts;
+	const { clock, log } = parts;
 	const { instanceId } = options;
 	let ledger: Ledger | undefined;
 	let ended: EndOfEpoch | undefined;
 	let closing = true;
-	const heartbeat = await startHeartbeat(
-		{
-			store: parts.heartbeats,
-			clock,
-			log,
-			gate,
-			apply(entry) {
-				parts.apply(entry);
-				// A budget that nobody drew on here has no slice, and then there is nothing to do.
-				if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
-			},
-			onEnded(why) {
-				ended = why;
-				events.onEnded();
-			},
+	const { heartbeat, claim } = await joinUnused(parts, options, {
+		apply(entry) {
+			parts.apply(entry);
+			// A budget that nobody drew on here has no slice, and then there is nothing to do.
+			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
-		heartbeatOptions(options),
-	);
+		onEnded(why) {
+			ended = why;
+			events.onEnded();
+		},
+	});
 	const number = heartbeat.epoch;
 	parts.reset(heartbeat.appliedSeq());
-	const claim = parts.journals.claim(instanceId, number, { create: true });
-	assert(claim !== undefined, "a new epoch's journal is nobody else's");
 	const store = parts.storeFor(instanceId, number);
 	const close = () => closeEpoch({ store, clock, log, isStopping: () => !closing });
 	try {
@@ -126,7 +116,7 @@ export async function beginEpoch(
 		} finally {
 			answers.stop();
 			closing = false;
-			claim?.release();
+			claim.release();
 		}
 	}
 
@@ -149,6 +139,25 @@ export async function beginEpoch(
 	}
 	log.info("this instance is live", { instance: instanceId, epoch: number });
 	return { number, ledger: built, sync: () => void heartbeat.sync(), hearRecalls: () => answers.hear(), retire };
+}
+
+/**
+ * Joins as an epoch that left nothing on this machine. A database that was restored to an older state gives numbers again
+ * whose journals are here: they are handed in as what they are, beside the traffic, and never written to.
+ */
+async function joinUnused(parts: EpochParts, options: EpochOptions, events: Pick<HeartbeatDeps, "apply" | "onEnded">) {
+	const { heartbeats: store, clock, log, gate, journals } = parts;
+	for (;;) {
+		const heartbeat = await startHeartbeat({ store, clock, log, gate, ...events }, heartbeatOptions(options));
+		const claim = journals.claim(options.instanceId, heartbeat.epoch, { create: true });
+		if (claim?.disk.list().length === 0) return { heartbeat, claim };
+		claim?.release();
+		heartbeat.stop();
+		log.warn("the database is of an older state: this epoch's journal is here already, the next one is taken", {
+			instance: options.instanceId,
+			epoch: heartbeat.epoch,
+		});
+	}
 }
 
 function heartbeatOptions({ instanceId, leaseTtlMs }: EpochOptions) {

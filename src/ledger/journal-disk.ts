@@ -100,12 +100,16 @@ function putReserveBy(path: string): void {
 }
 
 function createFile(path: string, folder: string): JournalFile {
-	let fd: number;
+	let fd: number | undefined;
 	try {
 		fd = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_APPEND, 0o600);
 		syncFolder(folder);
 	} catch (error) {
-		rmSync(path, { force: true });
+		// One that was there before is somebody's journal.
+		if (fd !== undefined) {
+			closeSync(fd);
+			rmSync(path, { force: true });
+		}
 		throw isNoSpace(error) ? new DiskFull("no space left for a segment", { cause: error }) : error;
 	}
 	let length = 0;

@@ -127,6 +127,28 @@ test("after kill -9 the next start of the same identity charges what was deliver
 	expect(await next.stop(5_000)).toBe(true);
 });
 
+test("a database that was restored to an older state and gives an epoch's number again loses nothing of its journal", async () => {
+	const child = await startChild("one");
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	// As it was before this instance came.
+	await db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
+	await db.sql`update budget set drawn_nano_usd = 0`;
+
+	const next = await startHere("one");
+	await next.recovered();
+	const rows = await db.sql`select charged_nano_usd as charged from usage_event order by charged_nano_usd`;
+	expect(rows.map((row) => Number(row.charged))).toEqual([60, 200]);
+	expect(await available()).toBe(CREDIT - 60 - 200);
+	expect(journals("one")).toEqual([String(next.present()?.epoch)]);
+	expect(await broken()).toEqual([]);
+	expect(await next.stop(5_000)).toBe(true);
+});
+
 test("an instance stops admitting a margin before its lease ends, of two seconds or a fifth of it", async () => {
 	for (const [leaseTtlMs, marginMs] of [
 		[30_000, 2_000],

@@ -25,8 +25,8 @@ const TEXTS_MAX = 500_000;
 const LIST_MAX = 1_000_000;
 /** Members of one object. */
 const MEMBERS_MAX = 100_000;
-/** One text is one block of memory in the end, which is written in one step. */
-const TEXT_BYTES_MAX = 64 * 1024 * 1024;
+/** One text is one block of memory in the end, which is put together in one step. */
+const TEXT_BYTES_MAX = 48 * 1024 * 1024;
 
 /** About so much is given to the parser at once, which takes some milliseconds at most, whatever is in it. */
 const PIECE_BYTES = 128 * 1024;

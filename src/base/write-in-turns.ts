@@ -6,12 +6,32 @@ const PIECE_CHARS = 128 * 1024;
 const VALUE_CHARS = 20;
 
 /**
- * The JSON of a value, or a text as it is, as the body of an answer. What is long leaves in pieces that are written when
+ * The JSON of a value, or a text as it is or in pieces, as the body of an answer. What is long leaves in pieces that are written when
  * they are read, between which others have their turn of the event loop.
  */
-export function bodyInTurns(value: object | string): string | ReadableStream<string> {
+export function bodyInTurns(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
+	if (isGenerator(value)) return piecesInTurns(value);
 	return isShort(value) ? JSON.stringify(value) : streamOf(written(value));
+}
+
+function isGenerator(value: object): value is Generator<string> {
+	return Symbol.iterator in value && !Array.isArray(value);
+}
+
+function piecesInTurns(pieces: Generator<string>): string | ReadableStream<string> {
+	let text = "";
+	while (text.length < PIECE_CHARS) {
+		const { done, value } = pieces.next();
+		if (done === true) return text;
+		text += value;
+	}
+	return streamOf(chained(text, pieces));
+}
+
+function* chained(first: string, others: Generator<string>): Generator<string> {
+	yield first;
+	yield* others;
 }
 
 function streamOf(pieces: Iterator<string>): ReadableStream<string> {

@@ -80,7 +80,7 @@ describe("a text that is parsed in turns", () => {
 		"blanks without end": () => `{"a":${" ".repeat(MB)}1}`,
 		"digits without end": () => "1".repeat(MB),
 		"backslashes without end": () => `"${"\\\\".repeat(MB)}"`,
-		"a text of more than 64 MB": () => `"${"x".repeat(65 * MB)}"`,
+		"a text of more than 48 MB": () => `"${"x".repeat(49 * MB)}"`,
 		"two values": () => `["${"x".repeat(MB)}"] []`,
 	};
 	for (const [name, make] of Object.entries(NO_ANSWERS))

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure } from "../../base/json-structure.ts";
 import { nextTurn } from "../../base/next-turn.ts";
+import { createTurn } from "../../base/turn.ts";
 import type { TakeBytes } from "./bytes-body.ts";
 import { declaredBytes, inTime, readChunked, takeFreely } from "./bytes-body.ts";
 
@@ -57,7 +58,26 @@ function parseJson(text: string): unknown {
 async function readText(request: Request, bytesMax: number, clock: Clock, take: TakeBytes): Promise<string> {
 	const declared = declaredBytes(request, bytesMax, take);
 	// To ask for the stream of a body costs more than to read it whole.
-	return declared === null && request.body !== null
-		? new TextDecoder().decode(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }))
-		: inTime(clock, READ_DEADLINE_MS, request.text());
+	if (declared === null && request.body !== null)
+		return decoded(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }));
+	if (declared === null || declared < LONG_CHARS) return inTime(clock, READ_DEADLINE_MS, request.text());
+	return decoded(await inTime(clock, READ_DEADLINE_MS, request.bytes()));
+}
+
+/** In slices: text beyond ASCII takes a millisecond a megabyte and more. */
+async function decoded(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+	const turn = createTurn();
+	const slices: string[] = [];
+	for (let from = 0; from < bytes.length; ) {
+		let to = Math.min(from + LONG_CHARS, bytes.length);
+		// No character is cut: it has three bytes at most behind its first.
+		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
+		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
+		from = to;
+		if (turn.isOver()) await turn.next();
+	}
+	const [text, ...others] = slices;
+	if (text === undefined || others.length === 0) return text ?? "";
+	await turn.next();
+	return slices.join("");
 }

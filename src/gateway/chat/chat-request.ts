@@ -122,7 +122,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
 		messages: body.messages,
-		rawMessages: text.length >= RAW_CHARS_MIN && text.includes(ESCAPE) ? rawMessagesOf(body.messages, text) : undefined,
+		rawMessages: rawIsBetter(text) ? rawMessagesOf(body.messages, text) : undefined,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
@@ -156,6 +156,13 @@ function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] 
 const RAW_CHARS_MIN = 16 * 1024;
 /** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";
+/** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
+const LONG_CHARS = 256 * 1024;
+
+function rawIsBetter(text: string): boolean {
+	return text.length >= LONG_CHARS || (text.length >= RAW_CHARS_MIN && text.includes(ESCAPE));
+}
+
 const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
 
 /**

@@ -13,7 +13,7 @@ import { createContext, firstAttemptUuid } from "../serve/context.ts";
 import { refuse } from "../serve/refuse.ts";
 import type { ServedEndpoint } from "../serve/served-endpoint.ts";
 import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
-import { recordStream } from "./recorded-stream.ts";
+import { readUpTo, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
 import type { Seal, StoredAnswer } from "./seal.ts";
 import { claimIdOf, createSeal } from "./seal.ts";
@@ -176,8 +176,9 @@ async function recorded(response: Response, recording: Recording): Promise<Respo
 	}
 	const headers = [...response.headers];
 	if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
-		const body = await response.bytes();
-		keep(recording, { status: 200, headers, body });
+		const body = await readUpTo(response.body, ANSWER_BYTES_MAX);
+		if (body instanceof ReadableStream) running.keep(claim, null);
+		else keep(recording, { status: 200, headers, body });
 		return new Response(body, { status: 200, headers });
 	}
 	const release = () => running.release(claim);

@@ -49,3 +49,33 @@ export function recordStream(
 		},
 	});
 }
+
+/** A short answer whole; one of more bytes than that as a stream, from its beginning. */
+export async function readUpTo(
+	source: ReadableStream,
+	bytesMax: number,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
+	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
+	const pieces: Uint8Array[] = [];
+	let bytes = 0;
+	while (bytes <= bytesMax) {
+		const { done, value } = await reader.read();
+		if (done) return new Uint8Array(Buffer.concat(pieces));
+		const piece = typeof value === "string" ? new TextEncoder().encode(value) : value;
+		bytes += piece.byteLength;
+		pieces.push(piece);
+	}
+	return new ReadableStream({
+		async pull(controller) {
+			const first = pieces.shift();
+			if (first !== undefined) {
+				controller.enqueue(first);
+				return;
+			}
+			const { done, value } = await reader.read();
+			if (done) controller.close();
+			else controller.enqueue(value);
+		},
+		cancel: (reason) => reader.cancel(reason),
+	});
+}

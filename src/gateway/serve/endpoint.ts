@@ -64,8 +64,8 @@ export interface WholeAnswer<Input, Reply> {
 		signal: AbortSignal,
 	): Promise<{ reply: Reply; replica: string | undefined }>;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
-	/** The body of the answer: JSON, or a text as it is. */
-	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string;
+	/** The body of the answer: JSON, or a text as it is or in pieces. */
+	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
 	/** JSON if absent. */
 	contentType?(input: Input): string;
 }

@@ -6,16 +6,15 @@ export interface Cue {
 }
 
 /** SubRip. */
-export function srtOf(cues: readonly Cue[]): string {
-	return cues
-		.map(({ start, end, text }, at) => `${at + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${lineOf(text)}\n\n`)
-		.join("");
+export function* srtOf(cues: readonly Cue[]): Generator<string> {
+	for (const [at, { start, end, text }] of cues.entries())
+		yield `${at + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${lineOf(text)}\n\n`;
 }
 
 /** WebVTT. */
-export function vttOf(cues: readonly Cue[]): string {
-	const body = cues.map(({ start, end, text }) => `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`);
-	return `WEBVTT\n\n${body.join("")}`;
+export function* vttOf(cues: readonly Cue[]): Generator<string> {
+	yield "WEBVTT\n\n";
+	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }
 
 /** A blank line or an arrow would end or open a cue. */

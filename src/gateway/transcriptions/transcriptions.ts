@@ -79,7 +79,7 @@ function objectOf({ input, model }: Exchange<TranscriptionInput>, reply: Transcr
 	};
 }
 
-function textOf({ format }: TranscriptionInput, reply: TranscriptionReply): string {
+function textOf({ format }: TranscriptionInput, reply: TranscriptionReply): string | Generator<string> {
 	if (format === "text") return `${reply.text}\n`;
 	const segments = (reply.segments ?? []) as unknown as readonly Cue[];
 	const cues = segments.length > 0 ? segments : [{ start: 0, end: reply.durationS ?? 0, text: reply.text }];

@@ -41,6 +41,26 @@ describe("a body", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
+	test("that is large is the text that it would be at once, wherever its slices end", async () => {
+		const MB = 1024 * 1024;
+		const texts = ["中", "😀", "é", "\ufeff", "a"].map((sign) => sign.repeat(MB / 2));
+		for (const [shift, text] of texts.flatMap((all) =>
+			["", "x", "xy", "xyz"].map((before) => [before, all] as const),
+		)) {
+			const plain = new TextEncoder().encode(`\ufeff{"a":"${shift}${text}"}`);
+			const broken = plain.slice();
+			for (let at = 1_000; at < broken.length - 4; at += 65_521) broken[at] = 0xb8;
+			for (const bytes of [plain, broken]) {
+				const expected = new TextDecoder().decode(bytes);
+				for (const length of [String(bytes.length), undefined]) {
+					const headers = length === undefined ? undefined : { "content-length": length };
+					const request = new Request(URL, { method: "POST", body: bytes, ...(headers ? { headers } : {}) });
+					expect((await readJson(request, 8 * MB, systemClock)).text === expected).toBeTrue();
+				}
+			}
+		}
+	});
+
 	test.each([
 		["JSON", 60, readJson, "application/json"],
 		["of any kind", 600, readBytes, "audio/wav"],

@@ -1,0 +1,282 @@
+import { describe, expect, test } from "bun:test";
+import { atEnd } from "../support/at-end.ts";
+import { deployment, wavOf } from "../support/upstream-endpoints.ts";
+import { withProduct } from "./product.ts";
+import { watchSteps } from "./steps.ts";
+
+/**
+ * One answer of a model server takes the event loop from nobody, whatever is in it: the largest honest ones, and what a
+ * server sends that wants to stop us. By the processor's own time of one step: 5 to 20 ms as a rule, 50 at most where nobody else works. Parsed at once, the
+ * vectors took a second and the objects five.
+ */
+const STEP_MS_MAX = 80;
+const MB = 1024 * 1024;
+
+let answer: { body: string | Blob; type: string } = { body: "", type: "" };
+const server = Bun.serve({
+	port: 0,
+	hostname: "127.0.0.1",
+	fetch: (request) =>
+		request.method === "POST"
+			? new Response(answer.body, { headers: { "content-type": answer.type } })
+			: Response.json({ data: [] }),
+});
+atEnd(() => server.stop(true));
+const url = `http://127.0.0.1:${server.port}/v1`;
+const KINDS = {
+	chat: 'input: "1", output: "1"',
+	embedding: 'input: "1"',
+	rerank: 'search: "0.001"',
+	image: 'image: "0.001"',
+	transcription: 'audio_second: "0.0001"',
+};
+const steps = watchSteps();
+const product = await withProduct({
+	models: Object.entries(KINDS)
+		.map(([kind, rates]) => deployment({ id: kind, kind, url, dialect: "openai", rates, parameters: "n, logprobs" }))
+		.join("\n"),
+	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  status_hold_s: 0.1",
+	...steps.options,
+});
+const secret = await product.secret("1000");
+
+const json = (body: string) => ({ body, type: "application/json" });
+const events = (...bodies: string[]) => ({
+	body: `${bodies.map((body) => `data: ${body}\n\n`).join("")}data: [DONE]\n\n`,
+	type: "text/event-stream",
+});
+const many = (count: number, item: string) => `[${`${item},`.repeat(count - 1)}${item}]`;
+const message = (members: string, more = "") =>
+	`{"choices":[{"index":0,"message":{"role":"assistant",${members}},"finish_reason":"stop"${more}}],"usage":{"prompt_tokens":5,"completion_tokens":9}}`;
+const delta = (members: string, more = "") =>
+	`{"choices":[{"index":0,"delta":{${members}},"finish_reason":"stop"${more}}],"usage":{"prompt_tokens":5,"completion_tokens":9}}`;
+const vector = (length: number) => many(length, "-0.0123456789012345");
+const record = '{"token":"abc","logprob":-0.25,"bytes":[97,98,99],"top_logprobs":[]}';
+const top = many(20, '{"token":"abc","logprob":-0.25,"bytes":[97]}');
+
+const CHAT = { model: "chat", messages: [{ role: "user", content: "x" }] };
+const STREAM = { ...CHAT, stream: true };
+const EMBED = { model: "embedding", input: Array.from({ length: 2_048 }, () => "x") };
+const IMAGE = { model: "image", prompt: "x" };
+const RANK = { model: "rerank", query: "x", documents: ["x"] };
+const form = (format: string) => () => {
+	const body = new FormData();
+	body.append("file", new File([wavOf(3)], "talk.wav"));
+	body.append("model", "transcription");
+	body.append("response_format", format);
+	return body;
+};
+
+interface Case {
+	readonly path: string;
+	readonly ask: object | (() => FormData);
+	readonly make: () => typeof answer;
+	readonly headers?: Readonly<Record<string, string>>;
+	/** The status, and how much reaches the client at least. */
+	readonly status: number;
+	readonly bytesMin?: number;
+	/** Of a stream that cannot be refused any more. */
+	readonly says?: string;
+}
+const embeddings = (length: number) =>
+	json(`{"data":${many(2_048, `{"embedding":${vector(length)}}`)},"usage":{"prompt_tokens":2048}}`);
+const chats = { path: "chat/completions", ask: CHAT };
+const streams = { path: "chat/completions", ask: STREAM };
+const CASES: Readonly<Record<string, Case>> = {
+	"2,048 vectors": { path: "embeddings", ask: EMBED, make: () => embeddings(4_096), status: 200, bytesMin: 160 * MB },
+	"2,048 vectors, with an Idempotency-Key": {
+		path: "embeddings",
+		ask: EMBED,
+		make: () => embeddings(512),
+		headers: { "idempotency-key": "large" },
+		status: 200,
+		bytesMin: 20 * MB,
+	},
+	"2,048 vectors as base64": {
+		path: "embeddings",
+		ask: { ...EMBED, encoding_format: "base64" },
+		make: () => embeddings(1_024),
+		status: 200,
+		bytesMin: 10 * MB,
+	},
+	"2,048 vectors and one bracket": {
+		path: "embeddings",
+		ask: EMBED,
+		make: () => json(`${embeddings(512).body}]`),
+		status: 502,
+	},
+	"objects in the place of a vector": {
+		path: "embeddings",
+		ask: { model: "embedding", input: "x" },
+		make: () => json(`{"data":[{"embedding":${many(900_000, "{}")}}]}`),
+		status: 502,
+	},
+	"a long text": {
+		...chats,
+		make: () => json(message(`"content":"${"x".repeat(45 * MB)}"`)),
+		status: 200,
+		bytesMin: 45 * MB,
+	},
+	"a long text beyond ASCII": {
+		...chats,
+		make: () => json(message(`"content":"${"中".repeat(15 * MB)}"`)),
+		status: 200,
+		bytesMin: 45 * MB,
+	},
+	"a long text of escapes": {
+		...chats,
+		make: () => json(message(`"content":"${'\\"'.repeat(20 * MB)}"`)),
+		status: 200,
+		bytesMin: 40 * MB,
+	},
+	"300,000 tokens with their logprobs": {
+		...chats,
+		make: () => json(message('"content":"x"', `,"logprobs":{"content":${many(300_000, record)}}`)),
+		status: 200,
+		bytesMin: 15 * MB,
+	},
+	"20,000 tokens with 20 others each": {
+		...chats,
+		make: () =>
+			json(message('"content":"x"', `,"logprobs":{"content":${many(20_000, record.replace("[]}", `${top}}`))}}`)),
+		status: 200,
+		bytesMin: 15 * MB,
+	},
+	"a million objects that nobody asked for": {
+		...chats,
+		make: () => json(message('"content":"x"').replace("{", `{"more":${many(990_000, "{}")},`)),
+		status: 200,
+	},
+	"ten million objects": { ...chats, make: () => json(`{"choices":${many(10_000_000, "{}")}}`), status: 502 },
+	"brackets without end": { ...chats, make: () => json("[".repeat(60 * MB)), status: 502 },
+	"a million parts": {
+		...chats,
+		make: () => json(message(`"content":${many(490_000, '{"type":"text","text":"a"}')}`)),
+		status: 502,
+	},
+	"names that are no other's": {
+		...chats,
+		make: () => json(`{${Array.from({ length: 2_000_000 }, (_, at) => `"n${at}":1`).join(",")}}`),
+		status: 502,
+	},
+	"completions with their logprobs": {
+		path: "completions",
+		ask: { model: "chat", prompt: "x" },
+		make: () =>
+			json(
+				`{"choices":[{"text":"x","index":0,"finish_reason":"stop","logprobs":{"tokens":${many(300_000, '"a"')},"token_logprobs":${many(300_000, "-0.5")},"top_logprobs":${many(300_000, '{"a":-0.5,"b":-1.5}')}}}],"usage":{"prompt_tokens":5,"completion_tokens":9}}`,
+			),
+		status: 200,
+		bytesMin: 5 * MB,
+	},
+	"a long ranking": {
+		path: "rerank",
+		ask: RANK,
+		make: () => json(`{"results":${many(990_000, '{"index":0}')}}`),
+		status: 502,
+	},
+	"a large image": {
+		path: "images/generations",
+		ask: IMAGE,
+		make: () => json(`{"data":[{"b64_json":"${"A".repeat(45 * MB)}"}]}`),
+		status: 200,
+		bytesMin: 45 * MB,
+	},
+	"a large image that is none": {
+		path: "images/generations",
+		ask: IMAGE,
+		make: () => json(`{"data":[{"b64_json":"${"A".repeat(45 * MB)}-"}]}`),
+		status: 502,
+	},
+	"90,000 segments": {
+		path: "audio/transcriptions",
+		ask: form("verbose_json"),
+		make: () =>
+			json(`{"text":"x","duration":3,"segments":${many(90_000, '{"start":1,"end":2,"text":"abc","tokens":[1,2,3]}')}}`),
+		status: 200,
+		bytesMin: 5 * MB,
+	},
+	"90,000 subtitles": {
+		path: "audio/transcriptions",
+		ask: form("srt"),
+		make: () => json(`{"text":"x","duration":3,"segments":${many(90_000, '{"start":1,"end":2,"text":"abc"}')}}`),
+		status: 200,
+		bytesMin: 3 * MB,
+	},
+	"490,000 words": {
+		path: "audio/transcriptions",
+		ask: form("verbose_json"),
+		make: () => json(`{"text":"x","duration":3,"words":${many(490_000, '{"word":"a","start":1,"end":2}')}}`),
+		status: 200,
+		bytesMin: 14 * MB,
+	},
+	"one event of text": {
+		...streams,
+		make: () => events(delta(`"content":"${"x".repeat(1_000_000)}"`)),
+		status: 200,
+		bytesMin: 900_000,
+	},
+	"one event of objects": {
+		...streams,
+		make: () => events(delta(`"content":"x"`, `,"more":${many(300_000, "{}")}`)),
+		status: 502,
+	},
+	"one event of names": {
+		...streams,
+		make: () =>
+			events(delta('"content":"x"', `,"more":{${Array.from({ length: 90_000 }, (_, at) => `"n${at}":1`).join(",")}}`)),
+		status: 502,
+	},
+	"one event of logprobs": {
+		...streams,
+		make: () => events(delta('"content":"x"', `,"logprobs":{"content":${many(9_000, record)}}`)),
+		status: 200,
+		bytesMin: 600_000,
+	},
+	"200,000 events at once": {
+		...streams,
+		make: () =>
+			events(
+				...Array.from({ length: 200_000 }, () => delta('"content":"abc"').replace('"stop"', "null")),
+				delta('"content":"x"'),
+			),
+		status: 200,
+		bytesMin: 20 * MB,
+	},
+	"a whole answer in a stream's place": {
+		...streams,
+		make: () => json(message(`"content":"${"x".repeat(3 * MB)}"`)),
+		status: 200,
+		bytesMin: 3 * MB,
+	},
+	"a larger one": { ...streams, make: () => json(message(`"content":"${"x".repeat(5 * MB)}"`)), status: 502 },
+};
+
+async function send({ path, ask, headers }: Case): Promise<{ status: number; bytes: number; text: string }> {
+	const body = typeof ask === "function" ? ask() : JSON.stringify(ask);
+	const type: Record<string, string> = typeof body === "string" ? { "content-type": "application/json" } : {};
+	const response = await fetch(`${product.url}/v1/${path}`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, ...type, ...headers },
+		body,
+	});
+	const bytes = await response.bytes();
+	const text = bytes.length > MB ? "" : new TextDecoder().decode(bytes);
+	return { status: response.status, bytes: bytes.length, text };
+}
+
+describe.skipIf(process.platform !== "linux")("an answer holds nobody up", () => {
+	for (const [name, play] of Object.entries(CASES))
+		test(name, async () => {
+			const { body, type } = play.make();
+			// The bytes once, so that a flood is no work of the server's.
+			answer = { body: new Blob([body], { type }), type };
+			await steps.longest(product);
+			const { status, bytes, text } = await send(play);
+			const stepMs = Math.round(await steps.longest(product));
+			expect([status, text.slice(0, 300)]).toEqual([play.status, text.slice(0, 300)]);
+			expect(bytes).toBeGreaterThanOrEqual(play.bytesMin ?? 0);
+			if (Bun.env.STEPS_SHOWN) console.log(name, status, bytes, `${stepMs} ms`);
+			expect([name, stepMs]).toEqual([name, Math.min(stepMs, STEP_MS_MAX)]);
+		}, 60_000);
+});

@@ -4,6 +4,7 @@ import { createCleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { nextTurn } from "../base/next-turn.ts";
 import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
@@ -270,6 +271,8 @@ async function build(
 		await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
 		// Who is still here gets an error event and the usage so far.
 		openStreams.shutDown();
+		// What they wrote last leaves with the next turn.
+		await nextTurn();
 		await server.stop(true);
 		await drained;
 		await cleanup.run();

@@ -1,6 +1,7 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
+import type { Bill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
@@ -15,7 +16,7 @@ import {
 	createStreaming,
 	enter,
 	fail,
-	isSettled,
+	isOver,
 	leave,
 	listen,
 	readerTook,
@@ -55,7 +56,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		});
 	} catch (error) {
 		const fault = streaming.halted ?? faultOf(error);
-		if (!isSettled(streaming)) settle(streaming, endingOf(error), statusOf(fault));
+		if (!isOver(streaming)) await settle(streaming, endingOf(error), statusOf(fault));
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		throw fault;
 	}
@@ -63,7 +64,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 
 /** Whoever settled it while the status was held back hears of a stream no more. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
-	if (isSettled(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
+	if (isOver(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
 /**
@@ -116,19 +117,19 @@ async function pump<Chunk extends OutputChunk>(
 	first: Promise<Next<Chunk>> | undefined,
 ): Promise<void> {
 	try {
-		for (let next = await (first ?? nextOf(streaming)); !isSettled(streaming); next = await nextOf(streaming)) {
+		for (let next = await (first ?? nextOf(streaming)); !isOver(streaming); next = await nextOf(streaming)) {
 			if (next === null) return await finish(streaming);
 			const text = take(streaming, next);
 			const { hold } = streaming.exchange.admitted;
 			const durable = hold.ledger.durable(hold);
 			if (durable) await durable;
-			if (isSettled(streaming)) return;
+			if (isOver(streaming)) return;
 			if (text === "") continue;
 			write(streaming, text);
 			return awaitReader(streaming);
 		}
 	} catch (error) {
-		if (!isSettled(streaming)) fail(streaming, endingOf(error), faultOf(error));
+		if (!isOver(streaming)) await fail(streaming, endingOf(error), faultOf(error));
 	}
 }
 
@@ -147,9 +148,17 @@ function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: re
 
 /** The end that was hoped for: settled, and the settlement durable, before the last bytes go out. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
+	let ended: Promise<void> | undefined;
+	const settled = settle(streaming, "finished", 200, (bill) => {
+		ended = end(streaming, bill);
+	});
+	if (settled) await settled;
+	await ended;
+}
+
+async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void> {
 	const { deps, relay, exchange } = streaming;
 	const { hold } = exchange.admitted;
-	const bill = settle(streaming, "finished", 200);
 	try {
 		const text = relay.end(bill);
 		const recorded = hold.ledger.settledDurable(hold);

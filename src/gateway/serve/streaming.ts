@@ -9,6 +9,7 @@ import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type ServeDeps } from "./context.ts";
+import { coverExcess } from "./cover-excess.ts";
 import type { Delivery } from "./delivery.ts";
 import { createDelivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
@@ -22,12 +23,15 @@ type StreamState =
 	| "opening"
 	/** The status is out: a failure is an event of the stream. */
 	| "streaming"
-	/** The bill is made; whatever arrives now changes nothing. */
+	/** The bill is made and passes the reservation: what covers that is brought here. Only a stop does not wait for it. */
+	| "covering"
+	/** The bill is paid; whatever arrives now changes nothing. */
 	| "settled";
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
-	opening: ["streaming", "settled"],
-	streaming: ["settled"],
+	opening: ["streaming", "covering", "settled"],
+	streaming: ["covering", "settled"],
+	covering: ["settled"],
 	settled: [],
 };
 
@@ -51,6 +55,8 @@ export interface Streaming<Chunk> {
 	stalledSinceMs: number | undefined;
 	/** Why the service ended it, if it did. */
 	halted: Fault | undefined;
+	/** Pays the bill that is made, with what is here; undefined outside `covering`. */
+	pay: (() => void) | undefined;
 	/** Lets go of what could end it from outside. */
 	unlisten: (() => void) | undefined;
 }
@@ -70,6 +76,7 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 		stalledMs: 0,
 		stalledSinceMs: undefined,
 		halted: undefined,
+		pay: undefined,
 		unlisten: undefined,
 	};
 }
@@ -80,8 +87,9 @@ export function enter<Chunk>(streaming: Streaming<Chunk>, state: StreamState): v
 	streaming.state = state;
 }
 
-export function isSettled<Chunk>(streaming: Streaming<Chunk>): boolean {
-	return streaming.state === "settled";
+/** Its bill is made. */
+export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
+	return state === "covering" || state === "settled";
 }
 
 /** From now on the client's leaving and the end of the process reach it, until it is settled. */
@@ -102,18 +110,41 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	};
 	if (signal.aborted) leave(streaming);
 	else signal.addEventListener("abort", left, { once: true });
-	if (!isSettled(streaming)) openStreams.add(open);
+	if (!isOver(streaming)) openStreams.add(open);
 }
 
-/** Makes the bill and ends the hold by it. Gives it as it was charged. */
-export function settle<Chunk>(streaming: Streaming<Chunk>, ending: Ending, status: number): Bill {
-	enter(streaming, "settled");
+/**
+ * Makes the bill and ends the hold by it, then does `after` with the bill as it was charged, in the same turn. That is at
+ * once, or where the bill passes the reservation when that is covered as far as there is credit: then it gives a promise.
+ */
+export function settle<Chunk>(
+	streaming: Streaming<Chunk>,
+	ending: Ending,
+	status: number,
+	after: (bill: Bill) => void = () => {},
+): Promise<void> | undefined {
 	const { deps, exchange, delivery, upstream } = streaming;
-	streaming.unlisten?.();
 	const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : billOf(streaming, ending);
 	const totalMs = deps.clock.monotonicMs() - exchange.context.startedMs;
 	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
-	return settledBill(deps.admission.settle(exchange.admitted, outcomeOf(bill, facts)));
+	const pay = (): void => {
+		enter(streaming, "settled");
+		streaming.unlisten?.();
+		after(settledBill(deps.admission.settle(exchange.admitted, outcomeOf(bill, facts))));
+	};
+	const covered = ending === "shutdown" ? undefined : coverExcess(exchange.admitted, bill.cost);
+	if (covered === undefined) return void pay();
+	enter(streaming, "covering");
+	const stopped = Promise.withResolvers<void>();
+	streaming.pay = () => {
+		pay();
+		// The runtime writes nothing more of a stream while somebody waits in it.
+		stopped.resolve();
+	};
+	const paid = covered.then(() => {
+		if (streaming.state === "covering") pay();
+	});
+	return Promise.race([paid, stopped.promise]);
 }
 
 /** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */
@@ -128,18 +159,21 @@ function billOf<Chunk>({ deps, exchange, relay, delivery, upstream }: Streaming<
 
 /** Signal and `cancel` arrive in any combination. */
 export function leave<Chunk>(streaming: Streaming<Chunk>): void {
-	if (isSettled(streaming)) return;
+	if (isOver(streaming)) return;
 	hangUp(streaming);
-	settle(streaming, "client_left", CLIENT_LEFT_STATUS);
+	settle(streaming, "client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
+		streaming.deps.log.error("a stream could not be settled", { ...logFields(streaming.exchange.context), error });
+	});
 }
 
 function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
-	if (isSettled(streaming)) return;
+	if (streaming.state === "covering") streaming.pay?.();
+	if (isOver(streaming)) return;
 	const halted = new Fault("service_unavailable", "The service is restarting.", { retryAfterS: 1 });
 	streaming.halted = halted;
 	hangUp(streaming);
-	if (streaming.state === "streaming") fail(streaming, "shutdown", halted);
-	else settle(streaming, "shutdown", statusOf(halted));
+	if (streaming.state === "streaming") void fail(streaming, "shutdown", halted);
+	else void settle(streaming, "shutdown", statusOf(halted));
 }
 
 /** A place belongs to who waits for it rather than to a reader that has kept it waiting. */
@@ -149,7 +183,7 @@ function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	if (stalledMs + nowMs - stalledSinceMs < limits.readerStallMs) return;
 	if (!deps.upstreams.contended(exchange.model.id)) return;
 	hangUp(streaming);
-	fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
+	void fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
 }
 
 function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
@@ -158,7 +192,7 @@ function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
 }
 
 /** Ends a stream whose status is out. Nothing may throw here: the runtime would cut the connection silently. */
-export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): void {
+export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): Promise<void> | undefined {
 	const { deps, exchange, relay } = streaming;
 	deps.log.info("a stream ended early", {
 		...logFields(exchange.context),
@@ -167,7 +201,7 @@ export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: 
 		code: fault.code,
 		detail: fault.private,
 	});
-	close(streaming, relay.fail(fault, settle(streaming, ending, statusOf(fault))));
+	return settle(streaming, ending, statusOf(fault), (bill) => close(streaming, relay.fail(fault, bill)));
 }
 
 export function write<Chunk>(streaming: Streaming<Chunk>, text: string): void {
@@ -201,7 +235,7 @@ export function close<Chunk>({ client, exchange }: Streaming<Chunk>, text: strin
 
 function keepAlive<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	const { client, lastWriteMs, limits } = streaming;
-	if (client === undefined || isSettled(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
+	if (client === undefined || isOver(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
 	// A reader that takes nothing gets no comments either, so that its connection times out.
 	if ((client.desiredSize ?? 0) > 0) write(streaming, KEEP_ALIVE_COMMENT);
 }

@@ -8,6 +8,7 @@ import { minUsd, subUsd } from "../../money/nano-usd.ts";
  * Undefined, mostly, if nothing is to be got.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
+	if (cost <= hold.reserved) return undefined;
 	const excess = subUsd(cost, hold.reserved);
 	if (excess <= minUsd(hold.account.free, hold.key.free)) return undefined;
 	return draw(hold, excess);

@@ -83,7 +83,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 		const request: Recording = { span, context: trace.setSpan(ROOT_CONTEXT, span), open: 0, isAnswered: false };
 		let current = span;
 		return {
-			admitted({ id, model, account, key }) {
+			admitted({ id, requestId, model, account, key }) {
 				const operation = OPERATIONS[endpoint] ?? endpoint;
 				current = tracer.startSpan(
 					`${operation} ${model}`,
@@ -92,7 +92,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 						attributes: {
 							"gen_ai.operation.name": operation,
 							"gen_ai.request.model": model,
-							"tollgate.request": id,
+							"tollgate.request": requestId,
 							"tollgate.account": account,
 							"tollgate.key": key,
 						},

@@ -13,6 +13,8 @@ export interface RequestTrace {
 export interface AttemptFacts {
 	/** UUID. */
 	readonly id: string;
+	/** As the client hears it. */
+	readonly requestId: string;
 	readonly model: string;
 	readonly account: string;
 	readonly key: string;

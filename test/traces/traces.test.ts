@@ -58,7 +58,8 @@ const childrenOf = (spans: readonly SeenSpan[], parent?: SeenSpan) =>
 test("a request in a client's trace is a span below the client's, the model one below that, the call one below that", async () => {
 	const { traceId, headers } = newContext();
 	const before = upstream.requests.length;
-	const answer = await (await chat(headers)).json();
+	const response = await chat(headers);
+	const answer = await response.json();
 	const spans = await collector.trace(traceId, 3);
 	const [request] = named(spans, "POST /v1/chat/completions");
 	const [model] = childrenOf(spans, request);
@@ -73,6 +74,7 @@ test("a request in a client's trace is a span below the client's, the model one 
 		"gen_ai.request.model": "test-model",
 		"gen_ai.usage.input_tokens": answer.usage.prompt_tokens,
 		"gen_ai.usage.output_tokens": answer.usage.completion_tokens,
+		"tollgate.request": response.headers.get("x-request-id"),
 		"tollgate.account": accountId,
 		"tollgate.key": keyId,
 		"tollgate.ending": "finished",

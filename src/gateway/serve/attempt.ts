@@ -38,7 +38,13 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	});
 	const admitted = decision instanceof Promise ? await decision : decision;
 	context.isAdmitted = true;
-	context.trace?.admitted({ id: context.uuid, model: model.id, account: key.accountId, key: key.id });
+	context.trace?.admitted({
+		id: context.uuid,
+		requestId: context.requestId,
+		model: model.id,
+		account: key.accountId,
+		key: key.id,
+	});
 	const exchange: Exchange<Input> = {
 		context,
 		model,

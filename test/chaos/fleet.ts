@@ -81,6 +81,8 @@ export interface FleetOptions {
 	env?: Readonly<Record<string, string>>;
 	/** The program of all instances at first: the former version, which then makes the schema, as it did. */
 	main?: string;
+	/** Loaded before each process. */
+	preload?: string;
 	/** Restart attempts while the database may be away. */
 	startWithinMs?: number;
 }
@@ -199,7 +201,8 @@ function createMember(
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
 				try {
-					process = await startServe(env, { logPath, main });
+					const preload = options.preload === undefined ? {} : { preload: options.preload };
+					process = await startServe(env, { logPath, main, ...preload });
 					return process;
 				} catch (error) {
 					if (performance.now() > giveUpAtMs) throw error;

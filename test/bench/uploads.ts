@@ -3,7 +3,7 @@
  * and what the requests feel of it. A file of lines, one endless line, a packed bomb as a body and as a file.
  *
  *     bun run bench:uploads                          200 MB
- *     … --mb 500
+ *     … --mb 500 --store postgres
  *
  * Prints a Markdown table. Exit code 1 if an upload or the batch of it does not end as it should.
  */
@@ -20,7 +20,9 @@ import { createTestDatabase } from "../support/database.ts";
 import { stopTestPostgres } from "../support/postgres.ts";
 import { waitFor } from "../support/wait.ts";
 
-const { values: flags } = parseArgs({ options: { mb: { type: "string", default: "200" } } });
+const { values: flags } = parseArgs({
+	options: { mb: { type: "string", default: "200" }, store: { type: "string", default: "disk" } },
+});
 const MB = 1024 * 1024;
 const BYTES = Number(flags.mb) * MB;
 const BOMB_BYTES = 1024 * MB;
@@ -40,7 +42,7 @@ const fleet = await startFleet({
 	upstreamUrl: upstream.url,
 	instances: 1,
 	model: `${batchModel(upstream.url)}\n        max_concurrency: 64`,
-	env: { LAG_DIR: folder },
+	env: { LAG_DIR: folder, FILE_STORE: flags.store },
 	preload: join(import.meta.dir, "loop-lag.ts"),
 });
 const { url, process: running } = fleet.members[0] as FleetMember;

@@ -24,7 +24,7 @@ const FIELD_BYTES_MAX = 1024;
 /** Of a part's headers. */
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
-/** What is parsed before others have their turn: a body comes in pieces of a megabyte and more. */
+/** What is parsed before others have their turn: a body comes in pieces of a megabyte, or in many at once. */
 const PARSED_BYTES = 128 * 1024;
 /** A body that is slower than this is given up, after a time in which nobody is measured. */
 const PACE_BYTES_PER_MS_MIN = 64;
@@ -74,6 +74,8 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
+	/** Since others had their turn. */
+	let parsed = 0;
 	let bodyEnded = false;
 
 	/** Reads and parses a piece of the body; false after the last one. */
@@ -95,10 +97,15 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		}
 		received += value.length;
 		if (received > bytesMax) throw bodyTooLarge(bytesMax);
-		for (let at = 0; at < value.length; at += PARSED_BYTES) {
-			if (at > 0) await nextTurn();
-			const slice = value.subarray(at, at + PARSED_BYTES);
+		for (let at = 0; at < value.length; ) {
+			if (parsed >= PARSED_BYTES) {
+				parsed = 0;
+				await nextTurn();
+			}
+			const slice = value.subarray(at, at + PARSED_BYTES - parsed);
 			await new Promise<void>((resolve) => parser.write(slice, () => resolve()));
+			at += slice.length;
+			parsed += slice.length;
 		}
 		return true;
 	}

@@ -59,6 +59,31 @@ describe("a form with a file", () => {
 		}
 	});
 
+	test("gives others their turn as often, whether it comes in large pieces or in many small ones that are there already", async () => {
+		const MB = 1024 * 1024;
+		for (const pieceBytes of [4 * MB, 64 * 1024, 1_000]) {
+			const { form, send, end } = sender(16 * MB);
+			send('--edge\r\ncontent-disposition: form-data; name="file"; filename="in"\r\n\r\n');
+			for (let sent = 0; sent < 8 * MB; sent += pieceBytes) send(new Uint8Array(pieceBytes).fill(120));
+			send("\r\n--edge--\r\n");
+			end();
+			let turns = 0;
+			let isReading = true;
+			const count = () => {
+				turns += 1;
+				if (isReading) setImmediate(count);
+			};
+			setImmediate(count);
+			await form.file();
+			let bytes = 0;
+			for await (const piece of form.bytes()) bytes += piece.length;
+			isReading = false;
+			expect(bytes).toBeGreaterThanOrEqual(8 * MB);
+			// One in 128 KB.
+			expect(turns).toBeGreaterThan(50);
+		}
+	});
+
 	test("has a file's name as it was given", async () => {
 		const { form, send } = sender();
 		send('--edge\r\ncontent-disposition: form-data; name="file"; filename="grüße 试.jsonl"\r\n\r\nbytes');

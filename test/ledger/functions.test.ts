@@ -2,7 +2,10 @@ import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
@@ -144,6 +147,99 @@ test("one reference is booked once, however often and for whomever it is tried a
 	expect(results.filter((seq) => seq !== null).length).toBe(1);
 	const [row] = await db.sql`select sum(limit_nano_usd) as sum from budget where id in ('b1', 'b2')`;
 	expect(Number(row?.sum)).toBe(50);
+});
+
+/** Sends a statement while another one is carried out and not committed: what it comes to, and whether it waited. */
+async function beside(
+	uncommitted: string,
+	send: () => Promise<unknown>,
+): Promise<{ waited: boolean; outcome: unknown }> {
+	const done = Promise.withResolvers<void>();
+	const commit = Promise.withResolvers<void>();
+	const transaction = db.sql.begin(async (sql) => {
+		await sql.unsafe(uncommitted);
+		done.resolve();
+		await commit.promise;
+	});
+	transaction.catch(done.reject);
+	await done.promise;
+	let over = false;
+	const sent = send().catch((error: unknown) => error);
+	void sent.then(() => (over = true));
+	let waited = false;
+	await waitFor(async () => {
+		const rows = await db.sql`
+			select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+		waited ||= rows.length > 0 && !over;
+		return waited || over;
+	}, "the statement to wait or to end");
+	commit.resolve();
+	await transaction;
+	return { waited, outcome: await sent };
+}
+
+test("beside a closing that is not committed nothing is granted, given back or settled: it waits, and finds the leases closed", async () => {
+	const event = JSON.stringify(settledEvent("n", "n-key", 20));
+	const statements: Record<string, (store: LedgerStore) => Promise<unknown>> = {
+		grant: (store: LedgerStore) => store.grant([wish("n", 50)]),
+		flush: (store: LedgerStore) => store.flush(`[${event}]`, "[]"),
+		giveBack: (store: LedgerStore) => store.giveBack([giving("n", 10)]),
+	};
+	await makeAccount(db, "n", 1_000, { "n-key": null });
+	for (const [name, statement] of Object.entries(statements)) {
+		await goLive(db, `n-${name}`);
+		const store = storeOf(`n-${name}`);
+		await store.grant([wish("n", 100), wish("n-key", 100)]);
+		const { waited, outcome } = await beside(`select lease_close('n-${name}', 1, false, 10)`, () => statement(store));
+		expect([name, waited]).toEqual([name, true]);
+		if (name === "grant") expect(outcome).toBeInstanceOf(NotLive);
+		else expect(outcome).toEqual(name === "flush" ? { late: true, fresh: 0, busy: new Set() } : new Set());
+		expect((await db.sql`select 1 from lease where instance_id = ${`n-${name}`} and state = 'open'`).length).toBe(0);
+	}
+	const [budget] = await db.sql`select drawn_nano_usd as drawn from budget where id = 'n'`;
+	expect(Number(budget?.drawn)).toBe(0);
+});
+
+test("an earlier flush that is carried out late does not show as running what the later one has settled", async () => {
+	await makeAccount(db, "w", 1_000, { "w-key": null });
+	await goLive(db, "w");
+	const store = storeOf("w");
+	await store.grant([wish("w", 100), wish("w-key", 100)]);
+	const event = JSON.stringify(settledEvent("w", "w-key", 20));
+	const { waited } = await beside(`select lease_settle('w', 1, '[]', '[${event}]')`, () =>
+		store.flush(`[${event}]`, "[]"),
+	);
+	expect(waited).toBe(true);
+	expect((await db.sql`select 1 from reservation where instance_id = 'w'`).length).toBe(0);
+	expect((await db.sql`select 1 from usage_event where account_id = 'w'`).length).toBe(1);
+});
+
+test("two late settlements at once share what is available, and no more", async () => {
+	await makeAccount(db, "t", 100, { "t-key": null });
+	await goLive(db, "t");
+	await storeOf("t").close();
+	const [first, second] = [1, 2].map(() => JSON.stringify(settledEvent("t", "t-key", 80)));
+	const late = createPgLedgerStore({ statements: db.statements }, "t", 1);
+	const { waited } = await beside(`select ledger_settle_late('t', 1, '${first}')`, () => late.settleLate(second ?? ""));
+	expect(waited).toBe(true);
+	const rows =
+		await db.sql`select charged_nano_usd as charged, written_off_nano_usd as off from usage_event where account_id = 't' order by 1`;
+	expect(rows.map((row) => [Number(row.charged), Number(row.off)])).toEqual([
+		[20, 60],
+		[80, 0],
+	]);
+});
+
+test("a recall is announced when it is committed", async () => {
+	await goLive(db, "r");
+	let heard = 0;
+	await db.listen(
+		"tollgate_recall",
+		() => (heard += 1),
+		() => {},
+	);
+	await storeOf("r").recall(["any"]);
+	await waitFor(() => heard > 0, "the announcement");
 });
 
 test("no statement of this file has put the books out of order", async () => {

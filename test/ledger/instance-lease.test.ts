@@ -73,9 +73,13 @@ async function startChild(instance: string, ttlMs = 30_000): Promise<Child> {
 	return child;
 }
 
+/** At which entries of the control log an epoch began here: what was known before is forgotten then. */
+let resets: number[] = [];
+
 function startHere(instanceId: string, leaseTtlMs = 30_000, clock: Clock = systemClock): Promise<InstanceLease> {
+	resets = [];
 	return startInstanceLease(
-		{ db, clock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
+		{ db, clock, log: silentLog, apply: () => {}, reset: (seq) => resets.push(seq), onDiskFailed: () => {} },
 		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
 	);
 }
@@ -218,6 +222,7 @@ test("a fenced instance settles what still runs and goes on in a new epoch", asy
 	const hold = await reserveHere(instanceLease, 500);
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	expect(resets.length).toBe(2);
 	expect(() => hold.ledger.reserve(admitted("acc", "key"), usd(1))).toThrow();
 	hold.ledger.settle(hold, outcome(123));
 	await waitFor(
@@ -229,6 +234,44 @@ test("a fenced instance settles what still runs and goes on in a new epoch", asy
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 130);
 	expect(journals("fenced")).toEqual([]);
+	expect(await broken()).toEqual([]);
+});
+
+test("credit that is taken away is taken from what lies free on every instance, while their requests run", async () => {
+	const instanceLease = await startHere("told");
+	const hold = await reserveHere(instanceLease, 500);
+	const free = () => [...(instanceLease.present()?.slices() ?? [])].find(({ budget }) => budget === "acc")?.free ?? 0;
+	await waitFor(() => free() > 0, "a slice with room");
+	await db.sql`select ledger_book('e1', 'acc', 'adjustment', -10, 'less', 'test', '', false)`;
+	await waitFor(() => free() === 0, "the slice to be handed back");
+	await waitFor(async () => (await available()) === CREDIT - 10 - 500, "it to have arrived");
+	hold.ledger.settle(hold, outcome(5));
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 15);
+	expect(await broken()).toEqual([]);
+});
+
+test("on another server a new epoch begins, and what that server does not know of the last seconds it is told again", async () => {
+	const instanceLease = await startHere("moved", 5_000);
+	const settle = await reserveHere(instanceLease, 500);
+	const { id } = settle.admitted;
+	settle.ledger.settle(settle, outcome(40));
+	const known = async () => (await db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
+	await waitFor(known, "the settlement");
+	// A standby that was behind: it has the grant, and not what was charged to it.
+	await db.sql.begin(async (sql) => {
+		await sql`delete from usage_event where request_id = ${id}`;
+		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
+		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+	});
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	await waitFor(known, "the settlement to be there again");
+	await waitFor(
+		async () => (await db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
+		"the end of the first epoch",
+	);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
 	expect(await broken()).toEqual([]);
 });
 

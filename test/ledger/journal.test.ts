@@ -238,6 +238,56 @@ test("a segment that is removed during a sync is closed after it", async () => {
 	expect(failures).toEqual([]);
 });
 
+test("a segment is not removed before what was carried out of it is on the disk", async () => {
+	const { disk, syncs, files } = scriptedDisk();
+	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
+	const first = journal.admit(admit("long"));
+	journal.admit(admit("next"));
+	journal.carry(admit("long"), progress("long", 10, 20));
+	journal.acknowledge(first);
+	const oldest = [...files.keys()][0] as string;
+	await Promise.resolve();
+	expect(files.has(oldest)).toBe(true);
+	expect(syncs.length).toBeGreaterThan(0);
+	for (const sync of syncs) sync.resolve();
+	for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+	expect(files.has(oldest)).toBe(false);
+	journal.close();
+});
+
+test("a replay knows what was known of a request before it was carried forward, and charges no more than was reserved", () => {
+	const disk = openJournalDisk(folder(), { create: true });
+	const { journal } = openTestJournal(disk, systemClock, {});
+	journal.admit(admit("carried"));
+	journal.progress(progress("carried", 10, 20));
+	journal.carry(admit("carried"), undefined);
+	journal.admit(admit("beyond"));
+	journal.progress(progress("beyond", 150, 200));
+	journal.close();
+	expect(replayed(disk, 0).recovered.map((one) => [one.id, eventOf(one).charged as number])).toEqual([
+		["carried", 10],
+		["beyond", 100],
+	]);
+});
+
+test("a record of which only a part fitted is cut off again, so that what follows is read", async () => {
+	const path = folder();
+	const code = `
+		const { openJournalDisk } = await import(${JSON.stringify(join(import.meta.dir, "../../src/ledger/journal-disk.ts"))});
+		const file = openJournalDisk(${JSON.stringify(path)}, { create: true }).create("00000001.log");
+		const megabyte = new Uint8Array(1024 * 1024).fill(1);
+		let whole = 0;
+		try { for (;;) { file.append(megabyte); whole += 1; } } catch (error) { console.log(whole, error.name); }
+		file.append(new Uint8Array([7]));`;
+	// Files end in the middle of a megabyte, as on a disk that is full; the reserve is below it.
+	const limit = 'trap \'\' XFSZ; ulimit -f 9728; exec "$0" -e "$1"';
+	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
+	expect(await new Response(child.stdout).text()).toBe("9 DiskFull\n");
+	expect(await child.exited).toBe(0);
+	const bytes = readFileSync(join(path, "00000001.log"));
+	expect([bytes.length, bytes.at(-1)]).toEqual([9 * 1024 * 1024 + 1, 7]);
+});
+
 test("a failed sync is reported and never retried", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });

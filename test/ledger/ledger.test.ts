@@ -16,7 +16,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	const clock = createManualClock();
 	const written: string[] = [];
 	const syncs: (() => void)[] = [];
-	const state = { full: false, settleFails: false, away: false, segment: 0 };
+	const state = { full: false, settleFails: false, away: false, segment: 0, refused: "" };
 	const journal: Journal = {
 		admit: (body) => written.push(`admit ${JSON.parse(body).id}`),
 		progress: (body) => void written.push(`progress ${JSON.parse(body).bound}`),
@@ -38,9 +38,9 @@ async function build(mode: JournalMode, free = 1_000) {
 	};
 	const store: LedgerStore = {
 		grant: async (requests) =>
-			requests.map(({ op, min }) => ({
+			requests.map(({ op, min, budget }) => ({
 				op,
-				amount: usd(Math.max(min, free)),
+				amount: usd(state.refused === budget ? 0 : Math.max(min, free)),
 				available: usd(0),
 				unanswered: 0,
 				contested: false,
@@ -78,6 +78,13 @@ async function build(mode: JournalMode, free = 1_000) {
 }
 
 const request = () => admitted("a", "k");
+
+test("credit of an account is not claimed for a request that its key's cap refuses", async () => {
+	const { ledger, slices, state } = await build("process");
+	state.refused = "capped";
+	expect(await ledger.draw("rich", "capped", usd(10))).toMatchObject({ budget: "capped" });
+	expect(slices.get("rich")).toBeUndefined();
+});
 
 test("a reservation takes from both budgets or from neither, and is journalled first", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");

@@ -219,6 +219,23 @@ test("an idle slice goes back after its time, and is forgotten when nothing of i
 	expect(slices.get("b")).toBe(undefined);
 });
 
+test("a slice is not forgotten while something of it is on its way to Postgres", async () => {
+	const { slices, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	clock.advance(0);
+	const slice = slices.get("b");
+	if (!slice) throw new Error("it has a slice");
+	slice.unacknowledged = usd(4);
+	for (let minute = 0; minute < 3; minute++) {
+		for (let second = 0; second < 61; second++) clock.advance(1_000);
+		await settleMicrotasks();
+	}
+	expect([slice.free, slices.get("b")]).toEqual([usd(0), slice]);
+	slice.unacknowledged = usd(0);
+	for (let second = 0; second < 3; second++) clock.advance(1_000);
+	expect(slices.get("b")).toBeUndefined();
+});
+
 test("two instances that lack the same credit share it to the last nano-dollar", async () => {
 	await makeAccount(db, "shared", 1_000, { "shared-key": null });
 	await db.sql`select instance_stand(i.id, i.epoch, null, array['live'], 'dead', null, null) from instance_now i`;

@@ -132,7 +132,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				breaks: "nobody is told of a recall",
 				before: "perform pg_notify('tollgate_recall', '');",
 				after: "",
-				killers: ["ledger/slices", "ledger/refusals", "chaos/scattered-credit"],
+				killers: ["ledger/functions"],
 			},
 			{
 				breaks: "leases are closed beside grants, returns and flushes of the epoch",
@@ -244,6 +244,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				breaks: "instances do not hear that credit was taken away",
 				before: "jsonb_build_object('lowered', p_amount < 0)",
 				after: "jsonb_build_object('lowered', false)",
+				killers: ["ledger/instance-lease"],
 			},
 		],
 	},

@@ -119,7 +119,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/recovery.ts",
-		killers: ["ledger/instance-lease", 60],
+		killers: ["ledger/recovery", "ledger/instance-lease", 60],
 		mutants: [
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",

@@ -193,6 +193,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				breaks: "an instance that stops can open its gate once more",
 				before: 'gate.close("stopping", true);',
 				after: 'gate.close("stopping");',
+				equivalent:
+					"from the same moment on the instance has no present epoch, and without one it admits nothing, whatever the gate says; one that is just joining gives itself up in the turn in which it would be live",
 			},
 			{
 				breaks: "a closed gate admits",

@@ -189,6 +189,8 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 				breaks: "nobody hears that a grant was given up whose fate is unknown",
 				before: "if (stopped) {\n\t\t\t\t\tif (again) deps.onUnknown(budget);",
 				after: "if (stopped) {",
+				equivalent:
+					"grants and returns are stopped together, and it is of returns that answers consist: from then on none goes out that could be wrong",
 			},
 		],
 	},
@@ -226,7 +228,7 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/recall-answers.ts",
-		killers: ["ledger/slices", "ledger/refusals", "chaos/scattered-credit", 60],
+		killers: ["ledger/recall-answers", "ledger/refusals", 60],
 		mutants: [
 			{
 				breaks: "a notification of a recall that was lost is never made up for",

@@ -1,0 +1,73 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
+import type { Recall } from "../../src/ledger/store.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { pass } from "./scripted-store.ts";
+
+function build() {
+	const clock = createManualClock();
+	const state = { asked: [] as Recall[], answered: [] as string[], held: Promise.resolve(), looks: 0 };
+	const answers = createRecallAnswers({
+		store: {
+			recalls: async () => {
+				state.looks += 1;
+				return state.asked;
+			},
+		},
+		async answer(budget, ticket) {
+			if (budget === "held") await state.held;
+			state.answered.push(`${budget} ${ticket}`);
+			state.asked = state.asked.filter((one) => one.budget !== budget || one.ticket > ticket);
+		},
+		clock,
+		log: silentLog,
+	});
+	return { clock, state, answers };
+}
+
+test("a recall whose notification was lost is found within a second or two all the same", async () => {
+	const { clock, state, answers } = build();
+	state.asked = [{ budget: "b", ticket: 1 }];
+	await pass(clock, 1_500);
+	expect(state.answered).toEqual(["b 1"]);
+	state.asked = [{ budget: "b", ticket: 2 }];
+	await pass(clock, 1_500);
+	expect(state.answered).toEqual(["b 1", "b 2"]);
+	answers.stop();
+});
+
+test("an answer that takes long holds up no other, and newer recalls of its budget are answered right behind it", async () => {
+	const { clock, state, answers } = build();
+	const { promise, resolve } = Promise.withResolvers<void>();
+	state.held = promise;
+	state.asked = [{ budget: "held", ticket: 1 }];
+	answers.hear();
+	await pass(clock, 50);
+	state.asked = [
+		{ budget: "held", ticket: 3 },
+		{ budget: "other", ticket: 2 },
+	];
+	answers.hear();
+	await pass(clock, 50);
+	expect(state.answered).toEqual(["other 2"]);
+	resolve();
+	await pass(clock, 50);
+	expect(state.answered).toEqual(["other 2", "held 1", "held 3"]);
+	answers.stop();
+});
+
+test("however often others ask, Postgres is looked at no more than once in ten milliseconds", async () => {
+	const { clock, state, answers } = build();
+	for (let asked = 0; asked < 20; asked++) {
+		answers.hear();
+		await pass(clock, 5);
+	}
+	expect(state.looks).toBeGreaterThanOrEqual(5);
+	expect(state.looks).toBeLessThanOrEqual(12);
+	answers.stop();
+	answers.hear();
+	const before = state.looks;
+	await pass(clock, 3_000);
+	expect(state.looks).toBe(before);
+});

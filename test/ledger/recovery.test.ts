@@ -1,0 +1,107 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
+import { openJournalHome } from "../../src/ledger/journal-home.ts";
+import { recoverJournals } from "../../src/ledger/recovery.ts";
+import type { Flushed, LedgerStore } from "../../src/ledger/store.ts";
+import { LeaseExceeded } from "../../src/ledger/store.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+import { openTestJournal, settledEvent } from "./fixture.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tollgate-recovery-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
+function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
+	const journals = openJournalHome(mkdtempSync(join(root, "home-")));
+	const claim = journals.claim("gone", 1, { create: true });
+	if (!claim) throw new Error("the journal is free");
+	const { journal } = openTestJournal(claim.disk, systemClock, {});
+	for (const account of ["a", "b", "c"]) {
+		const event = settledEvent(account, `key-${account}`, 5);
+		journal.admit(JSON.stringify({ ...event, charged: undefined }));
+		journal.settle(JSON.stringify(event));
+	}
+	journal.close();
+	claim.release();
+	const done: string[] = [];
+	const store = {
+		async flush(settledJson: string) {
+			const accounts = (JSON.parse(settledJson) as SettledEvent[]).map(({ account }) => account);
+			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...flush(accounts) };
+			const taken = accounts.filter((account) => !flushed.busy.has(account));
+			if (!flushed.late) done.push(`settled ${taken.join("")}`);
+			return flushed;
+		},
+		async settleLate(eventJson: string) {
+			done.push(`late ${(JSON.parse(eventJson) as SettledEvent).account}`);
+		},
+		async close() {
+			done.push("closed");
+			return { closed: 0, done: true };
+		},
+	} as unknown as LedgerStore;
+	const clock = createManualClock();
+	const state = { stopping: false };
+	const deps = { journals, storeFor: () => store, clock, log: silentLog, isStopping: () => state.stopping };
+	return {
+		done,
+		state,
+		isThere: () => journals.list().length > 0,
+		/** Time passes where it waits. */
+		async recover() {
+			let failed: number | undefined;
+			const recovering = recoverJournals(deps).then((count) => (failed = count));
+			await waitFor(() => {
+				if (clock.pending() > 0) clock.advance(200);
+				return failed !== undefined;
+			}, "the replay");
+			return recovering;
+		},
+	};
+}
+
+test("what waits for a held row does not hold up the rest, and the epoch is closed behind it alone", async () => {
+	let looks = 0;
+	const { recover, done, isThere } = left(() => (++looks < 4 ? { busy: new Set(["b"]) } : {}));
+	expect(await recover()).toBe(0);
+	expect(done.filter((step) => step !== "settled ")).toEqual(["settled ac", "settled b", "closed"]);
+	expect(isThere()).toBe(false);
+});
+
+test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {
+	const { recover, done } = left(() => ({ late: true }));
+	expect(await recover()).toBe(0);
+	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
+});
+
+test("a journal that claims more than its lease holds is settled as late, once the leases are closed", async () => {
+	const { recover, done } = left(() => {
+		throw new LeaseExceeded("more than the lease holds");
+	});
+	expect(await recover()).toBe(0);
+	expect(done).toEqual(["closed", "late a", "late b", "late c", "closed"]);
+});
+
+test("a journal that could not be handed in stays where it is, and is tried again", async () => {
+	const world = left(() => {
+		if (done.length < 3) {
+			done.push("tried");
+			world.state.stopping = done.length === 3;
+			throw new Error("away");
+		}
+		return {};
+	});
+	const { done } = world;
+	expect(await world.recover()).toBe(1);
+	expect(world.isThere()).toBe(true);
+	world.state.stopping = false;
+	expect(await world.recover()).toBe(0);
+	expect(done.slice(3)).toEqual(["settled abc", "closed"]);
+	expect(world.isThere()).toBe(false);
+});

@@ -83,7 +83,6 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 			"/secret",
 			async ({ request }) => {
 				const { accountId } = visits.owner(request);
-				visits.authenticatedLately(request);
 				const salt = newSalt();
 				const rows = await statements`
 					update batch_notice_setting set webhook_salt = ${salt}

@@ -8,6 +8,7 @@ import { keyRoutes } from "./key-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
+import { checkSensitive } from "./sensitive-acts.ts";
 import { settingsRoutes } from "./settings-routes.ts";
 import { usageRoutes } from "./usage-routes.ts";
 
@@ -20,6 +21,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.onError(({ error, code, request }) =>
 			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
 		)
+		.onTransform(({ request, route }) => checkSensitive(parts, request, route))
 		.use(publicRoutes(parts))
 		.use(settingsRoutes(parts))
 		.use(overviewRoutes(parts))

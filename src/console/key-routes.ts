@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
+import { ZERO_USD } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { Fence } from "./fence-view.ts";
@@ -11,6 +11,7 @@ import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
 import { isStillMember } from "./member-keys.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "./page-query.ts";
+import { checkWidening } from "./sensitive-acts.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** Keys of one account that are not revoked: a bound against a runaway script. */
@@ -80,8 +81,8 @@ export function keyRoutes(parts: ConsoleParts) {
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
 				const { accountId } = visits.account(request);
 				const settings = settingsOf(body);
-				if (isWide(settings.capNanoUsd ?? null)) visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
+				await checkWidening(parts, request, { before: ZERO_USD, cap: settings.capNanoUsd ?? null });
 				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name });
 				await act(request, "key.create", created.id, { ...body });
 				await checkMaker(request, created.id);
@@ -95,9 +96,9 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const settings = settingsOf(body);
 				const { capNanoUsd } = settings;
-				if (capNanoUsd !== undefined && isWide(capNanoUsd)) {
-					const before = await getKey(statements, { id: params.id, accountId });
-					if (isWider(capNanoUsd, before.capNanoUsd)) visits.authenticatedLately(request);
+				if (capNanoUsd !== undefined) {
+					const { capNanoUsd: before } = await getKey(statements, { id: params.id, accountId });
+					await checkWidening(parts, request, { before, cap: capNanoUsd });
 				}
 				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
 				await act(request, "key.update", params.id, { ...body });
@@ -110,7 +111,6 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/rotate",
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
 				const { accountId } = visits.account(request);
-				visits.authenticatedLately(request);
 				await checkCount(parts, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
@@ -141,14 +141,6 @@ export function keyRoutes(parts: ConsoleParts) {
 			{ query, body: EMPTY_BODY },
 		);
 }
-
-/** What a key may spend that a session alone can make, however long ago its password was given. */
-const CAP_NANO_USD_UNASKED = 100_000_000_000;
-
-/** No cap, or one that bounds little. */
-const isWide = (capNanoUsd: NanoUsd | null): boolean => capNanoUsd === null || capNanoUsd > CAP_NANO_USD_UNASKED;
-const isWider = (capNanoUsd: NanoUsd | null, before: NanoUsd | null): boolean =>
-	before !== null && (capNanoUsd === null || capNanoUsd > before);
 
 /** Absent stays absent, null stays null. */
 function settingsOf(body: SettingsBody): KeySettings {

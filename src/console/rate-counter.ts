@@ -11,7 +11,7 @@ export interface Counted {
 }
 
 /**
- * Counts one more of `subject` in the database, so for all instances together; a window begins with the first. The
+ * Counts one more (or `by`) of `subject` in the database, so for all instances together; a window begins with the first. The
  * subject is stored as a hash: addresses of people who are no customers are nobody's to keep.
  */
 export async function countWithin(
@@ -19,14 +19,15 @@ export async function countWithin(
 	what: string,
 	subject: string,
 	windowMs: number,
+	by = 1,
 ): Promise<Counted> {
 	const [row] = await statements<{ count: number; ends_in: number }>`
-		insert into rate_count as r (key, count, started_at) values (${keyOf(what, subject)}, 1, clock_timestamp())
+		insert into rate_count as r (key, count, started_at) values (${keyOf(what, subject)}, ${by}::integer, clock_timestamp())
 		on conflict (key) do update set
-			count = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then 1 else r.count + 1 end,
+			count = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then excluded.count else r.count + excluded.count end,
 			started_at = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then excluded.started_at else r.started_at end
 		returning count, (extract(epoch from started_at - clock_timestamp()) * 1000)::float8 + ${windowMs}::float8 as ends_in`;
-	return { count: row?.count ?? 1, endsInMs: Math.max(0, row?.ends_in ?? windowMs) };
+	return { count: row?.count ?? by, endsInMs: Math.max(0, row?.ends_in ?? windowMs) };
 }
 
 /** Whoever came once would stay in the table for ever, and in that of the sign-in library. */
@@ -37,7 +38,8 @@ export async function forgetOldCounts(statements: Statements): Promise<void> {
 
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
-/** Takes one count back: what was counted before it was tried, and then was right. */
-export async function uncount(statements: Statements, what: string, subject: string): Promise<void> {
-	await statements`update rate_count set count = greatest(0, count - 1) where key = ${keyOf(what, subject)}`;
+
+/** Takes one count back (or `by`): what was counted before it was tried, and then was right. */
+export async function uncount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
+	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

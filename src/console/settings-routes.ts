@@ -108,7 +108,6 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/invitations",
 			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer } = visits.owner(request);
-				visits.authenticatedLately(request);
 				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				const service = parts.config.serviceName;
@@ -158,7 +157,6 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/members/:userId",
 			async ({ request, params, query }): Promise<{ removed: true; revoked: string[]; fence: Fence | null }> => {
 				const { accountId } = visits.owner(request);
-				visits.authenticatedLately(request);
 				const { userId } = params;
 				await checkMember(statements, accountId, userId);
 				const keys = await keysMadeBy(statements, accountId, userId);

@@ -34,6 +34,9 @@ export interface Visits {
 	 * reauthentication_required.
 	 */
 	authenticatedLately(request: Request): void;
+	isAuthenticatedLately(request: Request): boolean;
+	/** Fault reauthentication_required. */
+	passwordWanted(): Fault;
 }
 
 /**
@@ -62,6 +65,10 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		return { viewer: who, accountId: membership.accountId, role: membership.role };
 	}
 
+	const isAuthenticatedLately = (request: Request) =>
+		!options.passwordAgain || viewer(request).authenticatedAgoMs <= AUTHENTICATED_FOR_MS;
+	const passwordWanted = () => new Fault("reauthentication_required", "Please give your password again for this.");
+
 	return {
 		open: (request, visit) => void visits.set(request, visit),
 		of,
@@ -83,10 +90,10 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 			return who;
 		},
 		authenticatedLately(request) {
-			const { authenticatedAgoMs } = viewer(request);
-			if (options.passwordAgain && authenticatedAgoMs > AUTHENTICATED_FOR_MS)
-				throw new Fault("reauthentication_required", "Please give your password again for this.");
+			if (!isAuthenticatedLately(request)) throw passwordWanted();
 		},
+		isAuthenticatedLately,
+		passwordWanted,
 	};
 }
 

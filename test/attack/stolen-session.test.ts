@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test";
-import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { createConsoleApi } from "../../src/console/console-api.ts";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
+import { WITHOUT_PASSWORD } from "../../src/console/sensitive-acts.ts";
+import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -98,3 +101,72 @@ test("only the password does it, for this session alone, and it cannot be guesse
 	expect([(await rotate(phone)).status, (await rotate(owner)).status]).toEqual([200, 403]);
 	expect((await again(newPerson(product), PASSWORD)).status).toBe(401);
 });
+
+/** Of the console's own routes. Those that are neither here nor spared by `WITHOUT_PASSWORD` ask all the same. */
+const ASKING = [
+	"POST /invitations",
+	"DELETE /members/:userId",
+	"POST /keys/:id/rotate",
+	"POST /batch-notices/secret",
+	"POST /operator/accounts/:id/suspend",
+	"POST /operator/accounts/:id/unsuspend",
+	"POST /operator/accounts/:id/adjust",
+	"POST /operator/adjustments/:id/confirm",
+	"POST /operator/adjustments/:id/reject",
+	"POST /operator/top-ups/:id/confirm",
+	"POST /operator/top-ups/:id/reject",
+	"POST /operator/payment-findings/close",
+];
+
+test("every route that changes something asks for it, but for those that say why not", async () => {
+	const nothing = new Proxy({}, { get: () => () => {} }) as ConsoleParts;
+	const routes = createConsoleApi(nothing)
+		.routes.filter(({ method }) => method !== "GET")
+		.map(({ method, path }) => `${method} ${path.slice("/api/console".length)}`);
+	expect(routes.filter((route) => WITHOUT_PASSWORD[route] === undefined).toSorted()).toEqual(ASKING.toSorted());
+	expect(Object.keys(WITHOUT_PASSWORD).filter((route) => !routes.includes(route))).toEqual([]);
+
+	const [worker, visitor] = [await operator(product), newPerson(product)];
+	const codeOf = async (person: Person, route: string) => {
+		const [method, path] = route.split(" ") as [string, string];
+		return (await person.send(method, `/api/console${path.replace(/:\w+/, "x")}`, {})).body.error?.code;
+	};
+	await minutesPass(16);
+	for (const route of ASKING) {
+		expect([route, await codeOf(worker, route)]).toEqual([route, "reauthentication_required"]);
+		expect([route, await codeOf(visitor, route)]).toEqual([route, "session_required"]);
+	}
+	for (const route of Object.keys(WITHOUT_PASSWORD).filter((one) => !one.startsWith("POST /sessions")))
+		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
+	expect((await again(worker, PASSWORD)).status).toBe(200);
+	for (const route of ASKING)
+		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
+}, 60_000);
+
+test("many small keys are no large one: what they may spend in all is counted, however many come at once", async () => {
+	const owner = await signedUp(product);
+	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
+	const small = (await make("1")).body.key.id as string;
+	expect((await make("100")).status).toBe(200);
+	const spendable = async () => {
+		const [row] =
+			await sql`select sum(cap_nano_usd)::float8 / 1e9 as usd from api_key where account_id = ${owner.accountId}`;
+		return row?.usd as number;
+	};
+	const before = await spendable();
+	await minutesPass(16);
+	const made = await Promise.all(Array.from({ length: 24 }, (_, nth) => make(nth % 2 === 0 ? "30" : "40.000001")));
+	const statuses = new Set(made.map(({ status }) => status));
+	expect([...statuses].toSorted()).toEqual([200, 403]);
+	expect((await spendable()) - before).toBeLessThanOrEqual(100);
+	// A key that is widened, or narrowed and widened again, is no way around it.
+	for (let times = 0; times < 3; times += 1)
+		for (const capUsd of ["100", "1"]) await act(owner, ["PATCH", `/keys/${small}`, { capUsd }]);
+	expect((await act(owner, ["PATCH", `/keys/${small}`, { capUsd: "100" }])).status).toBe(403);
+	expect((await spendable()) - before).toBeLessThanOrEqual(100);
+	await sql`update rate_count set started_at = started_at - interval '25 hours'`;
+	expect((await make("100")).status).toBe(200);
+	expect((await make("0.01")).status).toBe(403);
+	await again(owner, PASSWORD);
+	expect((await make("5000")).status).toBe(200);
+}, 60_000);

@@ -1,3 +1,6 @@
+import { archiveDays } from "../ledger/archive.ts";
+import type { CheckedArchive } from "../ledger/archive-check.ts";
+import { checkArchives } from "../ledger/archive-check.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { listSeals } from "../ledger/seal-list.ts";
 import { formatUsd } from "../money/nano-usd.ts";
@@ -50,4 +53,54 @@ const sealsCommand: Command = {
 	},
 };
 
-export const ledgerCommands: readonly Command[] = [reconcileCommand, sealsCommand];
+const archiveCommand: Command = {
+	name: "ledger archive",
+	summary: "write sealed days that a folder has not yet as Parquet files",
+	arguments: ["FOLDER"],
+	options: {},
+	details:
+		"Two files a day, its settled requests and its ledger entries, amounts in nano-dollars, each with the day's seal in it and read back before it appears. Nothing is removed from the database.",
+	async run({ withDatabase, progress }, input) {
+		const folder = input.argument(0);
+		const days = await withDatabase(({ statements }) => archiveDays(statements, folder, progress));
+		progress("");
+		return {
+			json: { folder, days },
+			text: days.length === 0 ? `${folder} has every sealed day` : `wrote ${days.length} days, up to ${days.at(-1)}`,
+		};
+	},
+};
+
+const verifyCommand: Command = {
+	name: "ledger verify",
+	summary: "compare archived days with their seals; exit code 1 if one was changed",
+	arguments: ["PATH"],
+	options: {
+		seal: { type: "string", value: "SEAL", help: "the newest day's seal, as it was kept elsewhere" },
+	},
+	details:
+		"A file is compared with the seal in it, a folder also with the chain of seals. Needs no database. Only a seal that was kept elsewhere (ledger seals) shows that the newest day was not made anew together with its seal.",
+	async run(_context, input) {
+		const archives = await checkArchives(input.argument(0));
+		const newest = archives.at(-1)?.seal ?? null;
+		const expected = input.option("seal");
+		const sealOk = expected === undefined || expected === newest;
+		const ok = archives.length > 0 && sealOk && archives.every(({ problem }) => problem === null);
+		const lines = archives.map(
+			({ path, rows, problem }) => `${problem === null ? "ok    " : "BROKEN"}  ${path}: ${problem ?? `${rows} rows`}`,
+		);
+		if (archives.length === 0) lines.push("There are no archived days.");
+		if (!sealOk) lines.push(`BROKEN  the newest seal is ${newest}`);
+		return {
+			json: { ok, newest_seal: newest, files: archives.map(fileJson) },
+			text: lines.join("\n"),
+			exitCode: ok ? 0 : 1,
+		};
+	},
+};
+
+function fileJson({ path, day, kind, rows, seal, problem }: CheckedArchive): Record<string, unknown> {
+	return { path, day, kind, rows, seal, problem };
+}
+
+export const ledgerCommands: readonly Command[] = [reconcileCommand, sealsCommand, archiveCommand, verifyCommand];

@@ -262,6 +262,31 @@ describe("the books and the catalogue", () => {
 		await database.sql`delete from sealed_day`;
 	});
 
+	test("sealed days are archived in a folder and verified there; a file that was changed exits 1", async () => {
+		const archive = join(folder, "archive");
+		expect((await run("ledger", "archive", archive)).json<{ days: string[] }>().days).toEqual([]);
+		expect((await run("ledger", "verify", archive)).exitCode).toBe(1);
+		await database.sql`
+			insert into sealed_day (day, usage_hash, entry_hash, seal)
+			select s.day, s.usage_hash, s.entry_hash, books_seal_of(s, null) from (
+				select (jsonb_populate_record(null::sealed_day, '{"day": "2000-01-01", "usage_rows": 0, "charged_nano_usd": 0,
+					"written_off_nano_usd": 0, "usage_hash": "", "entry_rows": 0, "top_up_nano_usd": 0, "refund_nano_usd": 0,
+					"adjustment_nano_usd": 0, "dispute_nano_usd": 0, "credit_note_nano_usd": 0, "entry_hash": "",
+					"granted_nano_usd": 0, "returned_nano_usd": 0}')).* ) s`;
+		expect((await run("ledger", "archive", archive)).json<{ days: string[] }>().days).toEqual(["2000-01-01"]);
+		const sound = await run("ledger", "verify", archive);
+		const { ok, newest_seal } = sound.json<{ ok: boolean; newest_seal: string }>();
+		expect([sound.exitCode, ok]).toEqual([0, true]);
+		expect((await run("ledger", "verify", archive, "--seal", newest_seal)).exitCode).toBe(0);
+		expect((await run("ledger", "verify", archive, "--seal", "0".repeat(64))).exitCode).toBe(1);
+		const path = join(archive, "usage-2000-01-01.parquet");
+		expect((await run("ledger", "verify", path)).exitCode).toBe(0);
+		writeFileSync(path, "no Parquet");
+		const broken = await run("ledger", "verify", path);
+		expect([broken.exitCode, broken.json<{ ok: boolean }>().ok]).toEqual([1, false]);
+		await database.sql`delete from sealed_day`;
+	});
+
 	test("catalog check needs neither database nor configuration", async () => {
 		const good = join(folder, "good.yaml");
 		writeFileSync(

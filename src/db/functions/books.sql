@@ -21,24 +21,35 @@ language sql immutable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
+-- Rows as they are hashed; archive-columns.ts in src/ledger says the same of files.
+create or replace function books_usage_row(e usage_event) returns text
+language sql stable as $$
+  select json_build_array(e.request_id, e.account_id, e.key_id, e.instance_id, e.epoch, e.model, e.rate_card_id, e.endpoint, e.streamed,
+    e.reserved_nano_usd, e.charged_nano_usd, e.written_off_nano_usd, e.basis, e.ending, e.status, e.prompt_tokens, e.cached_tokens,
+    e.completion_tokens, e.reasoning_tokens, e.units, e.replica, e.batch_id, books_micros(e.admitted_at),
+    encode(float4send(e.first_token_ms), 'hex'), encode(float4send(e.duration_ms), 'hex'), books_micros(e.settled_at))::text
+$$;
+
+create or replace function books_entry_row(e ledger_entry) returns text
+language sql stable as $$
+  select json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note, books_micros(e.created_at))::text
+$$;
+
 -- Settled requests after (p_at, p_id) and before p_end, at most p_limit, in order: where they end, how many were seen,
 -- how many of them count, what they come to, and the chain from p_hash on. at and id are p_at and p_id if there are none.
 create or replace function books_usage(p_at timestamptz, p_id uuid, p_end timestamptz, p_limit integer, p_hash bytea,
   out at timestamptz, out id uuid, out seen bigint, out counted bigint, out charged bigint, out written_off bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
   with rows as materialized (
-    select * from usage_event e where e.settled_at >= p_at and (e.settled_at, e.request_id) > (p_at, p_id) and e.settled_at < p_end
+    select e, e.settled_at, e.request_id, e.rate_card_id, e.charged_nano_usd, e.written_off_nano_usd
+      from usage_event e where e.settled_at >= p_at and (e.settled_at, e.request_id) > (p_at, p_id) and e.settled_at < p_end
       order by e.settled_at, e.request_id limit p_limit
   ), last as (
     select r.settled_at, r.request_id from rows r order by r.settled_at desc, r.request_id desc limit 1
   ), sums as (
     -- An attested loss has no rate card and no charge, and a settlement may still take its place.
     select count(*) as n, coalesce(sum(r.charged_nano_usd), 0) as charged, coalesce(sum(r.written_off_nano_usd), 0) as off,
-      books_chain(p_hash, json_build_array(r.request_id, r.account_id, r.key_id, r.instance_id, r.epoch, r.model, r.rate_card_id,
-        r.endpoint, r.streamed, r.reserved_nano_usd, r.charged_nano_usd, r.written_off_nano_usd, r.basis, r.ending, r.status,
-        r.prompt_tokens, r.cached_tokens, r.completion_tokens, r.reasoning_tokens, r.units, r.replica, r.batch_id,
-        books_micros(r.admitted_at), encode(float4send(r.first_token_ms), 'hex'), encode(float4send(r.duration_ms), 'hex'),
-        books_micros(r.settled_at))::text order by r.settled_at, r.request_id) as hash
+      books_chain(p_hash, books_usage_row(r.e) order by r.settled_at, r.request_id) as hash
     from rows r where r.rate_card_id <> ''
   )
   select coalesce((select l.settled_at from last l), p_at), coalesce((select l.request_id from last l), p_id),
@@ -54,17 +65,22 @@ language sql stable set enable_seqscan = off as $$
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'adjustment'), 0)::bigint,
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'dispute'), 0)::bigint,
     coalesce(sum(e.amount_nano_usd) filter (where e.kind = 'credit_note'), 0)::bigint,
-    coalesce(books_chain(''::bytea, json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note,
-      books_micros(e.created_at))::text order by e.created_at, e.id), ''::bytea)
+    coalesce(books_chain(''::bytea, books_entry_row(e) order by e.created_at, e.id collate "C"), ''::bytea)
   from ledger_entry e where e.created_at >= p_from and e.created_at < p_end
 $$;
 
-create or replace function books_seal_of(d sealed_day, p_former bytea) returns bytea
-language sql immutable as $$
-  select sha256(convert_to(json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
+-- What is sealed of a day: its seal is SHA-256 of this text.
+create or replace function books_sealed(d sealed_day, p_former bytea) returns text
+language sql stable as $$
+  select json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
     encode(d.usage_hash, 'hex'), d.entry_rows, d.top_up_nano_usd, d.refund_nano_usd, d.adjustment_nano_usd, d.dispute_nano_usd,
     d.credit_note_nano_usd, encode(d.entry_hash, 'hex'), d.granted_nano_usd, d.returned_nano_usd,
-    coalesce(encode(p_former, 'hex'), ''))::text, 'UTF8'))
+    coalesce(encode(p_former, 'hex'), ''))::text
+$$;
+
+create or replace function books_seal_of(d sealed_day, p_former bytea) returns bytea
+language sql stable as $$
+  select sha256(convert_to(books_sealed(d, p_former), 'UTF8'))
 $$;
 
 -- Takes at most p_limit rows into the seals. `more`: there is more to do now; `sealed`: a day was sealed; `idle`: no day is

@@ -1,0 +1,109 @@
+/**
+ * The columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them: the same text is
+ * made again from a file.
+ */
+type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
+
+export interface ArchiveColumn {
+	readonly name: string;
+	readonly kind: Kind;
+	readonly nullable?: true;
+}
+
+/** A value as a Parquet file has it. */
+export type ArchiveValue = string | number | bigint | boolean | null;
+
+const column = (kind: Kind) => (name: string) => ({ name, kind });
+const text = column("text");
+const integer = column("integer");
+const nanoUsd = column("nano_usd");
+const moment = column("moment");
+
+const USAGE: readonly ArchiveColumn[] = [
+	...["request_id", "account_id", "key_id", "instance_id"].map(text),
+	integer("epoch"),
+	...["model", "rate_card_id", "endpoint"].map(text),
+	{ name: "streamed", kind: "boolean" },
+	...["reserved_nano_usd", "charged_nano_usd", "written_off_nano_usd"].map(nanoUsd),
+	...["basis", "ending"].map(text),
+	...["status", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "units"].map(integer),
+	{ name: "replica", kind: "text", nullable: true },
+	{ name: "batch_id", kind: "text", nullable: true },
+	moment("admitted_at"),
+	{ name: "first_token_ms", kind: "real", nullable: true },
+	{ name: "duration_ms", kind: "real" },
+	moment("settled_at"),
+];
+
+const ENTRIES: readonly ArchiveColumn[] = [
+	...["id", "account_id", "kind"].map(text),
+	nanoUsd("amount_nano_usd"),
+	...["source_ref", "actor", "note"].map(text),
+	moment("created_at"),
+];
+
+export type ArchiveKind = "usage" | "entries";
+export const ARCHIVE_COLUMNS: Readonly<Record<ArchiveKind, readonly ArchiveColumn[]>> = {
+	usage: USAGE,
+	entries: ENTRIES,
+};
+
+const PARQUET_TYPES = {
+	text: { type: "BYTE_ARRAY", converted_type: "UTF8" },
+	integer: { type: "INT32" },
+	nano_usd: { type: "INT64" },
+	boolean: { type: "BOOLEAN" },
+	real: { type: "FLOAT" },
+	moment: { type: "INT64", converted_type: "TIMESTAMP_MICROS" },
+} as const;
+
+/** The schema of a file, as Parquet has it. */
+export function parquetSchema(kind: ArchiveKind) {
+	const columns = ARCHIVE_COLUMNS[kind];
+	return [
+		{ name: "root", num_children: columns.length },
+		...columns.map(({ name, kind, nullable }) => ({
+			name,
+			...PARQUET_TYPES[kind],
+			repetition_type: nullable === true ? ("OPTIONAL" as const) : ("REQUIRED" as const),
+		})),
+	];
+}
+
+/** Values of a row from the text that is hashed. */
+export function valuesOfRow(kind: ArchiveKind, row: string): ArchiveValue[] {
+	const values: unknown = JSON.parse(row);
+	if (!Array.isArray(values)) throw new Error("a row is an array");
+	return ARCHIVE_COLUMNS[kind].map((column, place) => valueFor(column.kind, values[place]));
+}
+
+function valueFor(kind: Kind, value: unknown): ArchiveValue {
+	if (value === null) return null;
+	if (kind === "nano_usd" || kind === "moment") return BigInt(value as number);
+	if (kind === "real") return Buffer.from(value as string, "hex").readFloatBE();
+	return value as string | number | boolean;
+}
+
+/** The text that is hashed, from the values of a row. */
+export function rowOfValues(kind: ArchiveKind, values: readonly ArchiveValue[]): string {
+	return `[${ARCHIVE_COLUMNS[kind].map((column, place) => textOf(column.kind, values[place])).join(", ")}]`;
+}
+
+function textOf(kind: Kind, value: ArchiveValue | undefined): string {
+	if (value === null || value === undefined) return "null";
+	if (kind !== "real") return typeof value === "bigint" ? String(value) : JSON.stringify(value);
+	const bytes = Buffer.alloc(4);
+	bytes.writeFloatBE(Number(value));
+	return `"${bytes.toString("hex")}"`;
+}
+
+/** The chain over rows, as `books_chain` makes it: each hash is over the one before it and a row. */
+export function createRowChain() {
+	let hash: Uint8Array = new Uint8Array();
+	return {
+		add(row: string): void {
+			hash = new Bun.CryptoHasher("sha256").update(hash).update(row).digest();
+		},
+		hex: () => Buffer.from(hash).toString("hex"),
+	};
+}

@@ -12,6 +12,7 @@ import type { KeyLimits, RateStanding } from "../limits/key-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { affordableUnits, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
+import type { OpenRequests } from "./open-requests.ts";
 import { boundLines, boundOf, type Quantities } from "./price.ts";
 
 /** A request that wants to be admitted: what it may cost at most. */
@@ -58,6 +59,7 @@ export interface AdmissionDeps {
 	/** Why not, for the private part of the fault. */
 	closedReason(): string | undefined;
 	keyLimits: KeyLimits;
+	openRequests: OpenRequests;
 	clock: Clock;
 	onSettled(event: SettledEvent): void;
 }
@@ -66,7 +68,7 @@ export interface AdmissionDeps {
 const DRAWS_MAX = 64;
 
 export function createAdmission(deps: AdmissionDeps): Admission {
-	const { keyLimits, clock } = deps;
+	const { keyLimits, openRequests, clock } = deps;
 
 	function openLedger(): Ledger {
 		const ledger = deps.ledger();
@@ -90,6 +92,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			throw new Fault("model_not_allowed", `This API key may not use the model \`${model.id}\`.`, { param: "model" });
 		}
 		const limited = request.batchId === undefined;
+		if (limited) openRequests.check(key.accountId);
 		if (limited && request.isAgain) keyLimits.enter(key.id, null, null);
 		else if (limited && !keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax)) return null;
 		let hold: Hold | undefined;
@@ -111,7 +114,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		} finally {
 			if (!hold && limited) keyLimits.withdraw(key.id);
 		}
-		return hold ? { hold, request } : ledger;
+		if (!hold) return ledger;
+		openRequests.enter(key.accountId);
+		return { hold, request };
 	}
 
 	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger | null): Promise<Admitted> {
@@ -133,7 +138,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		check(key, isLine = false) {
 			openLedger();
 			checkAccess(key, clock.wallMs());
-			if (!isLine) keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
+			if (isLine) return;
+			openRequests.check(key.accountId);
+			keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
 		},
 		admit(request) {
 			const amount = boundOf(request.model.rateCard, request.upperBound);
@@ -153,6 +160,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),
 		settle({ hold, request }, outcome) {
 			if (request.batchId === undefined) keyLimits.leave(request.key.id);
+			openRequests.leave(request.key.accountId);
 			const event = hold.ledger.settle(hold, outcome);
 			deps.onSettled(event);
 			return event;

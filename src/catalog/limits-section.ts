@@ -66,6 +66,13 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
 	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
 	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
+	count(
+		"open_requests",
+		"openRequestsMax",
+		1,
+		1_000_000,
+		"requests at once of one process; beyond it 503 `overloaded`",
+	),
 	{
 		...count("account_share", "accountShare", 0.01, 1, "share of a model's places that one account may hold at once"),
 		integer: false,

@@ -26,7 +26,9 @@ export interface ServiceLimits {
 	/** Requests that may wait for a replica with a free place, per model. */
 	readonly queueLengthMax: number;
 	readonly queueWaitMs: number;
-	/** The share of a model's places that one account may hold at once; the rest is there for others. */
+	/** Requests that one gateway process has admitted and not settled. */
+	readonly openRequestsMax: number;
+	/** The share of a model's places, and of open requests, that one account may hold at once; the rest is for others. */
 	readonly accountShare: number;
 	/** How long a stream may have waited for its reader, in all, before its place goes to who waits for one. */
 	readonly readerStallMs: number;
@@ -54,6 +56,7 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	authFailuresPerMinute: 60,
 	queueLengthMax: 1024,
 	queueWaitMs: 10_000,
+	openRequestsMax: 16_384,
 	accountShare: 0.75,
 	readerStallMs: 5_000,
 	healthIntervalMs: 5_000,

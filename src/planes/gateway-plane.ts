@@ -1,4 +1,5 @@
 import { createAdmission } from "../admission/admission.ts";
+import { createOpenRequests } from "../admission/open-requests.ts";
 import type { Cleanup } from "../base/cleanup.ts";
 import { createCleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
@@ -165,6 +166,7 @@ async function build(
 		ledger: () => instanceLease.ledger(),
 		closedReason: () => instanceLease.gate.reason(),
 		keyLimits,
+		openRequests: createOpenRequests({ limits: () => catalog.limits() }),
 		clock,
 		onSettled(event) {
 			stats.record(event);

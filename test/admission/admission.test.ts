@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
 import type { AdmissionRequest, Admitted } from "../../src/admission/admission.ts";
 import { createAdmission } from "../../src/admission/admission.ts";
+import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { Model } from "../../src/catalog/model.ts";
+import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
@@ -47,6 +49,7 @@ function setUp(fields: Partial<KeyEntry> = {}) {
 		ledger: () => (state.open ? ledger : undefined),
 		closedReason: () => "closed",
 		keyLimits: createKeyLimits({ clock }),
+		openRequests: createOpenRequests({ limits: () => DEFAULT_LIMITS }),
 		clock,
 		onSettled: () => {},
 	});

@@ -1,5 +1,6 @@
 /** The whole road of a request, from the header to the last byte, between an upstream and a ledger that are memory alone. */
 import { createAdmission } from "../../src/admission/admission.ts";
+import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
@@ -33,6 +34,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 			ledger: () => ledger,
 			closedReason: () => undefined,
 			keyLimits: createKeyLimits({ clock: systemClock }),
+			openRequests: createOpenRequests({ limits: () => DEFAULT_LIMITS }),
 			clock: systemClock,
 			onSettled() {},
 		}),

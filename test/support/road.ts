@@ -1,5 +1,6 @@
 /** The road of a request without sockets and without Postgres: the real one, between an upstream and a journal in the test's hands. */
 import { createAdmission } from "../../src/admission/admission.ts";
+import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Model } from "../../src/catalog/model.ts";
@@ -240,6 +241,7 @@ export function createRoad(options: RoadOptions = {}) {
 			ledger: () => ledger,
 			closedReason: () => undefined,
 			keyLimits,
+			openRequests: createOpenRequests({ limits: () => DEFAULT_LIMITS }),
 			clock,
 			onSettled: (event) => void settled.push(event),
 		}),

@@ -1,0 +1,81 @@
+/** More requests than the service takes: each beyond the limit hears so at once, and nobody else notices. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { ask, errorOf } from "../support/chat.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const OPEN_MAX = 8;
+/** Three quarters. */
+const ACCOUNT_MAX = 6;
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	limits: `  open_requests: ${OPEN_MAX}`,
+});
+const [greedy, modest] = [await service.customer(), await service.customer()];
+const chat = ({ secret }: { secret: string }, more: Record<string, unknown> = {}) =>
+	service.post("/v1/chat/completions", secret, ask("one two", more));
+
+/** Streams that have begun and wait. */
+async function hold(customer: { secret: string }, count: number, until: Promise<void>): Promise<Response[]> {
+	const streams: Response[] = [];
+	for (let nth = 0; nth < count; nth += 1) {
+		upstream.next(reply().text(["a", "b"]).pauseAfter(1, until));
+		streams.push(await chat(customer, { stream: true }));
+	}
+	expect(streams.map(({ status }) => status)).toEqual(Array.from({ length: count }, () => 200));
+	return streams;
+}
+
+async function expectFull(): Promise<void> {
+	const gate = Promise.withResolvers<void>();
+	const streams = await hold(greedy, ACCOUNT_MAX, gate.promise);
+	const own = await errorOf(await chat(greedy));
+	expect([own.status, own.error.code, own.headers.get("retry-after")]).toEqual([429, "rate_limit_exceeded", "1"]);
+	streams.push(...(await hold(modest, OPEN_MAX - ACCOUNT_MAX, gate.promise)));
+	const before = upstream.requests.length;
+	const refused = await Promise.all(Array.from({ length: 50 }, async () => errorOf(await chat(modest))));
+	for (const { status, error, headers } of refused)
+		expect([status, error.code, headers.get("retry-after")]).toEqual([503, "overloaded", "1"]);
+	expect(upstream.requests.length).toBe(before);
+	for (const path of ["/livez", "/readyz", "/status", "/api/console/public/models"])
+		expect([path, (await fetch(`${service.url}${path}`)).status]).toEqual([path, 200]);
+	gate.resolve();
+	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
+}
+
+test("beyond its share an account is refused, beyond the limit everybody; what runs goes on, and then there is room again", async () => {
+	await expectFull();
+	expect((await chat(modest)).status).toBe(200);
+});
+
+test("a place comes back however a request ends: there are as many as before, and no more", async () => {
+	const leaving = async (stream: boolean) => {
+		const controller = new AbortController();
+		upstream.next(reply().text(["a", "b"]).hang());
+		const before = upstream.requests.length;
+		const answer = fetch(`${service.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${greedy.secret}`, "content-type": "application/json" },
+			body: JSON.stringify(ask("one", { stream })),
+			signal: controller.signal,
+		}).catch(() => undefined);
+		await waitFor(() => upstream.requests.length > before, "the request");
+		controller.abort();
+		await answer;
+	};
+	for (let round = 0; round < ACCOUNT_MAX; round += 1) {
+		await (await chat(greedy, { stream: round % 2 === 0 })).text();
+		upstream.next(reply().errorStatus(400));
+		await (await chat(greedy)).text();
+		upstream.next(reply().text(["a", "b"]).dieAfter(1));
+		await (await chat(greedy, { stream: true })).text().catch(() => "");
+		expect((await chat(greedy, { max_tokens: -1 })).status).toBe(400);
+		await leaving(round % 2 === 0);
+	}
+	await service.settled();
+	await expectFull();
+});

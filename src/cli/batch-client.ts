@@ -9,6 +9,8 @@ export interface RemoteBatch {
 	readonly output_file_id: string | null;
 	readonly error_file_id: string | null;
 	readonly in_progress_at: number | null;
+	/** Unix seconds. */
+	readonly expires_at: number;
 	readonly request_counts: { readonly total: number; readonly completed: number; readonly failed: number };
 	readonly errors: { readonly data: readonly { readonly message: string; readonly line: number | null }[] } | null;
 	readonly paused: { readonly message: string } | null;

@@ -17,6 +17,9 @@ const POLL_MS_MAX = 5_000;
 const FAILED_LOOKS_MAX = 120;
 const OVER = new Set(["completed", "failed", "expired", "cancelled"]);
 const BAR_CELLS = 24;
+const END_SIGNALS = ["SIGINT", "SIGTERM"] as const;
+/** As shells know it of what Ctrl-C ended. */
+const EXIT_INTERRUPTED = 130;
 
 /** What lies beside the file, so that the command goes on where it broke off. No secret is in it. */
 interface Progress {
@@ -49,7 +52,7 @@ Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
 		const client = createBatchClient({ url: url.replace(/\/v1$/, ""), apiKey });
 		const batchId = await begin(context, client, url, input);
 		const batch = await follow(context, client, batchId);
-		return finish(client, batch, input);
+		return batch === undefined ? interrupted(batchId) : finish(client, batch, input);
 	},
 };
 
@@ -60,16 +63,20 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 	const path = input.argument(0);
 	const stat = statSync(path, { throwIfNoEntry: false });
 	if (stat === undefined) throw new UsageError(`there is no file ${path}`);
+	if (!stat.isFile()) throw new UsageError(`${path} is no file`);
 	const endpoint = input.option("endpoint") ?? "/v1/chat/completions";
 	const model = input.option("model");
 	const of = JSON.stringify([stat.size, Math.floor(stat.mtimeMs), endpoint, model ?? null]);
 	const place = `${path}.batch.json`;
 	let progress = input.flag("new") ? undefined : readProgress(place);
 	if (progress !== undefined && (progress.of !== of || progress.url !== url)) {
-		throw new Fault(
-			"conflict",
-			`${place} is of another batch: the file, the options or the service have changed since. --new begins another one.`,
-		);
+		// Of one whose file was never taken nothing is left to go on with.
+		if (progress.inputFileId === undefined) progress = undefined;
+		else
+			throw new Fault(
+				"conflict",
+				`${place} is of another batch: the file, the options or the service have changed since. --new begins another one.`,
+			);
 	}
 	progress ??= { url, of, idempotencyKey: newUuid() };
 	const note = (more: Partial<Progress>) => {
@@ -97,18 +104,40 @@ function readProgress(place: string): Progress | undefined {
 	}
 }
 
-/** Until it is over. */
-async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch> {
+/** Until it is over; undefined if somebody interrupts it. */
+async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch | undefined> {
+	const leave = Promise.withResolvers<undefined>();
+	const onSignal = () => leave.resolve(undefined);
+	for (const signal of END_SIGNALS) process.once(signal, onSignal);
+	const looking = new AbortController();
+	try {
+		return await Promise.race([untilOver(context, client, batchId, looking.signal), leave.promise]);
+	} finally {
+		looking.abort();
+		for (const signal of END_SIGNALS) process.off(signal, onSignal);
+		context.progress("");
+	}
+}
+
+async function untilOver(
+	context: CommandContext,
+	client: BatchClient,
+	batchId: string,
+	signal: AbortSignal,
+): Promise<RemoteBatch | undefined> {
 	let pauseMs = POLL_MS_MIN;
 	let failures = 0;
-	for (;;) {
+	let pausedFor: string | undefined;
+	while (!signal.aborted) {
 		try {
 			const batch = await client.find(batchId);
 			failures = 0;
-			if (OVER.has(batch.status)) {
+			if (OVER.has(batch.status) || signal.aborted) return batch;
+			if (batch.paused !== null && batch.paused.message !== pausedFor) {
 				context.progress("");
-				return batch;
+				context.note(pauseText(batch));
 			}
+			pausedFor = batch.paused?.message;
 			context.progress(progressText(batch, Date.now()));
 		} catch (error) {
 			failures += 1;
@@ -119,6 +148,21 @@ async function follow(context: CommandContext, client: BatchClient, batchId: str
 		await Bun.sleep(pauseMs);
 		pauseMs = Math.min(pauseMs * 1.5, POLL_MS_MAX);
 	}
+	return undefined;
+}
+
+/** Also where nobody sees the bar. */
+function pauseText({ paused, expires_at }: RemoteBatch): string {
+	const until = new Date(expires_at * 1000).toISOString().slice(0, 16).replace("T", " ");
+	return `paused: ${paused?.message} It goes on by itself once that is mended, until ${until} UTC.`;
+}
+
+function interrupted(batchId: string): Output {
+	return {
+		json: { batch: { id: batchId }, interrupted: true },
+		text: `${batchId} goes on without this command: the same command follows it again, and fetches what comes of it.`,
+		exitCode: EXIT_INTERRUPTED,
+	};
 }
 
 /** One line: a bar, what is done, what it cost, when it will be over. */
@@ -131,7 +175,7 @@ export function progressText(batch: RemoteBatch, nowMs: number): string {
 	const parts = [`${bar} ${done} of ${total}`];
 	if (failed > 0) parts.push(`${failed} failed`);
 	parts.push(`USD ${batch.cost_usd}`);
-	if (batch.paused !== null) parts.push(`paused: ${batch.paused.message}`);
+	if (batch.paused !== null) parts.push("paused");
 	else if (done > 0 && done < total && batch.in_progress_at !== null) {
 		const leftS = ((nowMs / 1000 - batch.in_progress_at) / done) * (total - done);
 		parts.push(
@@ -155,6 +199,8 @@ async function finish(client: BatchClient, batch: RemoteBatch, input: CommandInp
 	if (batch.error_file_id !== null) lines.push(`what failed: ${errors}`);
 	for (const { line, message } of batch.errors?.data ?? [])
 		lines.push(line === null ? message : `line ${line}: ${message}`);
+	if (batch.status !== "completed")
+		lines.push("The same command tells this again; with --new it begins another batch.");
 	return {
 		json: {
 			batch,

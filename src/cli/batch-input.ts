@@ -18,8 +18,10 @@ export async function* inputLines(path: string, defaults: LineDefaults): AsyncGe
 	let number = 0;
 	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
 		number += 1;
-		if (text.trim() === "") continue;
-		yield `${JSON.stringify(completed(objectOf(text, number), number, defaults))}\n`;
+		// Editors of Windows begin a file with a byte order mark.
+		const plain = number === 1 ? text.replace(/^\uFEFF/, "") : text;
+		if (plain.trim() === "") continue;
+		yield `${JSON.stringify(completed(objectOf(plain, number), number, defaults))}\n`;
 	}
 }
 

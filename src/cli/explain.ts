@@ -37,6 +37,7 @@ export function explain(error: unknown): Explanation {
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
+	if ("path" in (error as object)) return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.
 	return failed("service_unavailable", `the database: ${message === "" ? code : message}`);
 }

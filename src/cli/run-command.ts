@@ -19,6 +19,8 @@ export interface RunDeps {
 	readonly columns: number | null;
 }
 
+const COLUMNS_DEFAULT = 80;
+
 /** Runs one command line (`argv` without the program) other than `serve`. Gives the exit code; never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
@@ -60,7 +62,8 @@ function contextOf(deps: RunDeps): CommandContext {
 		withDatabaseUrl: (work) => withDatabaseUrl(deps, loaded(), work),
 		note: (text) => deps.err(`${text}\n`),
 		progress(text) {
-			if (deps.columns !== null) deps.err(`\r\u001b[2K${text.slice(0, deps.columns - 1)}`);
+			// Some terminals do not know how wide they are.
+			if (deps.columns !== null) deps.err(`\r\u001b[2K${text.slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
 		},
 	};
 }

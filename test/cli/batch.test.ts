@@ -3,9 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RemoteBatch } from "../../src/cli/batch-client.ts";
 import { progressText } from "../../src/cli/batch-commands.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withBatches } from "../batch/batch-service.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import { runCli } from "./run-cli.ts";
+import { reply } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { MAIN, runCli } from "./run-cli.ts";
 
 const { service, upstream } = await withBatches();
 const { secret } = await service.customer();
@@ -74,6 +77,57 @@ describe("tollgate batch run", () => {
 		expect([nobody.exitCode, nobody.stderr]).toEqual([1, expect.stringContaining("error: ")]);
 		expect((await runCli(["batch", "run", path], {})).exitCode).toBe(2);
 		expect((await run(join(folder, "none"))).exitCode).toBe(2);
+		const directory = await run(folder);
+		expect([directory.exitCode, directory.stderr]).toEqual([2, expect.stringContaining("is no file")]);
+		const unknown = await run(inputOf("unknown.jsonl", [{ ...body("one"), model: "none" }]));
+		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
+	}, 60_000);
+
+	test("takes a file that was mended, as long as nothing of it was sent, and one with a byte order mark", async () => {
+		const path = inputOf("mended.jsonl", [body("one"), "no json"]);
+		expect((await run(path)).exitCode).toBe(1);
+		writeFileSync(path, `\uFEFF${JSON.stringify(body("one"))}\r\n`);
+		const mended = await run(path);
+		expect([mended.exitCode, mended.stderr]).toEqual([0, ""]);
+	}, 60_000);
+
+	test("is interrupted with a word about what goes on, and goes on itself when it is called again", async () => {
+		const gate = Promise.withResolvers<void>();
+		upstream.next(reply().text("an answer").behind(gate.promise));
+		const path = inputOf("interrupted.jsonl", [body("one")]);
+		const sent = upstream.requests.length;
+		const command = ["batch", "run", path, "--model", "test-model"];
+		const child = Bun.spawn([process.execPath, MAIN, ...command], {
+			env: { PATH: Bun.env.PATH ?? "", ...env },
+			stdout: "pipe",
+			stderr: "pipe",
+		});
+		await waitFor(() => upstream.requests.length > sent, "the line to be under way", 30_000);
+		await waitFor(() => readFileSync(`${path}.batch.json`, "utf8").includes("batchId"), "it to know its batch");
+		child.kill("SIGINT");
+		expect(await child.exited).toBe(130);
+		expect(await new Response(child.stdout).text()).toMatch(/^batch_\w+ goes on without this command/);
+		gate.resolve();
+		expect((await run(path)).exitCode).toBe(0);
+		expect(upstream.requests.length).toBe(sent + 1);
+	}, 60_000);
+
+	test("says why nothing goes on, where nobody sees the bar too", async () => {
+		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
+		const path = inputOf("poor.jsonl", [body("one")]);
+		const child = Bun.spawn([process.execPath, MAIN, "batch", "run", path, "--model", "test-model"], {
+			env: { PATH: Bun.env.PATH ?? "", ...env, TOLLGATE_API_KEY: secret },
+			stdout: "pipe",
+			stderr: "pipe",
+		});
+		let said = "";
+		for await (const piece of child.stderr.pipeThrough(new TextDecoderStream())) {
+			said += piece;
+			if (said.includes("\n")) break;
+		}
+		expect(said).toMatch(/^paused: .*cap.* It goes on by itself once that is mended, until .* UTC\.\n$/);
+		child.kill("SIGTERM");
+		expect(await child.exited).toBe(130);
 	}, 60_000);
 });
 
@@ -84,6 +138,7 @@ test("the bar says what is done, what it cost and when it will be over", () => {
 		output_file_id: null,
 		error_file_id: null,
 		in_progress_at: 1_000,
+		expires_at: 90_000,
 		request_counts: { total: 400, completed: 98, failed: 2 },
 		errors: null,
 		paused: null,
@@ -92,6 +147,6 @@ test("the bar says what is done, what it cost and when it will be over", () => {
 	expect(progressText(batch, 1_100_000)).toBe(
 		"██████░░░░░░░░░░░░░░░░░░ 100 of 400, 2 failed, USD 0.25, about 5 min left",
 	);
-	expect(progressText({ ...batch, paused: { message: "no credit" } }, 1_100_000)).toEndWith("paused: no credit");
+	expect(progressText({ ...batch, paused: { message: "no credit" } }, 1_100_000)).toEndWith("USD 0.25, paused");
 	expect(progressText({ ...batch, request_counts: { total: 0, completed: 0, failed: 0 } }, 0)).toContain("checked");
 });

@@ -89,8 +89,8 @@ function Detail({ item }: { item: BatchView }) {
 					items={[
 						["State", <BatchState key="state" item={item} />],
 						["Lines", <BatchProgress key="lines" item={item} />],
-						["Cost so far", <Amount key="cost" nanoUsd={item.chargedNanoUsd} />],
-						["Expected end", <ExpectedEnd key="end" item={item} />],
+						[isOver(item) ? "Cost" : "Cost so far", <Amount key="cost" nanoUsd={item.chargedNanoUsd} />],
+						...(isOver(item) ? [] : [["Expected end", <ExpectedEnd key="end" item={item} />] as const]),
 						["Model", item.model ?? "–"],
 						["Endpoint", item.endpoint],
 						[

@@ -95,6 +95,11 @@ describe("the bound of a prompt", () => {
 		);
 	});
 
+	test("covers the marks that a template sets around each of many short messages", () => {
+		const messages = Array.from({ length: 200 }, () => ({ role: "user", content: "a" }));
+		expect(promptTokensMax(measureChat(messages, [], model), model)).toBeGreaterThanOrEqual(byteTokens(messages, []));
+	});
+
 	test("covers what else a message carries: names, call ids, tool calls with their arguments", () => {
 		const calls = [{ id: "call_1", type: "function", function: { name: "f", arguments: "x".repeat(5_000) } }];
 		const bound = promptTokensMax(

@@ -2,6 +2,9 @@
  * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it takes one
  * and prints it. Exit code 1 if a claim does not hold.
  *
+ * `bun run chaos -- --locks [--only NAME]`: each table of the schema is locked whole, and each connection of an instance
+ * silenced, for twice a lease; a line each says who noticed (about 20 minutes for all).
+ *
  * `bun run upgrade -- --minutes 5`: the same with the version before this one, to which and from which instances change.
  */
 import { tmpdir } from "node:os";
@@ -10,6 +13,7 @@ import { parseArgs } from "node:util";
 import type { ChaosResult } from "./chaos.ts";
 import { runChaos } from "./chaos.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
+import { runLocks } from "./locks.ts";
 
 const { values } = parseArgs({
 	args: process.argv.slice(2).filter((argument) => argument !== "--"),
@@ -18,8 +22,11 @@ const { values } = parseArgs({
 		seed: { type: "string" },
 		users: { type: "string", default: "24" },
 		former: { type: "boolean", default: false },
+		locks: { type: "boolean", default: false },
+		only: { type: "string" },
 	},
 });
+if (values.locks) process.exit(await tryLocks());
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
 const former = values.former ? takeFormerVersion() : undefined;
 if (former && "missing" in former) {
@@ -39,6 +46,24 @@ const result = await runChaos({
 former?.remove();
 show(result);
 process.exit(result.findings.every((finding) => finding.broken.length === 0) ? 0 : 1);
+
+async function tryLocks(): Promise<number> {
+	const { reports, broken } = await runLocks({
+		only: values.only,
+		onReport: ({ what, seen, breached }) => {
+			const { served, refused, closedMs, revocationsMs, recoveredMs } = seen;
+			const revoked = revocationsMs.map((ms) => ms ?? "given up").join(" ");
+			const others = Object.entries(refused).map(([code, count]) => `, ${count} heard ${code}`);
+			const gates = closedMs > 0 ? `, gates closed ${closedMs} ms, all well ${recoveredMs} ms after` : "";
+			console.log(
+				`${breached.length === 0 ? "   holds" : "  BROKEN"}  ${what}: ${served} served${others.join("")}${gates}, revoked in ms: ${revoked}`,
+			);
+			for (const breach of breached) console.log(`            ${breach}`);
+		},
+	});
+	for (const name of broken) console.log(`  BROKEN  ${name}`);
+	return broken.length + reports.filter(({ breached }) => breached.length > 0).length === 0 ? 0 : 1;
+}
 
 function show(chaos: ChaosResult): void {
 	const table = (title: string, counts: Readonly<Record<string, number>>) => {

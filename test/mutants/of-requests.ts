@@ -83,7 +83,7 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				breaks: "names and call ids of a message cost nothing",
 				before: 'if (typeof value === "string") addText(measure, value, model);\n\t\telse if (field',
 				after:
-					'if (typeof value === "string" && field === "content") addText(measure, value, model);\n\t\telse if (field',
+					'if (typeof value === "string") void (field === "content" && addText(measure, value, model));\n\t\telse if (field',
 			},
 		],
 	},

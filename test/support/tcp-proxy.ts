@@ -21,11 +21,21 @@ export interface TcpProxy {
 	restore(): void;
 	/** Connections that pass or are frozen. */
 	open(): number;
+	/** Those that pass, each with what it calls itself to Postgres. */
+	connections(): readonly ProxiedConnection[];
 	stop(): void;
+}
+
+export interface ProxiedConnection {
+	/** The application name of its start-up message; empty if it has none. */
+	readonly name: string;
+	/** It alone goes silent, for good, and stays open. */
+	freeze(): void;
 }
 
 interface Pair {
 	readonly client: Socket<Pair>;
+	name: string | undefined;
 	server: Socket<unknown> | undefined;
 	/** Never thawed. */
 	silent: boolean;
@@ -47,12 +57,13 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 			socket: {
 				open(client) {
 					accepted += 1;
-					const pair: Pair = { client, server: undefined, silent: false, toServer: [], toClient: [] };
+					const pair: Pair = { client, name: undefined, server: undefined, silent: false, toServer: [], toClient: [] };
 					client.data = pair;
 					pairs.add(pair);
 					void connect(pair);
 				},
 				data({ data: pair }, bytes) {
+					pair.name ??= /application_name\0([^\0]*)/.exec(bytes.toString("latin1"))?.[1] ?? "";
 					pair.toServer.push(new Uint8Array(bytes));
 					flush(pair);
 				},
@@ -147,6 +158,15 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 			listener = listen(port);
 		},
 		open: () => pairs.size,
+		connections: () =>
+			[...pairs]
+				.filter(({ silent }) => !silent)
+				.map((pair) => ({
+					name: pair.name ?? "",
+					freeze() {
+						pair.silent = true;
+					},
+				})),
 		stop() {
 			listener.stop(true);
 			resetAll();

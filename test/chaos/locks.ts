@@ -1,0 +1,194 @@
+import postgres from "postgres";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { waitFor } from "../support/wait.ts";
+import type { Sent } from "./chat-client.ts";
+import { nowMs, sendChat } from "./chat-client.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
+import { handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import type { Seen } from "./lock-terms.ts";
+import { breaches, LOCKED_TABLES, SILENT_CONNECTION } from "./lock-terms.ts";
+import { startOwnPostgres } from "./own-postgres.ts";
+
+export interface LockReport {
+	readonly what: string;
+	readonly seen: Seen;
+	readonly breached: readonly string[];
+}
+
+export interface LockOptions {
+	/** Tables and connections whose name contains it; all of them if absent. */
+	only?: string | undefined;
+	onReport?: (report: LockReport) => void;
+}
+
+/** Longer than any instance may go on without renewing its lease. */
+const HELD_MS = 2 * LEASE_TTL_MS;
+const RECOVER_MS_MAX = 6 * LEASE_TTL_MS;
+const CUSTOMERS = 3;
+const REVOCATIONS = 3;
+
+/**
+ * Locks each table of the schema whole, and then silences each connection of one instance, for twice a lease, while two
+ * real instances serve; and says who noticed. The tables are those of the catalogue: a new one is in by itself.
+ */
+export async function runLocks(options: LockOptions = {}): Promise<{ reports: LockReport[]; broken: string[] }> {
+	const ends: (() => Promise<unknown>)[] = [];
+	try {
+		const server = await startOwnPostgres();
+		ends.push(() => server.destroy());
+		const upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
+		ends.push(() => upstream.stop());
+		const fleet = await startFleet({ databaseUrl: server.url, upstreamUrl: upstream.url, instances: 2 });
+		ends.push(() => fleet.stop());
+		const locker = postgres(server.url, { max: 1, onnotice: () => {} });
+		ends.push(() => locker.end({ timeout: 1 }));
+		const traffic = await startTraffic(fleet);
+		const reports: LockReport[] = [];
+		const isChosen = (name: string) => options.only === undefined || name.includes(options.only);
+		const report = (what: string, seen: Seen, breached: readonly string[]) => {
+			reports.push({ what, seen, breached });
+			options.onReport?.({ what, seen, breached });
+		};
+
+		for (const table of (await tablesOf(fleet)).filter(isChosen)) {
+			const seen = await watch(fleet, traffic, async (during) => {
+				await locker.begin(async (transaction) => {
+					await transaction.unsafe(`lock table ${table} in access exclusive mode`);
+					await during();
+				});
+			});
+			report(table, seen, breaches(LOCKED_TABLES[table], seen));
+		}
+		const [member] = fleet.members;
+		for (const { name, freeze } of member?.proxy.connections() ?? []) {
+			if (!isChosen(`connection ${name}`)) continue;
+			const seen = await watch(fleet, traffic, (during) => {
+				freeze();
+				return during();
+			});
+			report(`connection ${name}`, seen, breaches(SILENT_CONNECTION, seen));
+		}
+
+		await traffic.stop();
+		await Promise.all(fleet.members.map((one) => one.stop()));
+		const broken = (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
+		if (!handedIn(fleet.members)) broken.push("an instance left a journal behind");
+		return { reports, broken };
+	} finally {
+		for (const end of ends.reverse()) await end();
+	}
+}
+
+async function tablesOf(fleet: Fleet): Promise<string[]> {
+	const rows = await fleet.sql<{ name: string }[]>`
+		select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where c.relkind in ('r', 'p') and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
+	return rows.map(({ name }) => name);
+}
+
+interface Traffic {
+	readonly sent: Sent[];
+	stop(): Promise<void>;
+}
+
+/** Customers whose keys and credit both instances know, asking without a long pause. */
+async function startTraffic(fleet: Fleet): Promise<Traffic> {
+	const sent: Sent[] = [];
+	let stopping = false;
+	const ask = async (member: FleetMember, key: { id: string; secret: string }, nth: number) => {
+		const how = { words: 4, stream: nth % 2 === 0, maxTokens: 30 };
+		sent.push(await sendChat({ member: member.index, url: member.url }, key, how));
+	};
+	const users: Promise<void>[] = [];
+	for (let nth = 0; nth < CUSTOMERS; nth++) {
+		const key = await fleet.key(await fleet.account());
+		for (const member of fleet.members) {
+			users.push(
+				(async () => {
+					while (!stopping) {
+						await ask(member, key, nth);
+						await Bun.sleep(40);
+					}
+				})(),
+			);
+		}
+	}
+	await waitFor(() => isSmooth(sent, 100), "the traffic to be smooth", 60_000);
+	return {
+		sent,
+		async stop() {
+			stopping = true;
+			await Promise.all(users);
+		},
+	};
+}
+
+const isSmooth = (sent: readonly Sent[], last: number) =>
+	sent.length >= last && sent.slice(-last).every(({ complete }) => complete);
+
+/** What is seen while `hold` carries out what it is given. */
+async function watch(
+	fleet: Fleet,
+	traffic: Traffic,
+	hold: (during: () => Promise<void>) => Promise<void>,
+): Promise<Seen> {
+	const account = await fleet.account();
+	const doomed = await Promise.all(Array.from({ length: REVOCATIONS }, () => fleet.key(account)));
+	const from = traffic.sent.length;
+	const closed = fleet.members.map(() => 0);
+	const revocationsMs: (number | undefined)[] = [];
+	let holding = true;
+
+	async function watchGates(member: FleetMember, at: number): Promise<void> {
+		let lastMs = nowMs();
+		while (holding) {
+			await Bun.sleep(100);
+			const response = await fetch(`${member.url}/readyz`);
+			const body = (await response.json()) as { reasons?: string[] };
+			const isClosed = response.status !== 200 && body.reasons?.some((reason) => reason.includes("lease"));
+			if (isClosed) closed[at] = (closed[at] ?? 0) + Math.round(nowMs() - lastMs);
+			lastMs = nowMs();
+		}
+	}
+
+	async function revokeAll(): Promise<void> {
+		for (const key of doomed) {
+			const startedMs = nowMs();
+			const effective = await revokeKey(fleet.statements, key)
+				.then(({ seq }) => fleet.applied(seq, LEASE_TTL_MS))
+				.then((result) => result.effective)
+				.catch(() => false);
+			revocationsMs.push(effective ? Math.round(nowMs() - startedMs) : undefined);
+			if (!holding) return;
+		}
+	}
+
+	let letGoMs = 0;
+	const watched: Promise<void>[] = [];
+	await hold(async () => {
+		watched.push(...fleet.members.map(watchGates), revokeAll());
+		await Bun.sleep(HELD_MS);
+		letGoMs = nowMs();
+	});
+	const during = traffic.sent.slice(from);
+	const after = traffic.sent.length;
+	const recovered = await waitFor(
+		() => isSmooth(traffic.sent.slice(after), 30),
+		"everybody to be served",
+		RECOVER_MS_MAX,
+	).then(
+		() => true,
+		() => false,
+	);
+	const recoveredMs = recovered ? Math.round(nowMs() - letGoMs) : undefined;
+	holding = false;
+	await Promise.all(watched);
+	const refused: Record<string, number> = {};
+	for (const { status, code, complete } of during) {
+		if (!complete) refused[`${status} ${code}`] = (refused[`${status} ${code}`] ?? 0) + 1;
+	}
+	const served = during.filter(({ complete }) => complete).length;
+	return { served, refused, closedMs: Math.max(...closed), revocationsMs, recoveredMs };
+}

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
+import { nextTurn } from "../base/next-turn.ts";
 import type { RunSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchLine } from "./batch-line.ts";
@@ -128,7 +129,7 @@ export function createLineWork(
 		return taken;
 	}
 
-	/** One statement claims all of them; only then are they sent. */
+	/** One statement claims all of them; only then are they sent, and others have their turn between any two. */
 	async function send(taken: readonly Work[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		spool.claims(claims);
@@ -144,6 +145,7 @@ export function createLineWork(
 		}
 		if (granted.size < taken.length) changed();
 		for (const [at, work] of taken.entries()) {
+			if (at > 0) await nextTurn();
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
 			if (isGranted && stop === undefined && spool.sends(id)) inFlight.set(work.line, carry(work, id));

@@ -53,13 +53,21 @@ export function chatLine(customId: string, content = customId, body: Record<stri
 export interface BatchService {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
-	upload(secret: string, lines: readonly string[] | string, more?: Record<string, string>): Promise<string>;
+	upload(
+		secret: string,
+		lines: readonly string[] | string | Uint8Array<ArrayBuffer>,
+		more?: Record<string, string>,
+	): Promise<string>;
 	create(secret: string, fileId: string, more?: Record<string, unknown>): Promise<ShownBatch>;
 	get(secret: string, id: string): Promise<ShownBatch>;
 	/** Resolves with the batch once it is as it should be. */
 	until(secret: string, id: string, is: (batch: ShownBatch) => boolean, what: string): Promise<ShownBatch>;
 	/** Uploads, creates and waits for the end. */
-	run(secret: string, lines: readonly string[] | string, more?: Record<string, unknown>): Promise<ShownBatch>;
+	run(
+		secret: string,
+		lines: readonly string[] | string | Uint8Array<ArrayBuffer>,
+		more?: Record<string, unknown>,
+	): Promise<ShownBatch>;
 	lines(secret: string, fileId: string | null): Promise<ShownLine[]>;
 	cancel(secret: string, id: string): Promise<Response>;
 }
@@ -89,7 +97,8 @@ export function batchesOf(service: TestService, upstream: UpstreamServer): Batch
 		async upload(secret, lines, more = {}) {
 			const form = new FormData();
 			for (const [name, value] of Object.entries({ purpose: "batch", ...more })) form.set(name, value);
-			const text = typeof lines === "string" ? lines : lines.map((line) => `${line}\n`).join("");
+			const isWhole = typeof lines === "string" || lines instanceof Uint8Array;
+			const text = isWhole ? lines : lines.map((line) => `${line}\n`).join("");
 			form.set("file", new File([text], "in.jsonl"));
 			const headers = { authorization: `Bearer ${secret}` };
 			const { id } = await json<{ id: string }>(

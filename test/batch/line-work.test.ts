@@ -7,7 +7,36 @@ import { createLineWork } from "../../src/batch/line-work.ts";
 import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
 import { chatLine } from "./batch-service.ts";
 
-/** Runs one line, whose claims go as `claims` says, and whose answers are these statuses; gives its outcomes. */
+/** Lines whose claims and answers are as told. */
+function lineWork(world: {
+	lines: number;
+	claim(lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>>;
+	answer(requestUuid: string): Response;
+	add?(outcome: Outcome): void;
+}) {
+	const books = {
+		claim: (_id: string, _run: number, lines: readonly ClaimedLine[]) => world.claim(lines),
+	} as Partial<BatchBooks> as BatchBooks;
+	const outcomes = { add: world.add ?? (() => {}), bytes: () => 0 } as Partial<Outcomes> as Outcomes;
+	const batch = { id: "batch_1", run: 1, endpoint: "/v1/chat/completions" } as BatchRecord;
+	return createLineWork(
+		{
+			...{ books, outcomes, clock: systemClock, log: silentLog },
+			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
+			carrier: {
+				answer: async ({ requestUuid }) => world.answer(requestUuid),
+				usageOf: () => undefined,
+				room: async () => world.lines,
+			},
+		},
+		{ ...batch, model: "test-model", keyDigest: "" },
+		(async function* () {
+			for (let line = 1; line <= world.lines; line += 1) yield { line, text: chatLine(`n${line}`), cut: undefined };
+		})(),
+	);
+}
+
+/** Runs one line, whose claims go as `claim` says, and whose answers are these statuses; gives its outcomes. */
 async function runLine(
 	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
 	statuses: readonly number[],
@@ -17,8 +46,9 @@ async function runLine(
 	const outcomes: Outcome[] = [];
 	const sent: string[] = [];
 	const answers = [...statuses];
-	const books = {
-		claim(_id: string, _run: number, lines: readonly ClaimedLine[]) {
+	const work = lineWork({
+		lines: 1,
+		claim(lines) {
 			attempt += 1;
 			return claim(attempt, () => {
 				// As `batch_claim` does.
@@ -28,36 +58,14 @@ async function runLine(
 				return new Set([one.line]);
 			});
 		},
-	} as Partial<BatchBooks> as BatchBooks;
-	const work = createLineWork(
-		{
-			books,
-			clock: systemClock,
-			log: silentLog,
-			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
-			outcomes: {
-				add: (outcome: Outcome) => void outcomes.push(outcome),
-				bytes: () => 0,
-			} as Partial<Outcomes> as Outcomes,
-			carrier: {
-				async answer({ requestUuid }) {
-					expect(row).toBe(requestUuid);
-					sent.push(requestUuid);
-					const status = answers.shift() ?? 200;
-					return Response.json(status === 200 ? {} : { error: { code: "overloaded", message: "busy" } }, { status });
-				},
-				usageOf: () => undefined,
-				room: async () => 1,
-			},
+		answer(requestUuid) {
+			expect(row).toBe(requestUuid);
+			sent.push(requestUuid);
+			const status = answers.shift() ?? 200;
+			return Response.json(status === 200 ? {} : { error: { code: "overloaded", message: "busy" } }, { status });
 		},
-		{ id: "batch_1", run: 1, endpoint: "/v1/chat/completions", model: "test-model", keyDigest: "" } as BatchRecord & {
-			keyDigest: string;
-			model: string;
-		},
-		(async function* () {
-			yield { line: 1, text: chatLine("a"), cut: undefined };
-		})(),
-	);
+		add: (outcome) => void outcomes.push(outcome),
+	});
 	expect(await work.run()).toBeUndefined();
 	return { outcomes, sent };
 }
@@ -78,3 +86,27 @@ for (const isCarriedOut of [true, false]) {
 		expect(second).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 2 } });
 	}, 20_000);
 }
+
+test("lines that are sent together leave others a turn between any two", async () => {
+	const LINES = 20;
+	let turn = 0;
+	let isOver = false;
+	const count = () => {
+		turn += 1;
+		if (!isOver) setImmediate(count);
+	};
+	setImmediate(count);
+	const sentIn: number[] = [];
+	const work = lineWork({
+		lines: LINES,
+		claim: async (lines) => new Set(lines.map(({ line }) => line)),
+		answer: () => {
+			sentIn.push(turn);
+			return Response.json({});
+		},
+	});
+	expect(await work.run()).toBeUndefined();
+	isOver = true;
+	expect(sentIn).toHaveLength(LINES);
+	expect(new Set(sentIn).size).toBe(LINES);
+});

@@ -138,6 +138,8 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
 			// The prefix is ours: the library's own would be `__Secure-`, which lets a sibling host set the cookie.
 			useSecureCookies: false,
+			// Not left to the library, which looks at no address any more where NODE_ENV is `test`.
+			disableOriginCheck: false,
 			defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: "lax", path: "/" },
 			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
 		},

@@ -11,6 +11,8 @@ import { quietPort } from "./serve-process.ts";
 export interface OwnPostgres {
 	readonly url: string;
 	readonly port: number;
+	/** Its data folder, for who takes or restores a backup. */
+	readonly cluster: string;
 	/** Ends all sessions and stops. */
 	stop(): Promise<void>;
 	/** `kill -9` of all its processes. */
@@ -67,6 +69,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	const postgres: OwnPostgres = {
 		url,
 		port,
+		cluster: join(dataDir, "postgres", "cluster"),
 		async stop() {
 			await server?.stop();
 			server = undefined;

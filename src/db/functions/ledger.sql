@@ -88,7 +88,8 @@ begin
 end $$;
 
 -- Records one settlement of an instance whose leases were closed. It draws on what is available now; what does not
--- fit is the operator's write-off, so no budget passes its limit and no usage is rejected.
+-- fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
+-- used that a restored database does not know is a write-off too.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -105,7 +106,9 @@ begin
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return;
   end if;
-  select least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))
+  select case when count(*) = 2
+      then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))
+      else 0 end
     into v_fit from budget g where g.id in (x.account, x.key);
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,

@@ -1,0 +1,101 @@
+import {
+	appendFileSync,
+	chmodSync,
+	chownSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import connect from "postgres";
+import { waitFor } from "../support/wait.ts";
+import type { OwnPostgres } from "./own-postgres.ts";
+
+/**
+ * What an operator keeps elsewhere: a copy of the cluster that was taken while it ran, and the log since. The embedded
+ * server comes without `pg_basebackup`, so this does by hand what that does: `pg_backup_start`, a copy, `pg_backup_stop`.
+ */
+export interface Backup {
+	/** Settings of the server whose log is kept. */
+	readonly settings: Readonly<Record<string, string>>;
+	takeBase(postgres: OwnPostgres): Promise<void>;
+	/** Everything that is committed now can be restored, and nothing that follows. */
+	keepLog(postgres: OwnPostgres): Promise<void>;
+	/** In place of what the stopped server had; started, and past its recovery. */
+	restoreTo(postgres: OwnPostgres): Promise<void>;
+	remove(): void;
+}
+
+/** What a base backup leaves out. */
+const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
+
+export function createBackup(): Backup {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-backup-"));
+	const [base, archive, kept] = ["base", "archive", "kept"].map((name) => join(folder, name)) as [
+		string,
+		string,
+		string,
+	];
+	// The server may run as another user.
+	chmodSync(folder, 0o755);
+	mkdirSync(archive);
+	chmodSync(archive, 0o777);
+	const copyAll = (from: string, to: string) => {
+		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
+	};
+
+	return {
+		// Under its name only when it is whole.
+		settings: {
+			archive_mode: "on",
+			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
+		},
+		async takeBase({ url, cluster }) {
+			// One session from start to stop.
+			const session = connect(url, { max: 1, onnotice: () => {} });
+			try {
+				await session`select pg_backup_start('test', true)`;
+				copyRunning(cluster, base);
+				const [row] = await session`select labelfile from pg_backup_stop(true)`;
+				writeFileSync(join(base, "backup_label"), row?.labelfile);
+			} finally {
+				await session.end();
+			}
+		},
+		async keepLog({ url }) {
+			const session = connect(url, { max: 1, onnotice: () => {} });
+			try {
+				const [row] = await session`select pg_walfile_name(pg_switch_wal()) as last`;
+				await waitFor(() => readdirSync(archive).includes(row?.last), "the log to be archived", 30_000);
+			} finally {
+				await session.end();
+			}
+			copyAll(archive, kept);
+		},
+		async restoreTo(postgres) {
+			rmSync(postgres.cluster, { recursive: true, force: true });
+			copyAll(base, postgres.cluster);
+			appendFileSync(join(postgres.cluster, "postgresql.auto.conf"), `restore_command = 'cp "${kept}/%f" "%p"'\n`);
+			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
+			const { uid, gid } = statSync(base);
+			for (const name of ["recovery.signal", "backup_label"]) chownSync(join(postgres.cluster, name), uid, gid);
+			// It is ready when it may write.
+			await postgres.start();
+		},
+		remove: () => rmSync(folder, { recursive: true, force: true }),
+	};
+}
+
+/** Files come and go meanwhile, and are torn: the log repairs that. */
+function copyRunning(from: string, to: string): void {
+	const copied = Bun.spawnSync(["cp", "-a", from, to], { stderr: "pipe" });
+	const problems = copied.stderr.toString().split("\n");
+	const other = problems.filter((line) => line !== "" && !line.includes("No such file or directory"));
+	if (other.length > 0) throw new Error(other.join("\n"));
+	for (const path of new Bun.Glob("**/*").scanSync({ cwd: to, absolute: true }))
+		if (LEFT_OUT.test(path)) rmSync(path, { force: true });
+}

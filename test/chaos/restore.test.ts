@@ -1,0 +1,243 @@
+/**
+ * The machine of the database is lost with its disk, and an older state is restored: a base backup that was taken under
+ * load, and the log up to a moment. The runbook's page is this in words.
+ */
+import { describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { runCli } from "../cli/run-cli.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { waitFor } from "../support/wait.ts";
+import { createBackup } from "./base-backup.ts";
+import type { Ask, Sent } from "./chat-client.ts";
+import { sendChat } from "./chat-client.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { FleetMember } from "./fleet.ts";
+import { handedIn, startFleet } from "./fleet.ts";
+import { withOwnPostgres } from "./own-postgres.ts";
+import { costOf } from "./verdict.ts";
+
+const RICH = 100_000_000_000;
+/** For a hundred requests or so: it runs dry before the machine is lost, and must stay so. */
+const POOR = 4_000_000;
+const REQUESTS = Number(process.env.REQUESTS ?? 60);
+const USERS = 6;
+const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
+const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
+/** The gateway may let so much out ahead of its journal. */
+const QUANTUM = costOf(0, 64);
+
+const backup = createBackup();
+atEnd(() => backup.remove());
+// Its disk is lost here, not its power.
+const postgres = await withOwnPostgres({ ...backup.settings, fsync: "off" });
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));
+const [first, second] = fleet.members as [FleetMember, FleetMember];
+const journals = mkdtempSync(join(tmpdir(), "tollgate-journals-"));
+atEnd(() => rmSync(journals, { recursive: true, force: true }));
+
+type Key = Awaited<ReturnType<typeof fleet.key>>;
+const send = (key: Key, what: Ask, member: FleetMember) =>
+	sendChat({ member: member.index, url: member.url }, key, what);
+const chargeOf = (sent: readonly Sent[]) =>
+	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
+const usd = (nano: number | NanoUsd) => `USD ${(Number(nano) / 1e9).toFixed(6)}`;
+
+/** Asks with all keys at both instances until `enough` of the answers are whole, and `meanwhile` is done. */
+async function serve(keys: readonly Key[], enough: number, meanwhile: Promise<unknown> = Promise.resolve()) {
+	const sent: Sent[] = [];
+	let done = false;
+	const working = meanwhile.finally(() => {
+		done = true;
+	});
+	const wholes = () => sent.filter(({ complete }) => complete).length;
+	const users = Array.from({ length: USERS }, async (_, user) => {
+		for (let turn = user; !done || wholes() < enough; turn++) {
+			const answer = await send(keys[turn % keys.length] as Key, SHORT, fleet.members[turn % 2] as FleetMember);
+			sent.push(answer);
+			if (!answer.complete) await Bun.sleep(20);
+		}
+	});
+	await Promise.all([working, ...users]);
+	return sent;
+}
+
+const whole = (sent: readonly Sent[]) => sent.filter(({ complete }) => complete);
+async function rowsOf(sent: readonly Sent[]): Promise<Map<string, { charged: number; off: number }>> {
+	const ids = sent.flatMap(({ uuid }) => (uuid === undefined ? [] : [uuid]));
+	const rows = await fleet.sql`
+		select request_id, charged_nano_usd as charged, written_off_nano_usd as off from usage_event where request_id = any (${ids}::uuid[])`;
+	return new Map(rows.map((row) => [row.request_id, { charged: Number(row.charged), off: Number(row.off) }]));
+}
+const missing = async (sent: readonly Sent[]) => {
+	const rows = await rowsOf(sent);
+	return sent.filter(({ uuid }) => !rows.has(uuid ?? ""));
+};
+const broken = async () => (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok);
+
+/** The database with its disk and both instances' processes; the journals as they are in this moment are put by. */
+async function loseMachine(): Promise<void> {
+	await Promise.all(fleet.members.map((member) => member.crash()));
+	await postgres.crash();
+	for (const { index, dataDir } of fleet.members)
+		cpSync(join(dataDir, "journal"), join(journals, String(index)), { recursive: true });
+}
+
+function placeJournals(kept: boolean): void {
+	for (const { index, dataDir } of fleet.members) {
+		rmSync(join(dataDir, "journal"), { recursive: true, force: true });
+		if (kept) cpSync(join(journals, String(index)), join(dataDir, "journal"), { recursive: true });
+	}
+}
+
+// What happens before: traffic, a backup in the midst of it, traffic that only the log has, the end of the log, more.
+const rich = await fleet.account(RICH);
+const poor = await fleet.account(POOR);
+const keys = [await fleet.key(rich), await fleet.key(rich), await fleet.key(poor)];
+const revokedInTime = await fleet.key(rich);
+const revokedTooLate = await fleet.key(rich);
+const inBackup = await serve(keys, REQUESTS, backup.takeBase(postgres));
+const inLog = await serve(keys, REQUESTS);
+await fleet.applied((await revokeKey(fleet.statements, revokedInTime)).seq);
+const settled = async () => (await missing(whole([...inBackup, ...inLog]))).length === 0;
+await waitFor(settled, "all usage to be in Postgres");
+await backup.keepLog(postgres);
+
+// An epoch that the restored database will not know, and whose number it will give again.
+await second.stop();
+await second.start();
+const stranger = await fleet.account(RICH);
+const strangersKey = await fleet.key(stranger);
+const newKey = await fleet.key(rich);
+const afterwards = await serve([...keys, strangersKey, newKey], REQUESTS);
+await fleet.applied((await revokeKey(fleet.statements, revokedTooLate)).seq);
+await waitFor(async () => (await missing(whole(afterwards))).length === 0, "all usage to be in Postgres");
+const seen = (await upstream.report()).length;
+const cutting = fleet.members.flatMap((member) => [1, 2].map(() => send(keys[0] as Key, LONG, member)));
+await waitFor(
+	async () => (await upstream.report()).slice(seen).filter(({ sent }) => sent > 80).length === cutting.length,
+	"streams to run",
+	20_000,
+);
+await loseMachine();
+const cut = await Promise.all(cutting);
+const acknowledged = whole(afterwards);
+/** By a customer and by a key that came after the end of the log. */
+const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || key === newKey.id);
+
+describe("the journals are lost with it", () => {
+	test("what was acknowledged after the end of the log is lost, exactly that; nothing before it is", async () => {
+		placeJournals(false);
+		await backup.restoreTo(postgres);
+		expect(await missing(whole([...inBackup, ...inLog]))).toEqual([]);
+		expect((await missing(acknowledged)).length).toBe(acknowledged.length);
+		const known = await fleet.sql`select coalesce(sum(charged_nano_usd), 0)::bigint as sum from usage_event`;
+		expect(Number(known[0]?.sum)).toBe(chargeOf(whole([...inBackup, ...inLog])));
+		console.log(
+			`journals lost: ${whole(inBackup).length} requests during the backup and ${whole(inLog).length} in the log are there, ${acknowledged.length} behind its end are lost: ${usd(chargeOf(acknowledged))}, and ${cut.length} that ran`,
+		);
+	}, 60_000);
+
+	test("the operator attests that they are gone, and the credit that they held is there again", async () => {
+		const held = (await accountBalance(fleet.statements, rich)).held;
+		expect(held).toBeGreaterThan(0);
+		await Promise.all(["i0", "i1"].map(recover));
+		const charged = chargeOf(whole([...inBackup, ...inLog]).filter(({ key }) => key !== keys[2]?.id));
+		expect(await accountBalance(fleet.statements, rich)).toMatchObject({
+			spent: charged,
+			available: RICH - charged,
+			held: 0,
+		});
+		expect(await broken()).toEqual([]);
+		console.log(`journals lost: ${usd(held)} of the account's credit was held until both were recovered`);
+	}, 60_000);
+
+	test("no account spends more than its credit from there on; a key that was revoked in time stays so, a later one must be again", async () => {
+		await Promise.all(fleet.members.map((member) => member.start()));
+		const sent = await serve(keys, REQUESTS);
+		expect((await send(revokedInTime, SHORT, first)).code).toBe("api_key_revoked");
+		expect((await send(revokedTooLate, SHORT, first)).status).toBe(200);
+		for (const key of [strangersKey, newKey]) expect((await send(key, SHORT, second)).code).toBe("invalid_api_key");
+		await spendDry();
+		await waitFor(async () => (await missing(whole(sent))).length === 0, "all usage to be in Postgres");
+		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		await expectWithinCredit();
+	}, 60_000);
+});
+
+describe("the journals survive", () => {
+	test("not one acknowledged request is lost, and what ran is charged but for a quantum each", async () => {
+		await postgres.crash();
+		placeJournals(true);
+		await backup.restoreTo(postgres);
+		await Promise.all(fleet.members.map((member) => member.start()));
+		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
+		expect(await missing([...whole([...inBackup, ...inLog]), ...acknowledged])).toEqual([]);
+		const rows = await rowsOf([...acknowledged, ...cut]);
+		const off = [...rows.values()].reduce((sum, row) => sum + row.off, 0);
+		const charged = acknowledged.reduce((sum, { uuid }) => sum + (rows.get(uuid ?? "")?.charged ?? 0), 0);
+		// Whoever is not in the restored books cannot be charged: written off, and on record.
+		expect([charged, off]).toEqual([chargeOf(acknowledged) - chargeOf(ofUnknown), chargeOf(ofUnknown)]);
+		expect(off).toBeGreaterThan(0);
+		for (const one of cut) {
+			const arrival = (await upstream.report()).find(
+				({ requestId }) => requestId.replaceAll("-", "") === one.uuid?.replaceAll("-", ""),
+			);
+			const given = costOf(arrival?.prompt ?? 0, one.tokens) - (rows.get(one.uuid ?? "")?.charged ?? 0);
+			expect(given).toBeLessThanOrEqual(QUANTUM);
+		}
+		expect(await broken()).toEqual([]);
+		console.log(
+			`journals kept: ${acknowledged.length} requests behind the log's end are charged: ${usd(charged)}, written off ${usd(off)}`,
+		);
+	}, 60_000);
+
+	test("what an epoch holds that ended in order since is free once that is attested, and no account spends more than its credit", async () => {
+		// Its end is forgotten, and its journal was removed with it: nobody else can say that it holds nothing any more.
+		const { held } = await accountBalance(fleet.statements, rich);
+		expect(held).toBeGreaterThan(0);
+		await second.stop();
+		await recover("i1");
+		await second.start();
+		console.log(`journals kept: at most ${usd(held)} was held by the epoch that had ended in order since`);
+		await spendDry();
+		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		await expectWithinCredit();
+	}, 60_000);
+});
+
+/** As an operator does who knows that no process of it runs, and that its journal is gone. */
+async function recover(id: string): Promise<void> {
+	const { exitCode, stderr } = await runCli(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
+	expect([exitCode, stderr]).toEqual([0, ""]);
+}
+
+/** The poor customer asks until he hears that nothing is left, at both instances. */
+async function spendDry(): Promise<void> {
+	for (const member of fleet.members)
+		await waitFor(
+			async () => (await send(keys[2] as Key, SHORT, member)).status === 402,
+			"the credit to run dry",
+			30_000,
+		);
+}
+
+async function expectWithinCredit(): Promise<void> {
+	for (const [account, credit] of [
+		[rich, RICH],
+		[poor, POOR],
+	] as const) {
+		const [row] = await fleet.sql`
+			select coalesce(sum(charged_nano_usd), 0)::bigint as charged from usage_event where account_id = ${account}`;
+		expect(Number(row?.charged)).toBeLessThanOrEqual(credit);
+		const { spent, available, held } = await accountBalance(fleet.statements, account);
+		expect([spent, spent + available, held]).toEqual([Number(row?.charged), credit, 0]);
+	}
+	expect(await broken()).toEqual([]);
+}

@@ -168,6 +168,11 @@ export async function forgetUnproved(statements: Statements): Promise<void> {
 	await statements`delete from verification where expires_at < clock_timestamp()`;
 }
 
+/** Sessions that are over: who never signs out leaves one behind. */
+export async function forgetSessions(statements: Statements): Promise<void> {
+	await statements`delete from session where expires_at < clock_timestamp()`;
+}
+
 function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
 	const email = textOf(body, "email").trim().toLowerCase();
 	if (!isMailAddress(email)) throw refused("INVALID_EMAIL", "That is no e-mail address.");

@@ -4,9 +4,10 @@ import type { Statements } from "../db/statements.ts";
 import { forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
+import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
-import { forgetUnproved } from "./auth-sign-up.ts";
+import { forgetSessions, forgetUnproved } from "./auth-sign-up.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batch-notices.ts";
 import { sendCreditAlerts } from "./credit-alerts.ts";
 import type { Mailer } from "./mailer.ts";
@@ -74,6 +75,8 @@ export function startJobs(deps: JobDeps): Jobs {
 	}
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
+	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements));
+	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
 	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));

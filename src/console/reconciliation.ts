@@ -51,8 +51,8 @@ export async function lastReconciliation(
 
 /** The first good run after the last bad one; null if the last one was bad or there is none. */
 async function greenSince(statements: Statements): Promise<number | null> {
-	const [row] = await statements<{ since: Date | null }>`
-		select min(at) as since from reconciliation_run
-		where ok and id > coalesce((select max(id) from reconciliation_run where not ok), '')`;
+	const [row] = await statements<{ since: Date }>`
+		select at as since from reconciliation_run
+		where ok and id > coalesce((select max(id) from reconciliation_run where not ok), '') order by id limit 1`;
 	return row?.since?.getTime() ?? null;
 }

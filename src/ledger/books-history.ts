@@ -34,3 +34,17 @@ export function createBooksHistory(statements: Statements): BooksHistory {
 export function booksRunOf(row: BooksRow): BooksRun {
 	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
 }
+
+const KEPT_DAYS = 400;
+const FORGET_ROWS = 1_000;
+
+/** Forgets runs of more than 400 days ago, but for that from which on all were good. Looks at 1,000 at most. */
+export async function forgetOldRuns(statements: Statements): Promise<void> {
+	await statements`
+		delete from reconciliation_run r using (
+			select o.id, o.at from reconciliation_run o order by o.id limit ${FORGET_ROWS}::integer
+		) old
+		where r.id = old.id and old.at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer) and r.id is distinct from (
+			select g.id from reconciliation_run g
+			where g.ok and g.id > coalesce((select max(b.id) from reconciliation_run b where not b.ok), '') order by g.id limit 1)`;
+}

@@ -1,0 +1,83 @@
+import { expect, test } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { newId } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { startJobs } from "../../src/console/jobs.ts";
+import { lastReconciliation } from "../../src/console/reconciliation.ts";
+import { createBooksHistory, forgetOldRuns } from "../../src/ledger/books-history.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { withDatabase } from "../support/database.ts";
+
+const db = await withDatabase();
+const { statements, sql } = db;
+
+/** Runs each job of a console once, and waits for them. */
+async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
+	const waiting: (() => void)[] = [];
+	const clock: Clock = {
+		...systemClock,
+		after(_delayMs, run) {
+			waiting.push(run);
+			return () => {};
+		},
+	};
+	const jobs = startJobs({
+		statements,
+		sums: statements,
+		clock,
+		log: silentLog,
+		mailer: { send: async () => {}, canSend: false } as never,
+		sendWebhook: async () => {
+			throw new Error("there is nothing to send");
+		},
+		cards: undefined,
+		origin: () => "http://127.0.0.1",
+		serviceName: "service",
+		booksVerifyRowsPerS,
+	} as never);
+	for (const run of waiting.splice(0)) run();
+	await jobs.stop();
+}
+
+test("a console seals days that are over and reads them again, unless it is told not to", async () => {
+	await sql`
+		insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
+		values ('e', 'acc', 'adjustment', 5, 'x', 'test', now() - interval '3 days')`;
+	await runJobs(0);
+	expect((await sql`select verified_at from sealed_day where verified_at is null`).length).toBeGreaterThanOrEqual(2);
+	await sql`update ledger_entry set note = 'changed'`;
+	await runJobs(500);
+	expect((await reconcile(statements)).checks.find(({ name }) => name.startsWith("every closed day"))).toMatchObject({
+		ok: false,
+		detail: expect.stringContaining("the ledger entries were changed"),
+	});
+});
+
+test("old checks of the books are forgotten, and not since when all were good", async () => {
+	const history = createBooksHistory(statements);
+	const add = (ok: boolean) => history.add({ ok, checks: [] }, "test");
+	await add(false);
+	const good = await add(true);
+	await add(true);
+	await sql`update reconciliation_run set at = at - interval '401 days'`;
+	const since = good.atMs - 401 * 86_400_000;
+	const young = await add(true);
+	expect(await lastReconciliation(statements)).toMatchObject({ ok: true, atMs: young.atMs, greenSinceMs: since });
+	await forgetOldRuns(statements);
+	expect((await sql`select id from reconciliation_run order by id`).map(({ id }) => id)).toEqual([good.id, young.id]);
+	expect(await lastReconciliation(statements)).toMatchObject({ ok: true, atMs: young.atMs, greenSinceMs: since });
+	await add(false);
+	await forgetOldRuns(statements);
+	expect((await sql`select 1 from reconciliation_run`).length).toBe(2);
+});
+
+test("sessions that are over are forgotten, and no other", async () => {
+	const user = newId("usr");
+	await sql`insert into console_user (id, name, email, email_verified) values (${user}, 'A', 'a@example.com', true)`;
+	await sql`
+		insert into session (id, token, user_id, expires_at) values
+			('over', 'a', ${user}, now() - interval '1 second'), ('open', 'b', ${user}, now() + interval '1 hour')`;
+	await runJobs(0);
+	expect(await sql`select id from session`).toEqual([{ id: "open" }] as never);
+});

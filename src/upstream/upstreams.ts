@@ -7,7 +7,7 @@ import type { ServiceLimits } from "../catalog/service-limits.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { createAnswerStream, type StreamCall } from "./call/stream.ts";
-import type { AnswerStream } from "./call/stream-wire.ts";
+import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
 import { callUnary, type UnaryCall } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
@@ -20,7 +20,7 @@ export interface Upstreams {
 	 * Sends a streamed request before it returns if a place is free. Faults and failures come out of `next`.
 	 * The request goes to another replica until the first chunk has been returned.
 	 */
-	open<Chunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
+	open<Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
 	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
 	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
 	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */

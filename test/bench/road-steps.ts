@@ -86,6 +86,7 @@ function upstreamsOf({ answer, payloads }: Fixtures): Upstreams {
 				next: async () => chunks[at++] ?? null,
 				usage: () => usage,
 				usageIsFinal: () => true,
+				tokensOf: () => undefined,
 				replica: () => "bench#0",
 				close() {},
 			};

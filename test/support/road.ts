@@ -221,6 +221,7 @@ export function createRoad(options: RoadOptions = {}) {
 				next: () => made.next(),
 				usage: () => made.usage,
 				usageIsFinal: () => true,
+				tokensOf: () => undefined,
 				replica: () => "m#0",
 				close() {
 					made.isClosed = true;

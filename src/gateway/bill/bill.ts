@@ -10,6 +10,9 @@ import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ReportedUsage, TokenUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 
+/** What a server's finished streams can raise an estimate by, at most, over what it is without them. */
+const LEARNT_FACTOR_MAX = 2;
+
 /** What a chat used, by whose count, and what it costs. */
 export interface Bill {
 	readonly usage: TokenUsage;
@@ -24,6 +27,8 @@ export interface OutputSize {
 	readonly bytes: number;
 	/** Events of a stream that carried output; 0 if it came whole. */
 	readonly chunks: number;
+	/** What finished streams of the same replica say that it is worth; undefined if they do not. */
+	readonly tokensLikely?: number | undefined;
 }
 
 export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
@@ -61,8 +66,7 @@ export function billOf(
 	{ outputTokensMax, choices }: TokenBounds,
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
-	const completion =
-		reported?.completionTokens ?? Math.min(outputTokensEstimate(output.bytes, output.chunks), outputTokensMax);
+	const completion = reported?.completionTokens ?? Math.min(likelyTokens(output), outputTokensMax);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
 	const completionTokens = Math.min(completion, model.contextLength * choices);
 	const usage = {
@@ -73,6 +77,15 @@ export function billOf(
 	};
 	const exact = reported?.promptTokens === promptTokens && reported.completionTokens === completionTokens;
 	return { usage, cost: costOf(model, usage), basis: exact ? "exact" : "estimated" };
+}
+
+/**
+ * By what finished streams of the same replica say, if they do. Whatever they say, nobody pays for more than a token a
+ * byte, nor for more than twice what the size alone would be taken for.
+ */
+function likelyTokens({ bytes, chunks, tokensLikely }: OutputSize): number {
+	const bySize = outputTokensEstimate(bytes, chunks);
+	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
 export function costOf(model: Model, usage: TokenUsage): NanoUsd {

@@ -1,8 +1,9 @@
 import { assert } from "../../base/assert.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 import type { Model } from "../../catalog/model.ts";
+import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
-import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { settleFailed, wholeAnswer } from "./whole-answer.ts";

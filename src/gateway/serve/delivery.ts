@@ -1,7 +1,8 @@
 import { minUsd } from "../../money/nano-usd.ts";
+import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Exchange } from "./context.ts";
-import type { OutputChunk, Relay } from "./endpoint.ts";
+import type { Relay } from "./endpoint.ts";
 
 /** Output between two records of the journal that bound what was delivered: tokens, or bytes where nobody counts. */
 const PROGRESS_TOKENS = 64;
@@ -13,6 +14,8 @@ export interface Delivery {
 	bytes: number;
 	/** Chunks that carried output. */
 	chunks: number;
+	/** What finished streams of its replica say that this is worth; undefined if they do not. */
+	tokensLikely: number | undefined;
 	/** By the upstream's count; undefined if there was none. */
 	usage: ReportedUsage | undefined;
 	/** Milliseconds from the request's first moment to the first chunk; null if there was none yet. */
@@ -29,6 +32,7 @@ export function createDelivery(): Delivery {
 	return {
 		bytes: 0,
 		chunks: 0,
+		tokensLikely: undefined,
 		usage: undefined,
 		firstMs: null,
 		recordAt: -1,
@@ -46,18 +50,21 @@ export function deliver<Chunk extends OutputChunk>(
 	exchange: Exchange,
 	relay: Relay<Chunk>,
 	chunks: readonly Chunk[],
-	usage: ReportedUsage | undefined,
+	upstream: Pick<AnswerStream<Chunk>, "usage" | "tokensOf">,
 ): void {
-	const { bytes, chunks: count } = delivery;
+	const { bytes, chunks: count, tokensLikely } = delivery;
+	const usage = upstream.usage();
 	for (const { outputBytes } of chunks) {
 		delivery.bytes += outputBytes;
 		if (outputBytes > 0) delivery.chunks += 1;
 	}
+	delivery.tokensLikely = upstream.tokensOf({ events: delivery.chunks, bytes: delivery.bytes });
 	try {
 		record(delivery, exchange, relay, usage);
 	} catch (error) {
 		delivery.bytes = bytes;
 		delivery.chunks = count;
+		delivery.tokensLikely = tokensLikely;
 		delivery.isCut = true;
 		throw error;
 	}

@@ -29,11 +29,6 @@ export interface EndpointInput {
 	readonly choices?: number;
 }
 
-/** A chunk of a stream, with the bytes of generated output in it. */
-export interface OutputChunk {
-	readonly outputBytes: number;
-}
-
 /** What is particular to one endpoint: data and small functions without state, which `serve` puts in their order. */
 export interface InferenceEndpoint<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk> {
 	/** As usage records and refusals name it. */

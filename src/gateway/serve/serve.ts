@@ -1,3 +1,4 @@
+import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
@@ -5,7 +6,7 @@ import { modelNameOf } from "../request-fields.ts";
 import { attempt } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { createContext, type ServeDeps } from "./context.ts";
-import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
 import { serveRoute } from "./serve-route.ts";

@@ -1,8 +1,9 @@
 import type { Endpoint } from "../../catalog/request-fields.ts";
+import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { Connection } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ServeDeps } from "./context.ts";
-import type { EndpointInput, InferenceEndpoint, OutputChunk, RequestBody } from "./endpoint.ts";
+import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { serve } from "./serve.ts";
 
 /** An endpoint on its road, for whoever has a request for it. */

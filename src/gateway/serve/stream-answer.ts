@@ -1,6 +1,7 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
+import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { Bill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
@@ -8,7 +9,7 @@ import { answerHeaders } from "../headers.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
-import type { EndpointInput, OutputChunk, StreamedAnswer } from "./endpoint.ts";
+import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
 import type { Streaming } from "./streaming.ts";
 import {
 	awaitReader,
@@ -141,7 +142,8 @@ function nextOf<Chunk>({ upstream }: Streaming<Chunk>): Promise<Next<Chunk>> {
 /** The text of what arrived, counted and with its cost on record, before any of it goes out. */
 function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: readonly Chunk[]): string {
 	const { deps, exchange, relay, delivery, upstream } = streaming;
-	deliver(delivery, exchange, relay, chunks, upstream?.usage());
+	assert(upstream !== undefined, "what arrived came from an upstream");
+	deliver(delivery, exchange, relay, chunks, upstream);
 	delivery.firstMs ??= deps.clock.monotonicMs() - exchange.context.startedMs;
 	return relay.chunks(chunks);
 }

@@ -6,7 +6,7 @@ import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 import { readText } from "./read-answer.ts";
 import { createSseReader } from "./sse-reader.ts";
-import type { AnswerStream, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** How long a stream may take from its end marker to the end of its body before the connection is given up. */
 const DRAIN_MS = 1_000;
@@ -20,7 +20,7 @@ const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 const NO_BYTES = new Uint8Array();
 
 /** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
-export function openEventStream<Chunk>(
+export function openEventStream<Chunk extends OutputChunk>(
 	deps: { clock: Clock },
 	attempt: Attempt,
 	wire: StreamWire<Chunk>,
@@ -41,6 +41,8 @@ export function openEventStream<Chunk>(
 	let streamBytes = 0;
 	/** What arrived and waits for its turn. */
 	let waiting: Uint8Array | undefined;
+	/** Output so far. */
+	const size = { events: 0, bytes: 0 };
 
 	async function next(): Promise<readonly Chunk[] | null> {
 		if (failure !== undefined) throw failure;
@@ -110,7 +112,10 @@ export function openEventStream<Chunk>(
 		try {
 			for (const payload of payloads) {
 				const chunk = reader.accept(payload);
-				if (chunk !== undefined) chunks.push(chunk);
+				if (chunk === undefined) continue;
+				chunks.push(chunk);
+				size.bytes += chunk.outputBytes;
+				if (chunk.outputBytes > 0) size.events += 1;
 			}
 		} catch (error) {
 			fall(error);
@@ -126,8 +131,16 @@ export function openEventStream<Chunk>(
 
 	function finish(bodyEnded: boolean): void {
 		over = true;
+		learn();
 		attempt.succeed();
 		if (!bodyEnded) drain();
+	}
+
+	/** Thoughts may be counted and not shown, so what they are part of says nothing of events. */
+	function learn(): void {
+		const { completionTokens, reasoningTokens } = reader.usage() ?? {};
+		if (reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
+			replica.worth.learn(completionTokens, size);
 	}
 
 	/** Reads to the end of the body, which keeps the connection for the next call; nobody waits for it. */
@@ -154,6 +167,7 @@ export function openEventStream<Chunk>(
 		next,
 		usage: () => (answeredWhole ? wholeUsage : reader.usage()),
 		usageIsFinal: () => (answeredWhole ? wholeUsage !== undefined : reader.usageIsFinal()),
+		tokensOf: replica.worth.tokensOf,
 		close() {
 			if (over) return;
 			over = true;

@@ -13,6 +13,11 @@ export interface StreamReader<Chunk> {
 	usageIsFinal(): boolean;
 }
 
+/** A chunk of a stream, with the bytes of generated output in it. */
+export interface OutputChunk {
+	readonly outputBytes: number;
+}
+
 /** What is particular to one kind of streamed answer: where it is asked for and how it is read. */
 export interface StreamWire<Chunk> {
 	/** Under the replica's base address. */
@@ -38,6 +43,8 @@ export interface AnswerStream<Chunk> {
 	usageIsFinal(): boolean;
 	/** The replica's alias for logs and metrics (`model#0`), undefined before one was chosen. */
 	replica(): string | undefined;
+	/** Likely tokens of so many events with output and bytes of it, as finished streams of its replica tell; undefined if they do not. */
+	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined;
 	/** Aborts the upstream call, frees the replica's place; harmless when repeated or after the end. */
 	close(): void;
 }

@@ -7,7 +7,7 @@ import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
 import { withReplays } from "./replay.ts";
-import type { AnswerStream, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** A streamed request of any kind. */
 export interface StreamCall<Chunk> extends CallContext {
@@ -17,7 +17,7 @@ export interface StreamCall<Chunk> extends CallContext {
 }
 
 /** Sends the request before it returns if a place is free. */
-export function createAnswerStream<Chunk>(
+export function createAnswerStream<Chunk extends OutputChunk>(
 	deps: CallDeps,
 	options: { pool: Pool; log: Log; limits: ServiceLimits; call: StreamCall<Chunk> },
 ): AnswerStream<Chunk> {
@@ -52,6 +52,7 @@ export function createAnswerStream<Chunk>(
 		usage: () => events?.usage(),
 		usageIsFinal: () => events?.usageIsFinal() ?? false,
 		replica: () => alias,
+		tokensOf: (size) => events?.tokensOf(size),
 		close() {
 			closed = true;
 			events?.close();

@@ -8,7 +8,7 @@ import { openEventStream } from "./event-stream.ts";
 import { unreadable } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
 import { ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
-import type { AnswerStream, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
 /** One POST and how its answer is read. */
@@ -31,7 +31,7 @@ export interface UnaryPost<Answer> {
 export interface Asker {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
 	/** By way of a stream, to be read to its end. */
-	stream<Chunk>(wire: StreamWire<Chunk>, body: string): Pick<AnswerStream<Chunk>, "next" | "usage">;
+	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string): Pick<AnswerStream<Chunk>, "next" | "usage">;
 }
 
 /** A request that is answered in one piece; `run` may take several posts to one replica for it. */

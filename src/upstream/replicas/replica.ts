@@ -3,6 +3,7 @@ import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { DIALECTS, type Dialect } from "../dialects.ts";
 import { type BreakerCall, type BreakerState, type CallOutcome, createBreaker } from "./breaker.ts";
+import { createOutputWorth, type OutputWorth } from "./output-worth.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
 
@@ -34,6 +35,8 @@ export interface Replica {
 	otherFailureAtMs(call: BreakerCall): number | undefined;
 	/** Monotonic time at which it last answered a request; undefined if it never did. */
 	answeredAtMs(): number | undefined;
+	/** What its output is worth, as far as it has told. */
+	readonly worth: OutputWorth;
 	health(): ReplicaHealth;
 	setHealth(health: "up" | "down"): void;
 	/** Out of the catalogue: calls under way go on, new ones do not come. */
@@ -127,6 +130,7 @@ export function createReplica(
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
 		answeredAtMs: () => answeredAtMs,
+		worth: createOutputWorth(),
 		health: () => health,
 		setHealth(next) {
 			if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();

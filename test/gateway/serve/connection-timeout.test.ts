@@ -34,6 +34,7 @@ function setUp(holdStatusMs: number) {
 		usage: () => undefined,
 		usageIsFinal: () => false,
 		replica: () => "m#0",
+		tokensOf: () => undefined,
 		close() {},
 	};
 	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };

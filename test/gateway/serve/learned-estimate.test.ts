@@ -1,0 +1,68 @@
+/** What a stream that dies or is left is estimated at follows what finished streams of the same server said it is worth. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { ask, onlyUsage } from "../../support/chat.ts";
+import { chatEvent, streamReply, usageEvent } from "../../support/raw-answer.ts";
+import { openRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
+
+const [upstream, other] = [untilEnd(startUpstream()), untilEnd(startUpstream())];
+const service = await withService({
+	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "another", url: other.url })}`,
+	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+});
+const everyone = await service.customer();
+
+/** Eight bytes each, and no end. */
+const words = (count: number) => Array.from({ length: count }, () => chatEvent({ content: "barrage " }));
+
+async function estimate(model = "test-model", more: object = {}): Promise<unknown> {
+	const { accountId, secret } = await service.customer();
+	(model === "another" ? other : upstream).next(streamReply(words(6), false));
+	await (await service.post("/v1/chat/completions", secret, ask("hi", { stream: true, model, ...more }))).text();
+	const { basis, completion_tokens } = await onlyUsage(service, accountId);
+	return { basis, completion_tokens };
+}
+
+async function finish(events: number, tokens: number, times: number): Promise<void> {
+	for (let time = 0; time < times; time++) {
+		upstream.next(streamReply([...words(events), chatEvent({}, "stop"), usageEvent(3, tokens)]));
+		await (await service.post("/v1/chat/completions", everyone.secret, ask("hi", { stream: true }))).text();
+	}
+}
+
+test("before anything has finished it is the larger of events and a quarter of the bytes; then one token an event is exact", async () => {
+	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
+	await finish(40, 41, 3);
+	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
+	// What another server sends was not told of by this one.
+	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
+});
+
+test("one who leaves after six of them pays six", async () => {
+	const { accountId, secret } = await service.customer();
+	upstream.next(
+		reply()
+			.text(Array.from({ length: 6 }, (_, nth) => `barrage${nth}`))
+			.usage(null)
+			.stallAfter(6),
+	);
+	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask("hi", { stream: true })));
+	await client.until("barrage5");
+	client.leave();
+	expect(await onlyUsage(service, accountId)).toMatchObject({
+		ending: "client_left",
+		basis: "estimated",
+		completion_tokens: 6,
+	});
+});
+
+test("a server that lies in what it finishes raises nobody's estimate past twice its size, nor past what was reserved", async () => {
+	await finish(1, 2_000, 60);
+	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
+	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });
+	// It is forgotten once it tells the truth again.
+	await finish(40, 40, 250);
+	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
+}, 60_000);

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { mutants } from "./list.ts";
 import { mutate } from "./mutant.ts";
+import { readResults } from "./results.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -27,4 +28,11 @@ test("each breaks a rule of its own, and what should notice it is there", () => 
 			expect({ breaks, killer, there }).toEqual({ breaks, killer, there: true });
 		}
 	}
+});
+
+test("the table has what became of each: killed, or equivalent for a reason", () => {
+	const results = readResults();
+	const open = mutants.filter(({ breaks }) => !["killed", "equivalent"].includes(results.get(breaks)?.verdict ?? ""));
+	expect(open.map(({ breaks }) => breaks)).toEqual([]);
+	expect([...results.keys()].filter((name) => !mutants.some(({ breaks }) => breaks === name))).toEqual([]);
 });

@@ -297,6 +297,11 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "shares of a limit are granted beyond it",
+				before: "else least(v_rest, greatest(r.need,",
+				after: 'else least(r."limit", greatest(2 * r.need,',
+			},
+			{
+				breaks: "nobody is told that an instance lacks a share of a limit",
 				before: "if v_rest >= r.need then",
 				after: "if true then",
 			},

@@ -172,7 +172,7 @@ export const requestMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "limits/shares.ts",
-		killers: ["limits/shared-limits"],
+		killers: ["limits/shares", "limits/shared-limits"],
 		mutants: [
 			{
 				breaks: "a share that was given back meanwhile comes back with the reply",
@@ -193,7 +193,7 @@ export const requestMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "limits/key-limits.ts",
-		killers: ["limits/key-limits", "limits/shared-limits"],
+		killers: ["limits/key-limits", "limits/shares", "limits/shared-limits"],
 		mutants: [
 			{
 				breaks: "a withdrawn request counts for the minute",

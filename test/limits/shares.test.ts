@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { createKeyLimits } from "../../src/limits/key-limits.ts";
+import type { ShareAsk, ShareGrant } from "../../src/limits/share-store.ts";
+import { createShares } from "../../src/limits/shares.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A store that answers when the test lets it, and once gives `more` beyond what an instance has. */
+function build() {
+	const asks: ShareAsk[] = [];
+	const state = { more: 0, beforeReply: async () => {} };
+	const store = {
+		async hold(asked: readonly ShareAsk[]): Promise<ShareGrant[]> {
+			asks.push(...asked);
+			await state.beforeReply();
+			const { more } = state;
+			state.more = 0;
+			return asked.map(({ key, kind, have, need }) => ({
+				key,
+				kind,
+				share: need > have ? have + more : have,
+				free: 0,
+			}));
+		},
+	};
+	const clock = createManualClock();
+	return { asks, state, store, clock, shares: createShares({ store, clock, log: silentLog }) };
+}
+
+test("what is used of a share is not given back", async () => {
+	const { shares, asks } = build();
+	const share = shares.obtain("key", "rate", () => 3);
+	share.amount = 10;
+	shares.giveBack(share);
+	await shares.sent();
+	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
+});
+
+test("what is given back while a draw is under way stays given back when that is answered", async () => {
+	const { shares, asks, state } = build();
+	let used = 5;
+	const share = shares.obtain("key", "rate", () => used);
+	share.amount = 5;
+	share.limit = 100;
+	let answer = () => {};
+	state.more = 3;
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const drawn = shares.draw(share);
+	await turn();
+	expect(asks.at(-1)).toMatchObject({ have: 5, need: 6 });
+	used = 0;
+	shares.giveBack(share);
+	state.beforeReply = async () => {};
+	answer();
+	await drawn;
+	await shares.sent();
+	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
+});
+
+test("what could not be given back is sent again", async () => {
+	const { shares, asks, state } = build();
+	const share = shares.obtain("key", "running", () => 1);
+	share.amount = 4;
+	state.beforeReply = async () => {
+		throw new Error("away");
+	};
+	shares.giveBack(share);
+	await shares.sent();
+	state.beforeReply = async () => {};
+	shares.tick();
+	await shares.sent();
+	expect(asks.map(({ have }) => have)).toEqual([1, 1]);
+	shares.tick();
+	await shares.sent();
+	expect(asks.length).toBe(2);
+});
+
+test("an instance admits as many as its share holds, and draws for one more, whatever the key's limit is", async () => {
+	const { store, state, clock } = build();
+	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
+	for (let minute = 0; minute < 2; minute++) {
+		state.more = 2;
+		const enter = () => limits.enter("key", 100, null);
+		expect(enter()).toBe(false);
+		await limits.draw("key", 100, null);
+		expect([enter(), enter(), enter()]).toEqual([true, true, false]);
+		limits.leave("key");
+		limits.leave("key");
+		clock.advance(180_000);
+		await turn();
+	}
+	await limits.stop();
+});

@@ -163,6 +163,8 @@ describe("the journals are lost with it", () => {
 		const sent = await serve(keys, REQUESTS);
 		expect((await send(revokedInTime, SHORT, first)).code).toBe("api_key_revoked");
 		expect((await send(revokedTooLate, SHORT, first)).status).toBe(200);
+		await fleet.applied((await revokeKey(fleet.statements, revokedTooLate)).seq);
+		expect((await send(revokedTooLate, SHORT, second)).code).toBe("api_key_revoked");
 		for (const key of [strangersKey, newKey]) expect((await send(key, SHORT, second)).code).toBe("invalid_api_key");
 		await spendDry();
 		await waitFor(async () => (await missing(whole(sent))).length === 0, "all usage to be in Postgres");

@@ -17,8 +17,8 @@ export interface Mutant {
 	/** Whose world was the first to show it: the search begins there. Default 1. */
 	readonly seed?: number;
 	/**
-	 * Not found by 250 seeds so far: the short form leaves it to `bun test/sim/run.ts --rare`, and the race itself to a
-	 * test on PostgreSQL in `test/cluster/`.
+	 * Not found by 250 seeds: other rules of the protocol stand before it. The short form leaves it to
+	 * `bun test/sim/run.ts --rare`, and the rule itself to a test on PostgreSQL in `test/cluster/`.
 	 */
 	readonly rare?: true;
 	readonly flaws?: ServerFlaws;
@@ -117,7 +117,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{ name: "fencing off does not look whether the lease was renewed", rare: true, flaws: { fenceAnyBeat: true } },
 	{ name: "a fence goes by the wall clock of the database", seed: 39, flaws: { fenceByWallClock: true } },
-	{ name: "an instance goes live without holding the control log", rare: true, flaws: { goLiveWithoutLock: true } },
+	{ name: "an instance goes live without holding the control log", seed: 99, flaws: { goLiveWithoutLock: true } },
 	{
 		name: "the gate does not close by its deadline",
 		seed: 5,

@@ -57,7 +57,9 @@ async function started(name: string, count: number) {
 		id,
 		names,
 		arrived,
-		until: (lines: number) => waitFor(() => arrived().length >= lines, `${lines} lines to arrive`, WAIT_MS),
+		/** So many have arrived, and some are being answered. */
+		until: (lines: number) =>
+			waitFor(() => arrived().length >= lines && upstream.open() > 0, `${lines} lines to arrive`, WAIT_MS),
 	};
 }
 

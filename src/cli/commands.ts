@@ -1,5 +1,6 @@
 import { accountCommands } from "./account-commands.ts";
 import { batchCommands } from "./batch-commands.ts";
+import { benchCommand } from "./bench-command.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
 	...topUpCommands,
 	...keyCommands,
 	...batchCommands,
+	benchCommand,
 	...catalogCommands,
 	...ledgerCommands,
 	...clusterCommands,

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { runCli } from "./run-cli.ts";
+
+interface Told {
+	readonly steps: readonly {
+		clients: number;
+		answered: number;
+		refused: Record<string, number>;
+		completionTokens: number;
+		costUsd: string;
+		firstMs: { p50: number | null };
+	}[];
+	readonly costUsd: string;
+	readonly verdict: string;
+}
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${chatModel({ id: "narrow", url: upstream.url, dialect: "vllm" })}
+        max_concurrency: 1`,
+	limits: "  queue_length: 0",
+});
+const { secret, accountId } = await service.customer();
+const bench = (args: readonly string[], key = secret) =>
+	runCli(["bench", ...args], { TOLLGATE_API_KEY: key, TOLLGATE_URL: `${service.url}/v1` });
+async function charged(): Promise<{ requests: number; nano: number }> {
+	await service.settled();
+	const rows = (await service.usage(accountId)).filter((row) => Number(row.charged_nano_usd) > 0);
+	return { requests: rows.length, nano: rows.reduce((sum, row) => sum + Number(row.charged_nano_usd), 0) };
+}
+
+describe("tollgate bench", () => {
+	test("counts what is answered, and its cost is what the books charged, whole and streamed", async () => {
+		for (const more of [[], ["--stream"]]) {
+			const before = await charged();
+			const result = await bench(["test-model", "--clients", "1,3", "--seconds", "1", "--json", ...more]);
+			expect([result.exitCode, result.stderr]).toEqual([0, ""]);
+			const { steps, costUsd } = result.json<Told>();
+			const after = await charged();
+			expect(steps.map(({ clients }) => clients)).toEqual([1, 3]);
+			expect(steps.reduce((sum, { answered }) => sum + answered, 0)).toBe(after.requests - before.requests);
+			expect(Math.round(Number(costUsd) * 1e9)).toBe(after.nano - before.nano);
+			expect(steps.every(({ completionTokens, firstMs }) => completionTokens > 0 && (firstMs.p50 ?? 0) > 0)).toBe(true);
+			expect(steps.map(({ refused }) => refused)).toEqual([{}, {}]);
+		}
+	}, 30_000);
+
+	test("ends when it has cost what it may", async () => {
+		const before = await charged();
+		const result = await bench(["test-model", "--clients", "2", "--seconds", "20", "--max-usd", "0.001", "--json"]);
+		const { nano } = await charged();
+		expect(nano - before.nano).toBeGreaterThanOrEqual(1_000_000);
+		// What was under way when it was reached, one of each client.
+		expect(nano - before.nano).toBeLessThan(1_000_000 + 2 * 300_000);
+		expect(result.exitCode).toBe(0);
+	}, 30_000);
+
+	test("says which limit is the wall, and as text what it cost", async () => {
+		const told = await bench(["narrow", "--clients", "8", "--seconds", "1"]);
+		expect(told.stdout).toContain("The wall is a limit");
+		expect(told.stdout).toMatch(/\d+ × (overloaded|rate_limit_exceeded)/);
+		expect(told.stdout).toMatch(/It cost USD 0\.\d+/);
+	}, 30_000);
+
+	test("a key that is none, a model that is none and a wrong option are told as that", async () => {
+		const refused = await bench(["test-model", "--seconds", "1", "--clients", "1"], "sk_service_no");
+		expect([refused.exitCode, refused.stdout.includes("invalid_api_key")]).toEqual([1, true]);
+		const unknown = await bench(["nothing", "--seconds", "1", "--clients", "1"]);
+		expect([unknown.exitCode, unknown.stdout.includes("model_not_found")]).toEqual([1, true]);
+		for (const wrong of [
+			["--clients", "0"],
+			["--clients", "a"],
+			["--seconds", "0"],
+			["--max-usd", "many"],
+		])
+			expect((await bench(["test-model", ...wrong])).exitCode).toBe(2);
+	}, 30_000);
+});

@@ -104,6 +104,8 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 	let replacing: Promise<void> | undefined;
 	let recovering: Promise<void> | undefined;
 	let stopping = false;
+	/** The drain time is over: what is not handed in is the next start's. */
+	let givenUp = false;
 
 	async function begin(): Promise<void> {
 		present = await beginEpoch(parts, options, { onEnded: replaceSoon, isStopping: () => stopping });
@@ -118,12 +120,14 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 	}
 
 	async function recoverAll(): Promise<void> {
-		while (!stopping) {
-			const failed = await recoverJournals({ ...parts, isStopping: () => stopping }).catch((error: unknown) => {
+		for (;;) {
+			const failed = await recoverJournals({ ...parts, isStopping: () => givenUp }).catch((error: unknown) => {
 				log.warn("the journals could not be listed", { error });
 				return 1;
 			});
-			if (failed === 0 || stopping) return;
+			if (failed === 0) return;
+			if (stopping)
+				return log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed });
 			await sleep(clock, RECOVER_AGAIN_MS);
 		}
 	}
@@ -164,10 +168,15 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// An epoch that is just joining gives itself up, one that was fenced off may take longer than we wait.
+		// An epoch that is just joining gives itself up, one that was fenced off may take longer than we wait. A journal that
+		// is being replayed has the drain time too, or what its crash left would stay held until the next start.
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all(retiring.values()));
 		const late = () => new Error("not all was handed back in time");
-		const outcomes = await withDeadline(clock, everything, drainMs, late).catch(() => [false]);
+		const outcomes = await withDeadline(clock, everything, drainMs, late).catch(() => {
+			if (recovering) log.warn("the drain time is over while a journal is replayed: the next start goes on with it");
+			return [false];
+		});
+		givenUp = true;
 		return outcomes.every(Boolean);
 	}
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { BooksWatch } from "../ledger/books-watch.ts";
+import type { DurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth } from "../ops/health.ts";
@@ -21,6 +22,7 @@ export function createGatewayHealth(deps: {
 	catalog: Catalog;
 	books: Pick<BooksWatch, "last">;
 	payments: Pick<PaymentWatch, "open">;
+	durability: Pick<DurabilityWatch, "problem">;
 	console: Pick<ConsoleDoor, "problem">;
 	clock: Clock;
 }): () => HealthReport {
@@ -36,6 +38,7 @@ export function createGatewayHealth(deps: {
 			() => (books.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
 			() => (booksAreOld() ? "nobody has checked the books for an hour: no console is running" : undefined),
 			() => ((payments.open() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
+			deps.durability.problem,
 			() => settlementsLate(instanceLease),
 			deps.console.problem,
 		],

@@ -10,6 +10,7 @@ import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
+import { readDurability } from "../db/durability.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
@@ -28,6 +29,7 @@ import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import { createLookUps } from "../keys/look-ups.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
 import { startBooksWatch } from "../ledger/books-watch.ts";
+import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
@@ -189,6 +191,8 @@ async function build(
 	cleanup.add(() => refusals.stop());
 	const books = startBooksWatch({ history: createBooksHistory(statements), clock, log });
 	cleanup.add(() => books.stop());
+	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
+	cleanup.add(() => durability.stop());
 	const payments = startPaymentWatch({ count: () => countOpenFindings(statements), clock, log });
 	cleanup.add(() => payments.stop());
 	const lag = startLoopLag();
@@ -244,7 +248,7 @@ async function build(
 		...gateway,
 		statements,
 		status,
-		health: createGatewayHealth({ instanceLease, catalog, books, payments, console: deps.console, clock }),
+		health: createGatewayHealth({ instanceLease, catalog, books, payments, durability, console: deps.console, clock }),
 		files,
 		batches,
 		metrics,

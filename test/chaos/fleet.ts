@@ -91,7 +91,7 @@ const TOP_UP = 100_000_000_000;
 
 /**
  * Whether instances that run have handed in what crashes left: each has the journal of its own epoch alone. That happens
- * beside the traffic, and a stop breaks it off until the next start.
+ * beside the traffic, and a stop waits for it no longer than its drain time.
  */
 export function handedIn(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);

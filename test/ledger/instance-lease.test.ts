@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import type { Log } from "../../src/base/log.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
@@ -76,10 +77,15 @@ async function startChild(instance: string, ttlMs = 30_000): Promise<Child> {
 /** At which entries of the control log an epoch began here: what was known before is forgotten then. */
 let resets: number[] = [];
 
-function startHere(instanceId: string, leaseTtlMs = 30_000, clock: Clock = systemClock): Promise<InstanceLease> {
+function startHere(
+	instanceId: string,
+	leaseTtlMs = 30_000,
+	clock: Clock = systemClock,
+	log: Log = silentLog,
+): Promise<InstanceLease> {
 	resets = [];
 	return startInstanceLease(
-		{ db, clock, log: silentLog, apply: () => {}, reset: (seq) => resets.push(seq), onDiskFailed: () => {} },
+		{ db, clock, log, apply: () => {}, reset: (seq) => resets.push(seq), onDiskFailed: () => {} },
 		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
 	);
 }
@@ -129,6 +135,56 @@ test("after kill -9 the next start of the same identity charges what was deliver
 	expect(journals("one")).toEqual(["2"]);
 	expect(await broken()).toEqual([]);
 	expect(await next.stop(5_000)).toBe(true);
+});
+
+/** What a crash left, while somebody holds the row of its account: the start of the next cannot hand it in. */
+async function leftBehind(): Promise<{ free: () => Promise<void> }> {
+	const child = await startChild("one");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	const [held, freed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const holding = db.sql.begin(async (transaction) => {
+		await transaction`select 1 from lease for update`;
+		held.resolve();
+		await freed.promise;
+	});
+	await held.promise;
+	return {
+		async free() {
+			freed.resolve();
+			await holding;
+		},
+	};
+}
+
+test("a stop in the first moments after a crash hands its journal in before it ends", async () => {
+	const { free } = await leftBehind();
+	const next = await startHere("one");
+	const stopped = next.stop(20_000);
+	await free();
+	expect(await stopped).toBe(true);
+	expect(journals("one")).toEqual([]);
+	expect(await openLeases()).toBe(0);
+	expect(await available()).toBe(CREDIT - 200);
+});
+
+test("a stop whose time is over before that says so, and the next start goes on with it", async () => {
+	const { free } = await leftBehind();
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
+	const next = await startHere("one", 30_000, systemClock, log);
+	expect(await next.stop(300)).toBe(false);
+	expect(lines.join("")).toContain("the next start goes on with it");
+	await waitFor(() => lines.join("").includes("could not be handed in"), "the replay to end");
+	expect(journals("one")).toContain("1");
+	await free();
+	const last = await startHere("one");
+	await last.recovered();
+	expect(await available()).toBe(CREDIT - 200);
+	expect(await last.stop(5_000)).toBe(true);
+	expect(journals("one")).toEqual([]);
 });
 
 test("a database that was restored to an older state and gives an epoch's number again loses nothing of its journal", async () => {

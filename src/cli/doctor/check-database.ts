@@ -1,6 +1,7 @@
 import postgres from "postgres";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
+import { durabilityProblem, readDurability } from "../../db/durability.ts";
 import { migratedUrl } from "../../db/migrate.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 import { isPooledByTransaction } from "./pooler.ts";
@@ -141,6 +142,12 @@ async function checkSettings(client: postgres.Sql, found: Found): Promise<void> 
 		found.broken(
 			"synchronous_commit is off: what it has confirmed can be lost, and the journal is gone by then",
 			"Set synchronous_commit = on for this role and database.",
+		);
+	const lossy = row?.commit === "off" ? undefined : durabilityProblem(await readDurability(client));
+	if (lossy !== undefined)
+		found.warn(
+			lossy,
+			"Name a standby in synchronous_standby_names, with synchronous_commit = on, and fail over to it alone.",
 		);
 	if (found.list.length === before) found.ok(`what it confirms is on its disk (synchronous_commit = ${row?.commit})`);
 }

@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../../src/base/log.ts";
+import { durabilityProblem, readDurability } from "../../src/db/durability.ts";
+import { startDurabilityWatch } from "../../src/ledger/durability-watch.ts";
+import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+test("a set-up loses usage where no standby is waited for, or nothing is", () => {
+	const said = (commit: string, waitedFor: string, standbys: number) =>
+		durabilityProblem({ commit, waitedFor, standbys }) ?? "nothing";
+	expect(said("on", "", 0)).toBe("nothing");
+	expect(said("local", "", 0)).toBe("nothing");
+	expect(said("on", "FIRST 1 (a)", 1)).toBe("nothing");
+	expect(said("remote_apply", "*", 2)).toBe("nothing");
+	expect(said("on", "", 1)).toContain("asynchronously");
+	expect(said("on", " ", 1)).toContain("asynchronously");
+	expect(said("local", "*", 1)).toContain("no standby is waited for");
+	for (const standbys of [0, 1]) expect(said("off", "*", standbys)).toContain("synchronous_commit is off");
+});
+
+test("it is read from the server, said once when it comes about, and gone when it is mended", async () => {
+	const db = await withDatabase();
+	const real = await readDurability(db.statements);
+	// The tests' own server confirms what is on no disk, and nobody follows it.
+	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0 });
+	let found = real;
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
+	const clock = createManualClock();
+	const watch = startDurabilityWatch({ read: async () => found, clock, log });
+	/** However many looks it takes. */
+	const until = (isSo: () => boolean, what: string) =>
+		waitFor(() => {
+			clock.advance(60_000);
+			return isSo();
+		}, what);
+	const said = () => lines.filter((line) => line.includes("can lose usage")).length;
+	await until(() => watch.problem()?.includes("off") === true, "its word");
+	for (let look = 0; look < 5; look++) await until(() => true, "a look");
+	expect(said()).toBe(1);
+	found = { commit: "on", waitedFor: "", standbys: 1 };
+	await until(() => watch.problem()?.includes("asynchronously") === true, "the other word");
+	found = { commit: "on", waitedFor: "*", standbys: 1 };
+	await until(() => watch.problem() === undefined, "silence");
+	expect(said()).toBe(2);
+	watch.stop();
+});

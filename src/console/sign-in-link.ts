@@ -1,43 +1,19 @@
 import { Fault } from "../base/fault.ts";
-import { newId } from "../base/id.ts";
-import type { Statements } from "../db/statements.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
+import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 import { isOwnMachine } from "./own-machine.ts";
 
-/**
- * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
- * sign-in library checks and uses up the token; what it would offer besides, asking for such a link, is closed.
- */
-export const SIGN_IN_LINK = "/api/sign-in-link/";
 /** The library's own address of it, which is not served. */
 const VERIFY = "/api/auth/magic-link/verify";
 /** Where the library would send who has a bad link. */
 const REFUSED = "/link-refused";
 const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
-const TOKEN_BYTES = 24;
-
-/** Pages that a link leads to, by the word in it. */
-const PAGES = { customer: "/overview", operator: "/operator" } as const;
-export type LinkPage = keyof typeof PAGES;
-
-/** The path of a new link for the person with this address; one that was made before is not good any more. */
-export async function createSignInLink(
-	statements: Statements,
-	link: { email: string; page: LinkPage; hours: number },
-): Promise<string> {
-	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
-	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
-	// A row as the library makes it for a link that is asked for.
-	const value = JSON.stringify({ email: link.email });
-	await statements`delete from verification where value = ${value}`;
-	await statements`
-		insert into verification (id, identifier, value, expires_at)
-		values (${newId("ver")}, ${hash}, ${value}, clock_timestamp() + make_interval(hours => ${link.hours}::integer))`;
-	return `${SIGN_IN_LINK}${link.page}/${token}`;
-}
 
 /**
+ * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
+ * sign-in library checks and uses up the token; what it would offer besides, asking for such a link, is closed.
+ *
  * Signs in who opened the link and sends them on to its page. A link that is not good any more only does so for who is
  * signed in already. Faults: forbidden, not_found.
  */
@@ -45,7 +21,7 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 	const { request, address } = connection;
 	const url = new URL(request.url);
 	const [page = "", token = ""] = url.pathname.slice(SIGN_IN_LINK.length).split("/");
-	const target = Object.hasOwn(PAGES, page) ? PAGES[page as LinkPage] : undefined;
+	const target = Object.hasOwn(LINK_PAGES, page) ? LINK_PAGES[page as LinkPage] : undefined;
 	if (request.method !== "GET" || target === undefined || token === "")
 		throw new Fault("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))

@@ -22,7 +22,8 @@ const me = async (browser: Person) => (await browser.get("/api/console/me")).sta
 /** Another browser at an address of its own. */
 const elsewhere = ({ email }: Person) => newPerson(product, email);
 const timePasses = () => product.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
-const limitsByAddressPass = () => product.db.sql`delete from rate_limit`;
+/** The rows stay: the library answers 500 if one goes between its two looks at it, and nothing but a test has that happen. */
+const limitsByAddressPass = () => product.db.sql`update rate_limit set count = 0`;
 
 async function withFactor() {
 	const person = await signedUp(product);

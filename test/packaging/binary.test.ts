@@ -10,7 +10,7 @@ import type { Subprocess } from "bun";
 import OpenAI from "openai";
 import packageJson from "../../package.json" with { type: "json" };
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { childrenWithRole } from "../support/processes.ts";
+import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -134,6 +134,14 @@ test("people's pages come from its other process, which the same binary is", asy
 	expect(items).toMatchObject([{ id: "test-model", status: "connected" }]);
 	const roles = childrenWithRole(server.pid, "console");
 	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
+});
+
+test("its processes together hold less than 250 MB, with what they share counted by each", () => {
+	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
+	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
+	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
+	expect(megabytes).toHaveLength(3);
+	expect(megabytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(250);
 });
 
 test("models are listed", async () => {

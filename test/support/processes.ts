@@ -12,6 +12,11 @@ export function isRunning(pid: number): boolean {
 	return parentOf(pid) !== undefined;
 }
 
+/** Memory that it has, with what it shares with others. */
+export function residentBytes(pid: number): number {
+	return Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) * 1024;
+}
+
 /** What a process was started with. */
 export function environmentOf(pid: number): Record<string, string> {
 	const entries = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean);

@@ -200,10 +200,10 @@ async function beforeCode(
 	});
 	await attempts.count(limits);
 	const code = fieldOf(ctx, "code");
-	// Backup codes are struck out by the library itself.
 	const isBackup = ctx.path === "/two-factor/verify-backup-code" || !isTotp(code);
 	if (ctx.path === "/two-factor/verify-totp" && isBackup) throw invalidCode();
-	if (!isBackup && !(await attempts.isFirstUse(person.id, code))) throw invalidCode();
+	// Backup codes too: the library strikes one out for each of several that found it in the list at the same moment.
+	if (!(await attempts.isFirstUse(person.id, code))) throw invalidCode();
 	return { limits, person, isSetUp: isSession && !person.two_factor_enabled && ctx.path === "/two-factor/verify-totp" };
 }
 

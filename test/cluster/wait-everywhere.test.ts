@@ -23,10 +23,14 @@ test("who takes a right away waits for a silent instance's lease and the grace, 
 		effectiveAtMs = clock.monotonicMs();
 	});
 	// It sleeps between two looks; time passes only then.
-	await waitFor(() => {
-		if (clock.pending() > 0) clock.advance(100);
-		return effectiveAtMs !== undefined;
-	}, "the end of the lease");
+	await waitFor(
+		() => {
+			if (clock.pending() > 0) clock.advance(100);
+			return effectiveAtMs !== undefined;
+		},
+		"the end of the lease",
+		30_000,
+	);
 	expect(await everywhere).toMatchObject({ effective: true, effectiveByMs: null });
 	expect((effectiveAtMs ?? 0) - startedMs).toBeGreaterThanOrEqual(TTL_MS + FENCE_GRACE_MS);
 	expect((effectiveAtMs ?? 0) - startedMs).toBeLessThan(TTL_MS + FENCE_GRACE_MS + 1_000);

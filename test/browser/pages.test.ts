@@ -42,6 +42,7 @@ const PAGES: readonly (readonly [name: string, who: Who, path: (stage: Stage) =>
 	["docs", "visitor", () => "/docs"],
 	["docs-moving", "visitor", () => "/docs/moving"],
 	["docs-errors", "visitor", () => "/docs/errors"],
+	["docs-batches", "visitor", () => "/docs/batches"],
 	["docs-limits", "visitor", () => "/docs/limits"],
 	["docs-api", "visitor", () => "/docs/api"],
 	["not-found", "visitor", () => "/nowhere"],

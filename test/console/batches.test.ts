@@ -5,7 +5,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Person } from "./person.ts";
-import { newPerson, operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
+import { mailedLink, newPerson, operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 /** Batches as people see them: begun with a file, followed, ended, their answers fetched. */
 
@@ -104,6 +104,50 @@ describe("a batch in the console", () => {
 		expect([cancelled.status, ["cancelling", "cancelled"].includes(cancelled.body.state)]).toEqual([200, true]);
 		gate.resolve();
 		expect((await over(begun.id)).state).toBe("cancelled");
+	}, 60_000);
+
+	test("its end is told to whom an owner says: others may not say it, and see no address and no secret", async () => {
+		const path = "/api/console/batch-notices";
+		expect((await ann.get(path)).body).toEqual({ mail: null, hasWebhook: false, webhookUrl: null, items: [] });
+		expect((await ann.send("POST", `${path}/secret`)).status).toBe(409);
+		const put = (person: Person, webhookUrl: string | null, more = "") =>
+			person.send("PUT", `${path}${more}`, { mail: "owners", webhookUrl });
+		for (const url of ["http://hook.example/", "https://me:pw@hook.example/", "hook"])
+			expect((await put(ann, url)).body.error.param).toBe("webhookUrl");
+		const hook = "https://hook.invalid/?token=hers";
+		const first = (await put(ann, hook)).body;
+		expect(first).toMatchObject({ mail: "owners", hasWebhook: true, webhookUrl: hook });
+		expect(first.secret).toMatch(/^whsec_[\w+/]{43}=$/);
+		// Shown once, and the same until it is made anew.
+		expect((await put(ann, "https://hook.invalid/?token=other")).body.secret).toBeNull();
+		const second = (await ann.send("POST", `${path}/secret`)).body.secret;
+		expect([second === first.secret, second.length]).toEqual([false, first.secret.length]);
+
+		const carl = await signedUp(service);
+		await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "member" });
+		const token = new URL(await mailedLink(carl)).searchParams.get("token");
+		await carl.send("POST", "/api/console/invitations/accept", { token });
+		const at = `?account=${ann.accountId}`;
+		expect((await carl.get(`${path}${at}`)).body).toMatchObject({ mail: "owners", hasWebhook: true, webhookUrl: null });
+		expect((await put(carl, null, at)).status).toBe(403);
+		expect((await carl.send("POST", `${path}/secret${at}`)).status).toBe(403);
+		expect((await bob.get(`${path}${at}`)).status).toBe(404);
+
+		// Neither in the books nor in the log.
+		const [kept] = await service.db.sql`select (select json_agg(s)::text from batch_notice_setting s)
+			|| (select json_agg(a)::text from audit_event a) as text`;
+		for (const secret of [first.secret, second]) {
+			expect(kept?.text).not.toContain(secret.slice("whsec_".length));
+			expect(JSON.stringify(service.logged)).not.toContain(secret.slice("whsec_".length));
+		}
+		expect(JSON.stringify(await service.db.sql`select * from audit_event`)).not.toContain("token=");
+		expect(JSON.stringify(service.logged)).not.toContain("token=");
+		await service.db.sql`
+			update session set authenticated_at = null, created_at = created_at - interval '16 minutes'
+			where user_id = (select id from console_user where email = ${ann.email})`;
+		expect((await put(ann, "https://evil.invalid/")).body.error.code).toBe("reauthentication_required");
+		expect((await ann.send("POST", `${path}/secret`)).body.error.code).toBe("reauthentication_required");
+		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
 
 	test("does not exist for others, nor does its file, nor may they spend its key", async () => {

@@ -127,3 +127,47 @@ function pythonText(value: unknown, indent: number): string {
 }
 
 const indented = (text: string, spaces: number): string => text.replaceAll("\n", `\n${" ".repeat(spaces)}`);
+
+/** Sending a file of requests, and beginning a batch with it. */
+export const batchSnippets = (baseUrl: string): readonly Snippet[] => [
+	{
+		label: "Python",
+		code: `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${baseUrl}", api_key=os.environ["${KEY_VARIABLE}"])
+file = client.files.create(file=open("requests.jsonl", "rb"), purpose="batch")
+batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+# Once client.batches.retrieve(batch.id).status is "completed":
+# client.files.content(output_file_id).text`,
+	},
+	{
+		label: "TypeScript",
+		code: `import { createReadStream } from "node:fs";
+import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${baseUrl}", apiKey: process.env.${KEY_VARIABLE} });
+const file = await client.files.create({ file: createReadStream("requests.jsonl"), purpose: "batch" });
+const batch = await client.batches.create({
+  input_file_id: file.id,
+  endpoint: "/v1/chat/completions",
+  completion_window: "24h",
+});`,
+	},
+];
+
+/** Whether what came to a webhook is from us. */
+export const WEBHOOK_SNIPPETS: readonly Snippet[] = [
+	{
+		label: "Python",
+		code: `client = OpenAI(api_key="unused", webhook_secret=os.environ["WEBHOOK_SECRET"])
+event = client.webhooks.unwrap(body, headers)  # raises unless the signature is right
+print(event.type, event.data.id)`,
+	},
+	{
+		label: "TypeScript",
+		code: `const client = new OpenAI({ apiKey: "unused", webhookSecret: process.env.WEBHOOK_SECRET });
+const event = await client.webhooks.unwrap(body, headers); // throws unless the signature is right
+console.log(event.type, event.data.id);`,
+	},
+];

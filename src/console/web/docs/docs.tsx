@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { NotFoundPage } from "../pages/not-found.tsx";
 import { Link } from "../router.tsx";
 import { ApiReference } from "./api-reference.tsx";
+import { BatchesSection } from "./batches.tsx";
 import { ErrorsSection } from "./errors.tsx";
 import { LimitsSection } from "./limits.tsx";
 import { MovingSection } from "./moving.tsx";
@@ -11,6 +12,7 @@ const SECTIONS: readonly { readonly id: string; readonly title: string; readonly
 	{ id: "quick-start", title: "Quick start", body: QuickStartSection },
 	{ id: "moving", title: "Moving over", body: MovingSection },
 	{ id: "errors", title: "Errors", body: ErrorsSection },
+	{ id: "batches", title: "Batches", body: BatchesSection },
 	{ id: "limits", title: "Limits", body: LimitsSection },
 	{ id: "api", title: "API reference", body: ApiReference },
 ];

@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
@@ -24,7 +23,7 @@ import { costOf } from "./verdict.ts";
 
 const RICH = 100_000_000_000;
 /** For a hundred requests or so: it runs dry before the machine is lost, and must stay so. */
-const POOR = 4_000_000;
+const POOR = 2_000_000;
 const REQUESTS = Number(process.env.REQUESTS ?? 60);
 const USERS = 6;
 const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
@@ -47,7 +46,7 @@ const send = (key: Key, what: Ask, member: FleetMember) =>
 	sendChat({ member: member.index, url: member.url }, key, what);
 const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
-const usd = (nano: number | NanoUsd) => `USD ${(Number(nano) / 1e9).toFixed(6)}`;
+const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
 /** Asks with all keys at both instances until `enough` of the answers are whole, and `meanwhile` is done. */
 async function serve(keys: readonly Key[], enough: number, meanwhile: Promise<unknown> = Promise.resolve()) {
@@ -145,7 +144,9 @@ describe("the journals are lost with it", () => {
 	}, 60_000);
 
 	test("the operator attests that they are gone, and the credit that they held is there again", async () => {
-		const held = (await accountBalance(fleet.statements, rich)).held;
+		const [leased] = await fleet.sql`
+			select sum(granted_nano_usd - returned_nano_usd - settled_nano_usd)::bigint as held from lease where budget_id = ${rich} and state = 'open'`;
+		const held = Number(leased?.held);
 		expect(held).toBeGreaterThan(0);
 		await Promise.all(["i0", "i1"].map(recover));
 		const charged = chargeOf(whole([...inBackup, ...inLog]).filter(({ key }) => key !== keys[2]?.id));
@@ -178,6 +179,8 @@ describe("the journals survive", () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);
+		// Each epoch that the restored books know is closed: what it held is there for what its journal claims.
+		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
 		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
 		expect(await missing([...whole([...inBackup, ...inLog]), ...acknowledged])).toEqual([]);
@@ -200,21 +203,14 @@ describe("the journals survive", () => {
 		);
 	}, 60_000);
 
-	test("what an epoch holds that ended in order since is free once that is attested, and no account spends more than its credit", async () => {
-		// Its end is forgotten, and its journal was removed with it: nobody else can say that it holds nothing any more.
-		const { held } = await accountBalance(fleet.statements, rich);
-		expect(held).toBeGreaterThan(0);
-		await second.stop();
-		await recover("i1");
-		await second.start();
-		console.log(`journals kept: at most ${usd(held)} was held by the epoch that had ended in order since`);
+	test("and no account spends more than its credit from there on", async () => {
 		await spendDry();
 		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
 		await expectWithinCredit();
 	}, 60_000);
 });
 
-/** As an operator does who knows that no process of it runs, and that its journal is gone. */
+/** As an operator does who knows that no process of it runs. */
 async function recover(id: string): Promise<void> {
 	const { exitCode, stderr } = await runCli(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
 	expect([exitCode, stderr]).toEqual([0, ""]);

@@ -10,18 +10,22 @@ export interface Steps {
 	readonly options: { readonly preload: string; readonly env: Readonly<Record<string, string>> };
 	/** The longest since the last time, in ms. */
 	longest(product: Product): Promise<number>;
+	/** Those since the last time that were longer than a millisecond. */
+	taken(product: Product): Promise<number[]>;
 }
 
 export function watchSteps(): Steps {
 	const folder = temporaryFolder();
+	async function taken({ serve }: Product): Promise<number[]> {
+		const path = join(folder, String(serve.pid));
+		rmSync(path, { force: true });
+		serve.kill("SIGWINCH");
+		await waitFor(() => Bun.file(path).exists(), "the steps of the event loop");
+		return JSON.parse(readFileSync(path, "utf8")) as number[];
+	}
 	return {
 		options: { preload: join(import.meta.dir, "../support/loop-steps.ts"), env: { STEPS_DIR: folder } },
-		async longest({ serve }) {
-			const path = join(folder, String(serve.pid));
-			rmSync(path, { force: true });
-			serve.kill("SIGWINCH");
-			await waitFor(() => Bun.file(path).exists(), "the steps of the event loop");
-			return Number(readFileSync(path, "utf8"));
-		},
+		taken,
+		longest: async (product) => (await taken(product)).reduce((longest, ms) => Math.max(longest, ms), 0),
 	};
 }

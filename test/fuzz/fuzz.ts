@@ -1,7 +1,6 @@
-import { readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { Product } from "../attack/product.ts";
+import type { Steps } from "../attack/steps.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { openRaw } from "../support/raw-http.ts";
 import { waitFor } from "../support/wait.ts";
@@ -17,7 +16,7 @@ export interface Tally {
 	tried: number;
 	/** Answers by the hundred of their status; `closed` without one. */
 	readonly answers: Record<string, number>;
-	/** Steps of the process's event loop that took longer than 50 ms, and the longest. */
+	/** Steps of the event loop that took more than 50 ms of the processor's time, and the longest. */
 	gaps: number;
 	worstMs: number;
 }
@@ -33,8 +32,7 @@ export interface FuzzPlan {
 	/** So many inputs of a kind, and then on until its time is over. */
 	readonly inputs: number;
 	readonly msAKind: number;
-	/** Where the process writes how long its event loop took (`bench/loop-lag.ts`). */
-	readonly lagDir: string;
+	readonly steps: Steps;
 	readonly concurrency: number;
 }
 
@@ -55,7 +53,7 @@ export async function fuzz(product: Product, plan: FuzzPlan): Promise<Report> {
 		const secrets = await Promise.all(Array.from({ length: 4 }, () => product.secret("1000")));
 		const untilMs = performance.now() + plan.msAKind;
 		const tally = report.tallies[kind];
-		await readGaps(product, plan.lagDir);
+		await plan.steps.taken(product);
 		const lane = async (own: Random) => {
 			while (tally.tried < plan.inputs || performance.now() < untilMs) {
 				tally.tried += 1;
@@ -64,9 +62,9 @@ export async function fuzz(product: Product, plan: FuzzPlan): Promise<Report> {
 			}
 		};
 		await Promise.all(Array.from({ length: plan.concurrency }, () => lane(random.fork())));
-		const gaps = await readGaps(product, plan.lagDir);
+		const gaps = await plan.steps.taken(product);
 		tally.gaps = gaps.filter((ms) => ms > GAP_MS).length;
-		tally.worstMs = Math.round(Math.max(0, ...gaps));
+		tally.worstMs = Math.round(gaps.reduce((worst, ms) => Math.max(worst, ms), 0));
 		if (product.serve.hasExited()) report.defects.push(`${kind}: the process ended`);
 	}
 	report.defects.push(...(await brokenBooks(product)), ...logged(product));
@@ -142,15 +140,6 @@ async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	const text = client.text();
 	client.leave();
 	return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => found[1] as string);
-}
-
-/** How long steps of its event loop took since the last time. */
-async function readGaps(product: Product, lagDir: string): Promise<number[]> {
-	const path = join(lagDir, `${product.serve.pid}.json`);
-	rmSync(path, { force: true });
-	product.serve.kill("SIGWINCH");
-	await waitFor(() => Bun.file(path).exists(), "the gaps of the event loop", ANSWER_MS_MAX);
-	return JSON.parse(readFileSync(path, "utf8"));
 }
 
 /** Everything is settled, the books add up, and nothing was charged for what was refused. */

@@ -1,18 +1,24 @@
 /**
- * Loaded before a process that is attacked (`bun --preload`, Linux): how much of the processor's time each step of its event
- * loop took, which a busy machine does not lengthen. On SIGWINCH it writes the longest since the last time, in ms, to
- * `STEPS_DIR/<pid>` and begins anew.
+ * Loaded before a process that is attacked (`bun --preload`): how much of the processor's time each step of its event loop
+ * took, which a busy machine does not lengthen (other systems than Linux tell the time that passed). On SIGWINCH it writes
+ * the long ones since the last time, in ms, to `STEPS_DIR/<pid>` and begins anew.
  */
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const folder = Bun.env.STEPS_DIR;
-const spentMs = () => Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
-let longestMs = 0;
+const schedule = `/proc/self/task/${process.pid}/schedstat`;
+const spentMs = existsSync(schedule)
+	? () => Number(readFileSync(schedule, "utf8").split(" ")[0]) / 1e6
+	: () => performance.now();
+/** A shorter step is nobody's worry. */
+const LONG_MS = 1;
+let steps: number[] = [];
 let lastMs = 0;
 
 function tick(): void {
-	longestMs = Math.max(longestMs, spentMs() - lastMs);
+	const stepMs = spentMs() - lastMs;
+	if (stepMs > LONG_MS) steps.push(stepMs);
 	lastMs = spentMs();
 	setTimeout(tick, 1).unref();
 }
@@ -22,8 +28,8 @@ if (folder !== undefined) {
 	setTimeout(tick, 1).unref();
 	process.on("SIGWINCH", () => {
 		const path = join(folder, String(process.pid));
-		writeFileSync(`${path}.new`, String(longestMs));
+		writeFileSync(`${path}.new`, JSON.stringify(steps));
 		renameSync(`${path}.new`, path);
-		longestMs = 0;
+		steps = [];
 	});
 }

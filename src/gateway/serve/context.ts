@@ -50,7 +50,7 @@ export interface RequestContext {
 	readonly hex: string;
 	/** Monotonic. */
 	readonly startedMs: number;
-	/** Whether it was sent to another model of its route before. */
+	/** Whether it was admitted for another model of its route before, and so counted against its key's limits. */
 	readonly isAgain: boolean;
 	/** Then it is settled in the end, and its usage record tells what became of it. */
 	isAdmitted: boolean;
@@ -104,7 +104,8 @@ export function createContext(
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.connection.requestUuid === undefined ? undefined : nextAttemptUuid(context.uuid);
-	return { ...context, ...newAttempt(clock, known), isAgain: true };
+	const isAgain = context.isAgain || context.isAdmitted;
+	return { ...context, ...newAttempt(clock, known), isAgain };
 }
 
 /** An id whose following 255 belong to the same request: so that what became of it can be found, whichever model answered. */

@@ -166,3 +166,20 @@ test("a note without its request waits for a day and stays as it is then; other 
 	expect((await waiting()).length).toBe(0);
 	expect((await accountBalance(statements, books.accountId)).balance).toBe(usd(PAID - 1000 + 600 + 5));
 });
+
+test("a request of a day that is sealed is never changed: its note stays as it is", async () => {
+	const books = await former("sealed", [[1000, 400]]);
+	await anHourAgo(books.keyId);
+	await rebuildUsage(statements);
+	await sql`
+		insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
+		values (1, current_date, '-infinity', clock_timestamp(), '-infinity', ${books.crashed[0]?.id ?? ""}, ''::bytea, '-infinity', gen_random_uuid())`;
+	expect(await netting().netSome()).toBe(0);
+	expect((await saidSpent(books)).account).toBe(1000);
+	expect(
+		(
+			await sql`select 1 from ledger_entry where account_id = ${books.accountId} and kind = 'credit_note' and not netted`
+		).length,
+	).toBe(0);
+	await sql`delete from sealing`;
+});

@@ -76,7 +76,11 @@ export async function sendBatchNotices(
 ): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
-	await Promise.all(due.map(async (one) => write(deps.statements, one, await attempt(deps, one, signal))));
+	// All of them have ended when this does, also if one could not be written down: a stop waits for it.
+	const ended = await Promise.allSettled(
+		due.map(async (one) => write(deps.statements, one, await attempt(deps, one, signal))),
+	);
+	for (const one of ended) if (one.status === "rejected") throw one.reason;
 }
 
 /** Of people that make or rotate keys the audit log knows which; the owners hear of the others' batches. */

@@ -271,3 +271,35 @@ test("a dead receiver stands in nobody's way", async () => {
 	expect(new Set(calls.map((call) => call.id)).size).toBe(31);
 	expect((await rows()).filter(({ state }) => state !== "sent")).toEqual([] as never);
 });
+
+test("a turn is over when all that it began is, also if the database is away for one of them: a stop waits for it", async () => {
+	const [away, slow] = [
+		await newAccount({ url: "https://away.example/" }),
+		await newAccount({ url: "https://slow.example/" }),
+	];
+	const lost = await ended(away.id);
+	await ended(slow.id);
+	const held = Promise.withResolvers<WebhookAnswer>();
+	onCall = ({ url }) => (url.includes("slow") ? held.promise : Promise.resolve({ status: 200 }));
+	const refused = Promise.withResolvers<void>();
+	const failing = ((strings: TemplateStringsArray, ...values: never[]) => {
+		if (!strings.join("").includes("update batch_notice set answer") || !values.includes(lost as never))
+			return db.statements(strings, ...values);
+		refused.resolve();
+		return Promise.reject(new Error("the database is away"));
+	}) as typeof db.statements;
+	let isOver = false;
+	const turn = sendBatchNotices({ ...deps, statements: failing }, "webhook", never).finally(() => {
+		isOver = true;
+	});
+	const told = turn.then(
+		() => "",
+		(error: Error) => error.message,
+	);
+	await refused.promise;
+	await db.sql`select 1`;
+	expect(isOver).toBe(false);
+	held.resolve({ status: 200 });
+	expect(await told).toBe("the database is away");
+	expect((await rows()).map(({ state }) => state).sort()).toEqual(["sent", "waiting"]);
+});

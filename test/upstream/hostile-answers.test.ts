@@ -204,3 +204,24 @@ test.each(CASES)(
 	},
 	20_000,
 );
+
+test("a line of a batch has 8 MB of an answer at most, which is handled as one text; other requests have more", async () => {
+	const long = (bytes: number) => {
+		const body = JSON.stringify({
+			choices: [{ index: 0, message: { role: "assistant", content: "x".repeat(bytes) }, finish_reason: "stop" }],
+		});
+		return once(head(JSON_TYPE, `content-length: ${body.length}`), body);
+	};
+	const asked = async (bytes: number, patient: boolean) => {
+		play = long(bytes);
+		return askChat(upstreams, model, chatCall({ patient })).then(
+			({ reply }) => reply.choices.length,
+			(error: UpstreamFailure) => error.private,
+		);
+	};
+	expect([await asked(9 * MB, false), await asked(9 * MB, true), await asked(7 * MB, true)]).toEqual([
+		1,
+		"an answer beyond the limit",
+		1,
+	]);
+});

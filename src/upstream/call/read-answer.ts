@@ -7,6 +7,8 @@ import { UpstreamFailure } from "./failure.ts";
 
 /** The largest unstreamed answer; a larger one is a failure. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Of a line of a batch: as much as a line may have itself, since both are handled as one text. */
+export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** A longer one is parsed in turns. */
 const SHORT_BYTES = 128 * 1024;
 

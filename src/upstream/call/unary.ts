@@ -7,7 +7,7 @@ import { type AttemptOptions, type CallContext, createAttempt } from "./attempt.
 import { openEventStream } from "./event-stream.ts";
 import { unreadable } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
-import { ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
+import { ANSWER_BYTES_MAX, LINE_ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
@@ -18,7 +18,7 @@ export interface UnaryPost<Answer> {
 	readonly atRoot?: boolean;
 	/** JSON text, or a form. */
 	readonly body: string | FormData;
-	/** The largest answer, bytes; default 64 MB. */
+	/** The largest answer, bytes; default 64 MB. For a line of a batch never more than 8 MB. */
 	readonly bytesMax?: number;
 	/**
 	 * `body` is parsed JSON and no error. What there may be a million of is read in turns. Throws UpstreamFailure at
@@ -50,7 +50,8 @@ export async function callUnary<Reply>(
 	const ask: Asker = {
 		async post({ path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX, read }) {
 			const response = await attempt.post({ path, atRoot, body, accept: "application/json" });
-			const parsed = await readAnswer(response, bytesMax);
+			const most = options.call.patient === true ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax;
+			const parsed = await readAnswer(response, most);
 			if (parsed === undefined) throw unreadable("an answer that is not JSON");
 			const object = asObject(parsed);
 			if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);

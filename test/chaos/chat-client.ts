@@ -33,6 +33,8 @@ export interface Ask {
 	/** Hangs up after so many tokens, or after so many milliseconds. */
 	readonly leaveAfterTokens?: number;
 	readonly leaveAfterMs?: number;
+	/** Called with the first event with text that arrives. */
+	readonly onFirstToken?: () => void;
 }
 
 const DEADLINE_MS = 30_000;
@@ -113,11 +115,16 @@ async function readWhole(response: Response, sent: Sent): Promise<void> {
 async function readStream(response: Response, sent: Sent, ask: Ask, leave: () => void): Promise<void> {
 	const decoder = new TextDecoder();
 	let rest = "";
+	let hasToken = false;
 	for await (const chunk of response.body as ReadableStream<Uint8Array>) {
 		sent.firstByteMs ??= nowMs();
 		const events = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
 		rest = events.pop() ?? "";
 		for (const event of events) noteEvent(event, sent);
+		if (sent.tokens > 0 && !hasToken) {
+			hasToken = true;
+			ask.onFirstToken?.();
+		}
 		if (ask.leaveAfterTokens !== undefined && sent.tokens >= ask.leaveAfterTokens && !sent.complete) return leave();
 	}
 }

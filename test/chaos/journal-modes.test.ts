@@ -81,6 +81,20 @@ async function startPlace(mode: Mode): Promise<Place> {
 	};
 }
 
+/** Long streams, and how many of them their clients have had something of: what a mode promises is promised from then on. */
+function begin(ask: Place["ask"], count: number) {
+	let heard = 0;
+	const onFirstToken = () => {
+		heard += 1;
+	};
+	const running = Array.from({ length: count }, () => ask({ ...LONG, onFirstToken }));
+	return { running, heard: () => heard };
+}
+
+/** Of what arrived at the upstream after the first `since`, those of which more than so many tokens have left it. */
+const underWay = async (since: number, tokens: number): Promise<number> =>
+	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
+
 const arrivalOf = async (one: Sent): Promise<Arrival | undefined> =>
 	(await upstream.report()).findLast((arrival) => uuidOf(arrival.requestId) === one.uuid);
 
@@ -135,11 +149,8 @@ for (const mode of MODES) {
 		test("kill -9 in the middle of streams: what was delivered is charged but for one quantum, what was not is not", async () => {
 			const finished = await Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
-			const running = Array.from({ length: 12 }, () => ask(LONG));
-			await waitFor(
-				async () => (await upstream.report()).slice(arrivals).filter((one) => one.sent > 100).length >= 6,
-				"streams to run",
-			);
+			const { running, heard } = begin(ask, 12);
+			await waitFor(async () => heard() >= 6 && (await underWay(arrivals, 100)) >= 6, "streams to run");
 			await member.crash();
 			const cut = await Promise.all(running);
 			expect(cut.some((one) => one.tokens > 0 && !one.complete)).toBe(true);
@@ -176,12 +187,12 @@ test("loss of the disk with the process, in every mode", async () => {
 	const acted = [...places.values()];
 	const finished = await Promise.all(acted.map(({ ask }) => Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)))));
 	const arrivals = (await upstream.report()).length;
-	const running = acted.map(({ ask }) => Array.from({ length: 6 }, () => ask(LONG)));
-	const expected = running.flat().length;
+	const begun = acted.map(({ ask }) => begin(ask, 6));
 	await waitFor(
-		async () => (await upstream.report()).slice(arrivals).filter((one) => one.sent > 50).length >= expected,
+		async () => begun.every(({ heard }) => heard() === 6) && (await underWay(arrivals, 50)) >= 6 * begun.length,
 		"streams to run",
 	);
+	const running = begun.map((place) => place.running);
 	await Promise.all(acted.map(({ member }) => member.crash()));
 	for (const { member } of acted) rmSync(join(member.dataDir, "journal"), { recursive: true });
 	await Promise.all(

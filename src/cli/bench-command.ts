@@ -1,10 +1,9 @@
 import { addUsd, formatUsd, type NanoUsd, nanoUsd, parseUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { type BenchStep, type BenchTarget, runStep } from "./bench-load.ts";
 import { type Command, type CommandContext, type CommandInput, UsageError } from "./command.ts";
+import { SERVICE_KEY_VARIABLE, serviceTarget, serviceUrlOption } from "./service-target.ts";
 import { formatTable } from "./table.ts";
 
-const KEY_VARIABLE = "TOLLGATE_API_KEY";
-const URL_DEFAULT = "http://127.0.0.1:8080";
 /** What the runtime has under way at once, unless it is told otherwise before it starts. */
 const CLIENTS_MAX = 256;
 const SECONDS_MAX = 600;
@@ -30,9 +29,9 @@ export const benchCommand: Command = {
 		"max-tokens": { type: "string", value: "N", help: "of an answer [16]" },
 		words: { type: "string", value: "N", help: "of a prompt [100]" },
 		"max-usd": { type: "string", value: "USD", help: "ends when it has cost so much [1]" },
-		url: { type: "string", value: "URL", help: `the service [TOLLGATE_URL, or ${URL_DEFAULT}]` },
+		url: serviceUrlOption,
 	},
-	details: `Chats of MODEL, charged to the key in ${KEY_VARIABLE}: give that key a cap and an account of its own. The model's
+	details: `Chats of MODEL, charged to the key in ${SERVICE_KEY_VARIABLE}: give that key a cap and an account of its own. The model's
 servers are really asked. METRICS_TOKEN, or a service on this machine, lets it see how busy the gateway is.`,
 	async run(context, input) {
 		const target = targetOf(context, input);
@@ -67,12 +66,8 @@ servers are really asked. METRICS_TOKEN, or a service on this machine, lets it s
 };
 
 function targetOf(context: CommandContext, input: CommandInput): BenchTarget {
-	const apiKey = context.env[KEY_VARIABLE];
-	if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to the API key that pays for it`);
-	const url = (input.option("url") ?? context.env.TOLLGATE_URL ?? URL_DEFAULT).replace(/\/+$/, "").replace(/\/v1$/, "");
 	return {
-		url,
-		apiKey,
+		...serviceTarget(context, input),
 		model: input.argument(0),
 		stream: input.flag("stream"),
 		maxTokens: wholeOf(input, "max-tokens", 16, 1_000_000),

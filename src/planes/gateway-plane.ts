@@ -111,6 +111,9 @@ async function build(
 ): Promise<GatewayPlane> {
 	const { log, clock, cleanup, secrets } = deps;
 	const { instanceId } = secrets;
+	// Stops last: a collector that hangs keeps no credit from being handed back.
+	const traces = await openTraces(config, { log });
+	cleanup.add(async () => traces?.stop());
 	const db = createDatabase(
 		{ clock, log },
 		{
@@ -140,8 +143,6 @@ async function build(
 	);
 	cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
 
-	const traces = await openTraces(config, { log });
-	cleanup.add(async () => traces?.stop());
 	const upstreams = createUpstreams({ clock, log }, { limits: () => catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));

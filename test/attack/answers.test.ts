@@ -276,7 +276,6 @@ describe.skipIf(process.platform !== "linux")("an answer holds nobody up", () =>
 			const stepMs = Math.round(await steps.longest(product));
 			expect([status, text.slice(0, 300)]).toEqual([play.status, text.slice(0, 300)]);
 			expect(bytes).toBeGreaterThanOrEqual(play.bytesMin ?? 0);
-			if (Bun.env.STEPS_SHOWN) console.log(name, status, bytes, `${stepMs} ms`);
 			expect([name, stepMs]).toEqual([name, Math.min(stepMs, STEP_MS_MAX)]);
 		}, 60_000);
 });

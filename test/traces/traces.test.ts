@@ -174,3 +174,16 @@ test("a collector that takes nothing is told of once, and no request notices", a
 	expect(last?.headers.get("content-type")).toBe("application/x-protobuf");
 	expect(last?.text).toContain("chat test-model");
 });
+
+test("a request that takes several calls has a span of each, ended one before the next", async () => {
+	const { traceId, headers } = newContext();
+	const response = await fetch(`${service.url}/v1/embeddings`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
+		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 5 }, (_, at) => `text ${at}`) }),
+	});
+	expect(response.status).toBe(200);
+	const spans = await collector.trace(traceId, 5);
+	const calls = named(spans, "POST");
+	expect(calls.map(({ failed }) => failed)).toEqual([false, false, false]);
+});

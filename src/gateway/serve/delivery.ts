@@ -14,7 +14,7 @@ export interface Delivery {
 	bytes: number;
 	/** Chunks that carried output. */
 	chunks: number;
-	/** What finished streams of its replica say that this is worth; undefined if they do not. */
+	/** What finished streams of its replica say that this is worth; undefined if they do not, or where the upstream counts. */
 	tokensLikely: number | undefined;
 	/** By the upstream's count; undefined if there was none. */
 	usage: ReportedUsage | undefined;
@@ -58,7 +58,8 @@ export function deliver<Chunk extends OutputChunk>(
 		delivery.bytes += outputBytes;
 		if (outputBytes > 0) delivery.chunks += 1;
 	}
-	delivery.tokensLikely = upstream.tokensOf({ events: delivery.chunks, bytes: delivery.bytes });
+	if (usage?.completionTokens === undefined)
+		delivery.tokensLikely = upstream.tokensOf({ events: delivery.chunks, bytes: delivery.bytes });
 	try {
 		record(delivery, exchange, relay, usage);
 	} catch (error) {

@@ -75,6 +75,8 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 		replica,
 		guard,
 		async post(post) {
+			// A request in several parts: each is a call of its own.
+			sent?.end(undefined, response?.status);
 			sent = call.trace?.call(replica.alias, replica.dialect.name);
 			response = await postUpstream(deps, replica, guard, {
 				...post,

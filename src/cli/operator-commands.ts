@@ -1,4 +1,4 @@
-import { createOperator, listOperators, revokeOperator } from "../console/operator-admin.ts";
+import { createOperator, listOperators, revokeOperator } from "../console/operator/operator-admin.ts";
 import type { Command } from "./command.ts";
 import { isoOrNull, listOutput } from "./table.ts";
 

@@ -1,16 +1,16 @@
 import { Elysia } from "elysia";
-import { batchNoticeRoutes } from "./batch-notice-routes.ts";
-import { batchRoutes } from "./batch-routes.ts";
+import { batchNoticeRoutes } from "./batches/batch-notice-routes.ts";
+import { batchRoutes } from "./batches/batch-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
-import { creditRoutes } from "./credit-routes.ts";
-import { keyRoutes } from "./key-routes.ts";
-import { operatorRoutes } from "./operator-routes.ts";
-import { overviewRoutes } from "./overview-routes.ts";
+import { creditRoutes } from "./credit/credit-routes.ts";
+import { keyRoutes } from "./keys/key-routes.ts";
+import { overviewRoutes } from "./live/overview-routes.ts";
+import { operatorRoutes } from "./operator/operator-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
-import { checkSensitive } from "./sensitive-acts.ts";
 import { settingsRoutes } from "./settings-routes.ts";
-import { usageRoutes } from "./usage-routes.ts";
+import { checkSensitive } from "./sign-in/sensitive-acts.ts";
+import { usageRoutes } from "./usage/usage-routes.ts";
 
 /** For the pages: `treaty<ConsoleApi>(origin)`. */
 export type ConsoleApi = ReturnType<typeof createConsoleApi>;

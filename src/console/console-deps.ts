@@ -7,10 +7,10 @@ import type { Transactional } from "../db/transactional.ts";
 import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
-import type { Auth } from "./auth.ts";
 import type { GatewayClient } from "./gateway-client.ts";
-import type { LiveFeed } from "./live-feed.ts";
-import type { Mailer } from "./mailer.ts";
+import type { LiveFeed } from "./live/live-feed.ts";
+import type { Mailer } from "./mail/mailer.ts";
+import type { Auth } from "./sign-in/auth.ts";
 import type { Visits } from "./visit.ts";
 
 /** What every part of the console works with. */

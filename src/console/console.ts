@@ -12,25 +12,31 @@ import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-watch.ts";
-import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./auth.ts";
-import { BATCH_INPUT_BYTES_MAX, BATCH_START, batchFileId, downloadBatchFile, startBatch } from "./batch-gateway.ts";
+import {
+	BATCH_INPUT_BYTES_MAX,
+	BATCH_START,
+	batchFileId,
+	downloadBatchFile,
+	startBatch,
+} from "./batches/batch-gateway.ts";
+import { createWebhookSender, webhookSecret } from "./batches/webhook.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { startJobs } from "./jobs.ts";
-import { createLiveFeed } from "./live-feed.ts";
-import { createHoldingRights } from "./live-rights.ts";
-import { createMailer } from "./mailer.ts";
-import { SIGN_IN_LINK } from "./new-sign-in-link.ts";
-import { packed } from "./pack.ts";
+import { createLiveFeed } from "./live/live-feed.ts";
+import { createHoldingRights } from "./live/live-rights.ts";
+import { createMailer } from "./mail/mailer.ts";
+import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
-import { openSignInLink } from "./sign-in-link.ts";
+import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./sign-in/auth.ts";
+import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
+import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { createVisits, sessionRequired } from "./visit.ts";
-import { createWebhookSender, webhookSecret } from "./webhook.ts";
 
 export interface ConsoleDeps {
 	readonly config: Config;

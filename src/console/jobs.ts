@@ -7,13 +7,13 @@ import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
-import { forgetSessions, forgetUnproved } from "./auth-sign-up.ts";
-import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batch-notices.ts";
-import { sendCreditAlerts } from "./credit-alerts.ts";
-import type { Mailer } from "./mailer.ts";
+import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
+import { sendCreditAlerts } from "./credit/credit-alerts.ts";
+import { forgetRefusals } from "./log/refused-log.ts";
+import type { Mailer } from "./mail/mailer.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
-import { forgetRefusals } from "./refused-log.ts";
-import { foldUsage } from "./usage-fold.ts";
+import { forgetSessions, forgetUnproved } from "./sign-in/auth-sign-up.ts";
+import { foldUsage } from "./usage/usage-fold.ts";
 
 export interface Jobs {
 	/** Waits for the one under way. */

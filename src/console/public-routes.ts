@@ -2,11 +2,11 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
-import type { ModelView, RateVersion } from "./catalog-view.ts";
-import { modelView, ratesOf } from "./catalog-view.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import type { SentMail } from "./mailer.ts";
-import { isOwnMachine } from "./own-machine.ts";
+import type { SentMail } from "./mail/mailer.ts";
+import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
+import { modelView, ratesOf } from "./operator/catalog-view.ts";
+import { isOwnMachine } from "./sign-in/own-machine.ts";
 
 /** What everybody may see, signed in or not. */
 export function publicRoutes(parts: ConsoleParts) {

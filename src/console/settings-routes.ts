@@ -3,11 +3,10 @@ import { Fault } from "../base/fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
-import { authenticateAgain } from "./auth-again.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { type Fence, fenceOf } from "./fence-view.ts";
-import { keysMadeBy, type MemberKey, revokeKeysMadeBy } from "./member-keys.ts";
-import type { InvitationView, MemberView } from "./members.ts";
+import { type Fence, fenceOf } from "./keys/fence-view.ts";
+import { keysMadeBy, type MemberKey, revokeKeysMadeBy } from "./members/member-keys.ts";
+import type { InvitationView, MemberView } from "./members/members.ts";
 import {
 	acceptInvitation,
 	checkMember,
@@ -16,10 +15,11 @@ import {
 	listMembers,
 	removeMember,
 	withdrawInvitation,
-} from "./members.ts";
+} from "./members/members.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
-import { PASSWORD_CHARS_MAX } from "./password-length.ts";
-import { isPersonName, NAME_RULE } from "./person-name.ts";
+import { authenticateAgain } from "./sign-in/auth-again.ts";
+import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
+import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.Union([t.Literal("owner"), t.Literal("member")]);

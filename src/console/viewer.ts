@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
-import { isPersonName } from "./person-name.ts";
+import { isPersonName } from "./sign-in/person-name.ts";
 
 export interface Membership {
 	readonly accountId: string;

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
-import { adjustCredit } from "../console/operator-accounts.ts";
+import { adjustCredit } from "../console/operator/operator-accounts.ts";
 import type { Statements } from "../db/statements.ts";
 import { createKey, type KeyMakerDeps, listKeys } from "../keys/key-admin.ts";
 import type { SettledEvent } from "../ledger/event.ts";

@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import { createOperator, listOperators } from "../console/operator-admin.ts";
+import { createOperator, listOperators } from "../console/operator/operator-admin.ts";
 import type { Statements } from "../db/statements.ts";
 import { DEMO_EMAIL } from "./demo-account.ts";
 

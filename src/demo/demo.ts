@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import { createSignInLink, type LinkPage } from "../console/new-sign-in-link.ts";
+import { createSignInLink, type LinkPage } from "../console/sign-in/new-sign-in-link.ts";
 import type { Statements } from "../db/statements.ts";
 import { createStatements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";

@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { createConsole } from "../console/console.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
-import { createPages } from "../console/pages.ts";
+import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
 import type { Connection } from "../gateway/connection.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { revokeOperator } from "../../src/console/operator-admin.ts";
+import { revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel } from "../support/service.ts";

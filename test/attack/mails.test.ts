@@ -152,7 +152,7 @@ test("the subject of a mail is ours alone, whoever invites and whatever an accou
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
 	await product.db.sql`update credit_alert set armed = true where account_id = ${owner.accountId}`;
-	const { sendCreditAlerts } = await import("../../src/console/credit-alerts.ts");
+	const { sendCreditAlerts } = await import("../../src/console/credit/credit-alerts.ts");
 	const subjects: string[] = [];
 	const mailer = {
 		works: true,

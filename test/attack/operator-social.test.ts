@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createOperator } from "../../src/console/operator-admin.ts";
+import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createOperator } from "../../src/console/operator-admin.ts";
+import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { MAIL_ENV, mailsTo, newMail } from "../console/mailbox.ts";
 import { newPerson, PASSWORD, PERSON_ENV } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { WITHOUT_PASSWORD } from "../../src/console/sensitive-acts.ts";
+import { WITHOUT_PASSWORD } from "../../src/console/sign-in/sensitive-acts.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel } from "../support/service.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { rebuildUsage } from "../../src/console/usage-fold.ts";
+import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Person } from "../console/person.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { searchAccounts } from "../../src/console/operator-accounts.ts";
-import { foldUsage } from "../../src/console/usage-fold.ts";
+import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { getKey } from "../../src/keys/key-admin.ts";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";

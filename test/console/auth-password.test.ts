@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { dictionary } from "@zxcvbn-ts/language-common";
 import fc from "fast-check";
-import { checkNewPassword } from "../../src/console/auth-password.ts";
+import { checkNewPassword } from "../../src/console/sign-in/auth-password.ts";
 
 const OWN = ["Tollgate", "Ada Lovelace", "ada.lovelace@analytical.example"];
 function codeOf(password: string): string | undefined {

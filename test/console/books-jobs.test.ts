@@ -4,7 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { startJobs } from "../../src/console/jobs.ts";
-import { lastReconciliation } from "../../src/console/reconciliation.ts";
+import { lastReconciliation } from "../../src/console/operator/reconciliation.ts";
 import { createBooksHistory, forgetOldRuns } from "../../src/ledger/books-history.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { withDatabase } from "../support/database.ts";

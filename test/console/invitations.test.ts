@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { invite } from "../../src/console/members.ts";
+import { invite } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";

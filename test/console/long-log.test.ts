@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { rebuildUsage } from "../../src/console/usage-fold.ts";
+import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { packed, takesGzip } from "../../src/console/pack.ts";
+import { packed, takesGzip } from "../../src/console/pages/pack.ts";
 
 const LONG = JSON.stringify({ items: Array(200).fill({ name: "search-api production" }) });
 const asked = (headers: Record<string, string> = { "accept-encoding": "gzip, br" }, method = "GET") =>

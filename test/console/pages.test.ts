@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { createPages } from "../../src/console/pages.ts";
+import { createPages } from "../../src/console/pages/pages.ts";
 
 const pages = createPages({ log: createLog({ level: "error", write: () => undefined }) }, { isHttps: () => true });
 const get = async (path: string, headers: Record<string, string> = {}, method = "GET") =>

@@ -1,4 +1,4 @@
-import { createOperator } from "../../src/console/operator-admin.ts";
+import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { MAIL_ENV, newMail } from "./mailbox.ts";
 

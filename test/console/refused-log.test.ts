@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { forgetRefusals } from "../../src/console/refused-log.ts";
+import { forgetRefusals } from "../../src/console/log/refused-log.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { createSignInLink } from "../../src/console/new-sign-in-link.ts";
-import { createOperator, revokeOperator } from "../../src/console/operator-admin.ts";
+import { createOperator, revokeOperator } from "../../src/console/operator/operator-admin.ts";
+import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";

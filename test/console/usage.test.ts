@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/console/csv.ts";
-import { foldUsage, rebuildUsage } from "../../src/console/usage-fold.ts";
+import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -179,7 +179,7 @@ test("the live overview tells of a new request by itself, and an ended page leav
 
 test("the owners hear once when the credit falls below the threshold, and again after it rose", async () => {
 	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
-	const { sendCreditAlerts } = await import("../../src/console/credit-alerts.ts");
+	const { sendCreditAlerts } = await import("../../src/console/credit/credit-alerts.ts");
 	const mails: string[] = [];
 	const mailer = {
 		works: true,

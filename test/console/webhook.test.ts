@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
-import { isPublicAddress } from "../../src/console/public-address.ts";
-import { createWebhookSender, webhookSecret, webhookUrlProblem } from "../../src/console/webhook.ts";
+import { isPublicAddress } from "../../src/console/batches/public-address.ts";
+import { createWebhookSender, webhookSecret, webhookUrlProblem } from "../../src/console/batches/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";
 
 /** Calls of customers' servers: signed as everybody checks it, and to no machine of ours. */

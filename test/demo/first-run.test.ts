@@ -6,7 +6,7 @@ import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
-import { createSignInLink } from "../../src/console/new-sign-in-link.ts";
+import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
 import { commandFor, greet } from "../../src/demo/demo.ts";
 import type { DemoModels } from "../../src/demo/demo-models.ts";
 import { connectDemoModels } from "../../src/demo/demo-models.ts";

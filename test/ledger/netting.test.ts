@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { searchAccounts } from "../../src/console/operator-accounts.ts";
-import { foldUsage, rebuildUsage } from "../../src/console/usage-fold.ts";
+import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
+import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { creditsAnswer } from "../../src/gateway/lookups/credits.ts";
 import { usageAnswer } from "../../src/gateway/lookups/usage-lookup.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
+import { deployment, startEndpoints } from "../support/upstream-endpoints.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { type SeenSpan, startCollector } from "./collector.ts";
@@ -14,13 +15,21 @@ const PROMPT = "canary-prompt-of-a-trace";
 const collector = untilEnd(startCollector());
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const broken = untilEnd(startUpstream({ dialect: "vllm" }));
+const parted = untilEnd(startEndpoints("tei"));
+const vectors = deployment({
+	id: "vectors",
+	kind: "embedding",
+	url: parted.url,
+	dialect: "tei",
+	rates: 'input: "0.1"',
+});
 const twoReplicas = `${chatModel({ id: "two", url: broken.url, dialect: "vllm" })}
       - url: ${upstream.url}
         model: served-name
         dialect: vllm`;
 const traced = (env: Record<string, string>) =>
 	withService({
-		models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${twoReplicas}`,
+		models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${twoReplicas}\n${vectors}`,
 		limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 		env: {
 			OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -175,15 +184,16 @@ test("a collector that takes nothing is told of once, and no request notices", a
 	expect(last?.text).toContain("chat test-model");
 });
 
-test("a request that takes several calls has a span of each, ended one before the next", async () => {
+test("a request that its server takes in parts has a span of each call", async () => {
 	const { traceId, headers } = newContext();
 	const response = await fetch(`${service.url}/v1/embeddings`, {
 		method: "POST",
 		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 5 }, (_, at) => `text ${at}`) }),
+		// 32 at once are what such a server takes.
+		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 70 }, (_, at) => `text ${at}`) }),
 	});
 	expect(response.status).toBe(200);
-	const spans = await collector.trace(traceId, 5);
-	const calls = named(spans, "POST");
+	const calls = named(await collector.trace(traceId, 5), "POST");
 	expect(calls.map(({ failed }) => failed)).toEqual([false, false, false]);
+	expect(parted.requests.length).toBe(3);
 });

@@ -1,6 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { PASSWORD_CHARS_MIN } from "../../password-length.ts";
+import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { ApiError } from "../http.ts";

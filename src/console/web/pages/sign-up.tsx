@@ -1,6 +1,6 @@
 import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../password-length.ts";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";

@@ -1,0 +1,112 @@
+import { Fault, type FaultCode } from "../../base/fault.ts";
+import { passedBody } from "../../base/passed-body.ts";
+import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { KeyDigest } from "../../keys/digest.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+
+/**
+ * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
+ * account. This process knows neither what a file is encrypted with nor where it lies.
+ */
+export const BATCH_START = "/api/console/batch-start";
+/** Larger files are sent with an SDK or `tollgate batch run`, which need not hold them. */
+export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
+const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
+
+/** The id in the address of a file's bytes. */
+export function batchFileId(pathname: string): string | undefined {
+	return BATCH_FILE.exec(pathname)?.[1];
+}
+
+/** POST BATCH_START?key=…&endpoint=…&filename=…, whose body is the lines: uploads them and begins a batch. */
+export async function startBatch(parts: ConsoleParts, connection: Connection): Promise<Response> {
+	const { request } = connection;
+	const { accountId } = parts.visits.account(request);
+	const query = new URL(request.url).searchParams;
+	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
+	if (endpoint === undefined) throw new Fault("invalid_request", "There is no such endpoint.", { param: "endpoint" });
+	const keyDigest = await digestOf(parts, accountId, query.get("key") ?? "");
+	connection.setIdleTimeout(0);
+	try {
+		const form = new FormData();
+		form.set("purpose", "batch");
+		form.set("file", new File([await request.arrayBuffer()], query.get("filename") ?? "batch.jsonl"));
+		const sent = new Response(form);
+		const contentType = sent.headers.get("content-type") ?? "";
+		const upload = { keyDigest, path: "/v1/files", contentType, body: await sent.arrayBuffer() };
+		const { id } = await askGateway<{ id: string }>(parts, connection, upload);
+		const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "24h" });
+		return Response.json(await askGateway(parts, connection, { keyDigest, path: "/v1/batches", body }));
+	} finally {
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	}
+}
+
+/** GET the bytes of a file of the account. */
+export async function downloadBatchFile(parts: ConsoleParts, connection: Connection, id: string): Promise<Response> {
+	const { accountId } = parts.visits.account(connection.request);
+	const answer = await send(parts, connection, {
+		keyDigest: await digestOf(parts, accountId, null),
+		method: "GET",
+		path: `/v1/files/${id}/content`,
+	});
+	if (!answer.ok) throw await faultOf(answer);
+	const headers = new Headers({ "content-type": "application/octet-stream" });
+	for (const name of ["content-length", "content-disposition"]) {
+		const value = answer.headers.get(name);
+		if (value !== null) headers.set(name, value);
+	}
+	connection.setIdleTimeout(STREAM_TIMEOUT_S);
+	const bytes = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
+	return new Response(bytes, { headers });
+}
+
+/** Ends a batch of the account. */
+export async function cancelBatch(parts: ConsoleParts, connection: Connection, id: string): Promise<void> {
+	const { accountId } = parts.visits.account(connection.request);
+	const keyDigest = await digestOf(parts, accountId, null);
+	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
+}
+
+/** Of this key of the account; for null of any that is in use, since all of them share its files and batches. */
+async function digestOf(parts: ConsoleParts, accountId: string, keyId: string | null): Promise<KeyDigest> {
+	const [key] = await parts.statements<{ digest: KeyDigest }>`
+		select digest from api_key where account_id = ${accountId} and (${keyId}::text is null or id = ${keyId})
+		order by state = 'active' and (expires_at is null or expires_at > clock_timestamp()) desc, id limit 1`;
+	if (key !== undefined) return key.digest;
+	if (keyId !== null) throw new Fault("not_found", "There is no such key.", { param: "key" });
+	throw new Fault("conflict", "Files are read by a key of the account: make one first.");
+}
+
+interface Asked {
+	readonly keyDigest: KeyDigest;
+	readonly method?: "GET" | "POST";
+	readonly path: string;
+	readonly contentType?: string;
+	readonly body?: string | ArrayBuffer;
+}
+
+async function askGateway<T>(parts: ConsoleParts, connection: Connection, asked: Asked): Promise<T> {
+	const answer = await send(parts, connection, asked);
+	if (!answer.ok) throw await faultOf(answer);
+	return (await answer.json()) as T;
+}
+
+function send(parts: ConsoleParts, { request, address }: Connection, asked: Asked): Promise<Response> {
+	const { keyDigest, method = "POST", path, contentType = "application/json", body = null } = asked;
+	const leave = new AbortController();
+	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
+	const bytes = typeof body === "string" ? (new TextEncoder().encode(body).buffer as ArrayBuffer) : body;
+	return parts.gateways.send({
+		...{ keyDigest, method, path, contentType, accept: "*/*", body: bytes, address },
+		signal: leave.signal,
+	});
+}
+
+/** What the interface says to programs is as good for people. */
+async function faultOf(answer: Response): Promise<Fault> {
+	const { error } = (await answer.json()) as { error: { code: FaultCode; message: string; param: string | null } };
+	return new Fault(error.code, error.message, { param: error.param });
+}

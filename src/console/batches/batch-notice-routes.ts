@@ -1,0 +1,138 @@
+import { randomBytes } from "node:crypto";
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import { audit } from "../../ops/audit.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
+import type { NoticeProblem } from "./batch-notices.ts";
+import { webhookUrlProblem } from "./webhook.ts";
+
+/** Who is told at the end of a batch, and what came of it lately. */
+export interface BatchNotices {
+	readonly mail: "maker" | "owners" | null;
+	readonly hasWebhook: boolean;
+	/** Of owners alone: some addresses are secrets. */
+	readonly webhookUrl: string | null;
+	readonly items: readonly NoticeView[];
+}
+
+export interface NoticeView {
+	readonly batchId: string;
+	readonly channel: "mail" | "webhook";
+	/** Whom a mail is for; null for a webhook, and for who is no member any more. */
+	readonly email: string | null;
+	readonly state: "waiting" | "sent" | "failed";
+	readonly attempts: number;
+	/** HTTP. */
+	readonly answer: number | null;
+	readonly problem: NoticeProblem | null;
+	readonly triedAtMs: number | null;
+	/** Of the next attempt; null if there is none. */
+	readonly nextAtMs: number | null;
+}
+
+interface SettingRow {
+	mail: BatchNotices["mail"];
+	webhook_url: string | null;
+	webhook_salt: string | null;
+}
+
+const SHOWN_MAX = 20;
+const SALT_BYTES = 16;
+const query = t.Object(ACCOUNT_QUERY);
+
+/** Owners decide who is told; all members see what came of it. */
+export function batchNoticeRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+
+	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
+		const { viewer, accountId } = visits.owner(request);
+		const ip = visits.of(request).connection.address;
+		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
+	}
+
+	return new Elysia({ name: "console-batch-notices", prefix: "/batch-notices" })
+		.get("/", ({ request }) => noticesOf(parts, request), { query })
+		.put(
+			"/",
+			async ({ request, body }): Promise<BatchNotices & { secret: string | null }> => {
+				const { accountId } = visits.owner(request);
+				const before = await settingOf(statements, accountId);
+				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
+				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
+				const salt = url === null ? null : (before?.webhook_salt ?? newSalt());
+				await statements`
+					insert into batch_notice_setting (account_id, mail, webhook_url, webhook_salt)
+						values (${accountId}, ${body.mail}, ${url}, ${salt})
+					on conflict (account_id) do update set mail = excluded.mail, webhook_url = excluded.webhook_url,
+						webhook_salt = excluded.webhook_salt`;
+				await act(request, "batch.notices", { mail: body.mail, webhook: url === null ? null : new URL(url).host });
+				const isNew = salt !== null && salt !== before?.webhook_salt;
+				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
+			},
+			{
+				query,
+				body: t.Object({
+					mail: t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")])),
+					webhookUrl: t.Nullable(t.String({ maxLength: 2_000 })),
+				}),
+			},
+		)
+		.post(
+			"/secret",
+			async ({ request }) => {
+				const { accountId } = visits.owner(request);
+				const salt = newSalt();
+				const rows = await statements`
+					update batch_notice_setting set webhook_salt = ${salt}
+					where account_id = ${accountId} and webhook_url is not null returning account_id`;
+				if (rows.length === 0) throw new Fault("conflict", "There is no webhook: set its address first.");
+				await act(request, "batch.webhook_secret", {});
+				return { secret: parts.webhookSecretOf(salt) };
+			},
+			{ query, body: EMPTY_BODY },
+		);
+}
+
+function checkedUrl({ config }: ConsoleParts, text: string): string {
+	const problem = webhookUrlProblem(text, config.production);
+	if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "webhookUrl" });
+	return text;
+}
+
+const newSalt = () => randomBytes(SALT_BYTES).toString("hex");
+
+async function settingOf(statements: Statements, accountId: string): Promise<SettingRow | undefined> {
+	const [row] = await statements<SettingRow>`
+		select mail, webhook_url, webhook_salt from batch_notice_setting where account_id = ${accountId}`;
+	return row;
+}
+
+interface NoticeRow extends Omit<NoticeView, "triedAtMs" | "nextAtMs"> {
+	triedAt: Date | null;
+	nextAt: Date;
+}
+
+async function noticesOf({ statements, visits }: ConsoleParts, request: Request): Promise<BatchNotices> {
+	const { accountId, role } = visits.account(request);
+	const [setting, rows] = await Promise.all([
+		settingOf(statements, accountId),
+		statements<NoticeRow>`
+			select n.batch_id as "batchId", n.channel, u.email, n.state, n.attempts, n.answer, n.problem,
+				n.tried_at as "triedAt", n.next_at as "nextAt"
+			from batch_notice n left join member m on m.user_id = n.user_id and m.account_id = n.account_id
+				left join console_user u on u.id = m.user_id
+			where n.account_id = ${accountId} order by n.batch_id desc, n.channel, n.user_id limit ${SHOWN_MAX}`,
+	]);
+	return {
+		mail: setting?.mail ?? null,
+		hasWebhook: setting?.webhook_url != null,
+		webhookUrl: role === "owner" ? (setting?.webhook_url ?? null) : null,
+		items: rows.map(({ triedAt, nextAt, ...row }) => ({
+			...row,
+			triedAtMs: triedAt?.getTime() ?? null,
+			nextAtMs: row.state === "waiting" ? nextAt.getTime() : null,
+		})),
+	};
+}

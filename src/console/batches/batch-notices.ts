@@ -1,0 +1,193 @@
+import type { Clock } from "../../base/clock.ts";
+import { withDeadline } from "../../base/clock.ts";
+import type { BatchRecord } from "../../batch/batch-record.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import { endEvent, endMailText, noticeId } from "./batch-notice-text.ts";
+import type { WebhookProblem, WebhookSender } from "./webhook.ts";
+
+/**
+ * What is told when batches end. The statement that ends a batch leaves a row in `batch_end`; from it the notices are
+ * made, in one statement, and each is tried until somebody has taken it: at least once, with an id to know repetitions by.
+ * An attempt that dies with its console is made again, so a notice arrives twice exactly if it was taken and that could
+ * not be written down: the console died or the database was away just then, or a mail server took longer than a minute.
+ */
+export interface NoticeDeps {
+	readonly statements: Statements;
+	readonly clock: Clock;
+	readonly mailer: Pick<Mailer, "deliver">;
+	readonly sendWebhook: WebhookSender;
+	/** `whsec_…` of what stands in the settings. */
+	readonly webhookSecretOf: (salt: string) => string;
+	/** Where links in mails lead. */
+	readonly origin: () => string;
+	readonly serviceName: string;
+}
+
+export type NoticeProblem =
+	| WebhookProblem
+	| "switched_off"
+	| "no_member"
+	| "mail_refused"
+	| "mail_not_sent"
+	| "mail_limit";
+
+interface Due {
+	readonly batch: BatchRecord;
+	readonly channel: "mail" | "webhook";
+	readonly userId: string;
+	readonly attempts: number;
+	/** Null if who it is for is no member any more. */
+	readonly email: string | null;
+	readonly url: string | null;
+	readonly salt: string | null;
+}
+
+interface Outcome {
+	readonly state: "waiting" | "sent" | "failed";
+	readonly answer?: number;
+	readonly problem?: NoticeProblem;
+}
+
+/** Ends that are taken up at once. */
+const ENDS_MAX = 200;
+/** Notices that are on their way at once, and those of one account among them, so that no dead receiver is in others' way. */
+const SENDING_MAX = 20;
+const SENDING_ACCOUNT_MAX = 4;
+/** Looked through for them. */
+const DUE_MAX = 1_000;
+/** Seconds from the beginning of an attempt to the next one. The first is longer than any attempt takes. */
+const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
+/** Then nobody is told any more. */
+const GIVEN_UP_HOURS = 72;
+/** A receiver that failed is left alone with everything else for so long. */
+const RECEIVER_REST_S = 60;
+const MAIL_DEADLINE_MS = 60_000;
+const KEPT_DAYS = 30;
+const FORGET_ROWS = 1_000;
+/** HTTP 410: the receiver wants no more of it. */
+const GONE = 410;
+
+/** Tells what is due on one channel, once. */
+export async function sendBatchNotices(
+	deps: NoticeDeps,
+	channel: "mail" | "webhook",
+	signal: AbortSignal,
+): Promise<void> {
+	await makeNotices(deps.statements);
+	const due = await claim(deps.statements, channel);
+	// All of them have ended when this does, also if one could not be written down: a stop waits for it.
+	const ended = await Promise.allSettled(
+		due.map(async (one) => write(deps.statements, one, await attempt(deps, one, signal))),
+	);
+	for (const one of ended) if (one.status === "rejected") throw one.reason;
+}
+
+/** Of people that make or rotate keys the audit log knows which; the owners hear of the others' batches. */
+async function makeNotices(statements: Statements): Promise<void> {
+	await statements`
+		with ended as (
+			delete from batch_end where batch_id in (
+				select batch_id from batch_end order by batch_id limit ${ENDS_MAX} for update skip locked)
+			returning batch_id
+		), told as (
+			select b.id, b.account_id, b.key_id, s.mail, s.webhook_url from ended e
+				join batch b on b.id = e.batch_id join batch_notice_setting s on s.account_id = b.account_id
+		), maker as (
+			select t.id, m.user_id from told t join member m on m.account_id = t.account_id
+			where t.mail = 'maker' and exists (select 1 from audit_event a where a.actor = m.user_id and a.account_id = t.account_id
+				and ((a.action = 'key.create' and a.subject = t.key_id) or (a.action = 'key.rotate' and a.detail->>'replacement' = t.key_id)))
+		)
+		insert into batch_notice (batch_id, account_id, channel, user_id)
+			select id, account_id, 'webhook', '' from told where webhook_url is not null
+			union all select t.id, t.account_id, 'mail', k.user_id from told t join maker k on k.id = t.id
+			union all select t.id, t.account_id, 'mail', m.user_id from told t join member m on m.account_id = t.account_id and m.role = 'owner'
+				where t.mail is not null and not exists (select 1 from maker k where k.id = t.id)
+		on conflict do nothing`;
+}
+
+/** What this console tries now. One console at a time claims, and none waits for it. */
+function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
+	return statements<Due>`
+		with turn as materialized (
+			select pg_try_advisory_xact_lock(hashtextextended('batch notices', 0)) as mine
+		), due as (
+			select n.batch_id, n.user_id, n.account_id, n.next_at from batch_notice n
+			where (select mine from turn) and n.state = 'waiting' and n.channel = ${channel} and n.next_at <= clock_timestamp()
+			order by n.next_at limit ${DUE_MAX}
+		), chosen as (
+			select batch_id, user_id from (
+				select d.*, row_number() over (partition by account_id order by next_at) as place from due d) p
+			where place <= ${SENDING_ACCOUNT_MAX} order by next_at limit ${SENDING_MAX}
+		), begun as (
+			update batch_notice n set attempts = n.attempts + 1, tried_at = clock_timestamp(),
+				next_at = clock_timestamp() + make_interval(secs => (${JSON.stringify(WAITS_S)}::text::jsonb
+					-> least(n.attempts, ${WAITS_S.length - 1}))::integer)
+			from chosen c where n.batch_id = c.batch_id and n.user_id = c.user_id and n.channel = ${channel}
+				and n.state = 'waiting' and n.next_at <= clock_timestamp()
+			returning n.batch_id, n.channel, n.user_id, n.account_id, n.attempts
+		)
+		select batch_fields(b) as batch, n.channel, n.user_id as "userId", n.attempts, u.email,
+			s.webhook_url as url, s.webhook_salt as salt
+		from begun n join batch b on b.id = n.batch_id
+			left join batch_notice_setting s on s.account_id = n.account_id
+			left join member m on m.account_id = n.account_id and m.user_id = n.user_id and s.mail is not null
+			left join console_user u on u.id = m.user_id`;
+}
+
+async function attempt(deps: NoticeDeps, due: Due, signal: AbortSignal): Promise<Outcome> {
+	return due.channel === "webhook" ? callWebhook(deps, due, signal) : sendMail(deps, due);
+}
+
+async function callWebhook(deps: NoticeDeps, { batch, url, salt }: Due, signal: AbortSignal): Promise<Outcome> {
+	if (url === null || salt === null) return { state: "failed", problem: "switched_off" };
+	const message = { id: noticeId(batch.id), url, secret: deps.webhookSecretOf(salt), body: endEvent(batch) };
+	const answer = await deps.sendWebhook({ ...message, atMs: deps.clock.wallMs() }, signal);
+	if ("problem" in answer) return { state: "waiting", problem: answer.problem };
+	const { status } = answer;
+	return { state: status >= 200 && status < 300 ? "sent" : status === GONE ? "failed" : "waiting", answer: status };
+}
+
+async function sendMail(deps: NoticeDeps, { batch, email, userId }: Due): Promise<Outcome> {
+	if (email === null) return { state: "failed", problem: "no_member" };
+	const mail = {
+		to: email,
+		subject: `A batch at ${deps.serviceName} is over`,
+		text: endMailText(batch, deps.origin()),
+		link: `${deps.origin()}/batches/${batch.id}`,
+		id: `${noticeId(batch.id)}.${userId}`,
+		isAskedFor: true,
+	} as const;
+	const late = () => new Error("the mail server took too long");
+	try {
+		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);
+		return sent ? { state: "sent" } : { state: "waiting", problem: "mail_limit" };
+	} catch (error) {
+		// Of SMTP: 5xx is for good.
+		const { responseCode } = error as { responseCode?: number };
+		if (responseCode !== undefined && responseCode >= 500) return { state: "failed", problem: "mail_refused" };
+		return { state: "waiting", problem: "mail_not_sent" };
+	}
+}
+
+async function write(statements: Statements, due: Due, outcome: Outcome): Promise<void> {
+	const { batch, channel, userId, attempts } = due;
+	const { state, answer = null, problem = null } = outcome;
+	await statements`
+		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
+			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})
+				then 'failed' else ${state} end
+		where batch_id = ${batch.id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts} and state = 'waiting'`;
+	if (state !== "waiting" || channel !== "webhook") return;
+	await statements`
+		update batch_notice set next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${RECEIVER_REST_S}))
+		where account_id = ${batch.accountId} and channel = 'webhook' and state = 'waiting'`;
+}
+
+/** What was told long ago. */
+export async function forgetOldNotices(statements: Statements): Promise<void> {
+	await statements`
+		delete from batch_notice where (batch_id, channel, user_id) in (
+			select batch_id, channel, user_id from batch_notice
+			where created_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}) order by created_at limit ${FORGET_ROWS})`;
+}

@@ -1,0 +1,47 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
+import { cancelBatch } from "./batch-gateway.ts";
+import type { BatchView } from "./batch-view.ts";
+import { readBatches } from "./batch-view.ts";
+
+const query = t.Object(ACCOUNT_QUERY);
+const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
+
+/** Batches of the visited account. What is sent or fetched as a file is served by `batch-gateway.ts`. */
+export function batchRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+
+	async function find(request: Request, id: string): Promise<BatchView> {
+		const { accountId } = visits.account(request);
+		const [batch] = await readBatches(statements, accountId, { id, after: null, limit: 1 });
+		if (batch === undefined) throw new Fault("not_found", "There is no such batch.");
+		return batch;
+	}
+
+	return new Elysia({ name: "console-batches", prefix: "/batches" })
+		.get(
+			"/",
+			async ({ request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
+				const { accountId } = visits.account(request);
+				const { shown, asked, after } = pageOf(query);
+				return pageOfRows(
+					await readBatches(statements, accountId, { id: null, after, limit: asked }),
+					shown,
+					({ id }) => id,
+				);
+			},
+			{ query: t.Object(PAGE_QUERY) },
+		)
+		.get("/:id", ({ request, params }) => find(request, params.id), { query, params })
+		.post(
+			"/:id/cancel",
+			async ({ request, params }) => {
+				const { id } = await find(request, params.id);
+				await cancelBatch(parts, visits.of(request).connection, id);
+				return find(request, id);
+			},
+			{ query, params, body: EMPTY_BODY },
+		);
+}

@@ -1,0 +1,82 @@
+import type { BatchProblem, BatchRecord, BatchState } from "../../batch/batch-record.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+
+/** A batch as its page shows it. */
+export interface BatchView {
+	readonly id: string;
+	readonly state: BatchState;
+	readonly endpoint: string;
+	readonly model: string | null;
+	readonly keyId: string;
+	readonly keyName: string | null;
+	/** Of the input; null once that has ended. */
+	readonly filename: string | null;
+	readonly total: number;
+	readonly completed: number;
+	readonly failed: number;
+	readonly chargedNanoUsd: NanoUsd;
+	readonly createdAtMs: number;
+	readonly inProgressAtMs: number | null;
+	readonly expiresAtMs: number;
+	/** Null while it goes on. */
+	readonly endedAtMs: number | null;
+	readonly paused: string | null;
+	readonly problems: readonly BatchProblem[];
+	/** Once it is over, and while they are kept. */
+	readonly outputFileId: string | null;
+	readonly errorFileId: string | null;
+}
+
+interface Row {
+	batch: BatchRecord;
+	key: string | null;
+	filename: string | null;
+	output: string | null;
+	error: string | null;
+}
+
+/** What is wrong with a file is told in full by the interface; a page shows the first of it. */
+const PROBLEMS_SHOWN_MAX = 20;
+
+/** Newest first, those after `after`; or the one with this id. */
+export async function readBatches(
+	statements: Statements,
+	accountId: string,
+	wanted: { id: string | null; after: string | null; limit: number },
+): Promise<BatchView[]> {
+	const rows = await statements<Row>`
+		select batch_fields(b) as batch, k.name as key, i.filename, o.id as output, e.id as error from batch b
+		left join api_key k on k.id = b.key_id
+		left join stored_file i on i.id = b.input_file_id and i.state = 'ready'
+		left join stored_file o on o.id = b.output_file_id and o.state = 'ready'
+		left join stored_file e on e.id = b.error_file_id and e.state = 'ready'
+		where b.account_id = ${accountId} and (${wanted.id}::text is null or b.id = ${wanted.id})
+			and (${wanted.after}::text is null or b.id < ${wanted.after})
+		order by b.id desc limit ${wanted.limit}`;
+	return rows.map(viewOf);
+}
+
+function viewOf({ batch, key, filename, output, error }: Row): BatchView {
+	return {
+		id: batch.id,
+		state: batch.state,
+		endpoint: batch.endpoint,
+		model: batch.model,
+		keyId: batch.keyId,
+		keyName: key,
+		filename,
+		total: batch.total,
+		completed: batch.completed,
+		failed: batch.failed,
+		chargedNanoUsd: batch.chargedNanoUsd,
+		createdAtMs: batch.createdAtMs,
+		inProgressAtMs: batch.inProgressAtMs,
+		expiresAtMs: batch.expiresAtMs,
+		endedAtMs: batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs,
+		paused: batch.paused?.message ?? null,
+		problems: batch.errors?.slice(0, PROBLEMS_SHOWN_MAX) ?? [],
+		outputFileId: output,
+		errorFileId: error,
+	};
+}

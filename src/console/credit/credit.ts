@@ -1,0 +1,119 @@
+import { Fault } from "../../base/fault.ts";
+import { rejectionReasons } from "../../billing/top-up-checks.ts";
+import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { Balance } from "../../ledger/balance.ts";
+import { accountBalance } from "../../ledger/balance.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+
+export interface BalanceView {
+	readonly balanceNanoUsd: NanoUsd;
+	readonly heldNanoUsd: NanoUsd;
+	readonly availableNanoUsd: NanoUsd;
+	readonly spentNanoUsd: NanoUsd;
+}
+
+export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
+
+/** A request that is still running and what it holds. */
+export interface RunningRequest {
+	readonly requestId: string;
+	readonly keyId: string;
+	readonly keyName: string;
+	readonly model: string;
+	readonly reservedNanoUsd: NanoUsd;
+	readonly admittedAtMs: number;
+}
+
+/** Payments that are expected at once, for one account. */
+const PENDING_MAX = 20;
+const RUNNING_SHOWN_MAX = 200;
+/** Without letters that are mistaken for digits: people type it into their bank's form. */
+const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const REFERENCE_CHARS = 10;
+
+export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
+	return balanceView(await accountBalance(statements, accountId));
+}
+
+function balanceView({ balance, held, available, spent }: Balance): BalanceView {
+	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
+}
+
+export function topUpView(topUp: TopUpRecord): TopUpView {
+	const { accountId: _, decidedBy: __, ...shown } = topUp;
+	return shown;
+}
+
+/** As an account's members see it: with the words for why it was not credited. */
+export interface OwnTopUpView extends TopUpView {
+	readonly whyRejected: string | null;
+}
+
+export async function ownTopUpViews(statements: Statements, topUps: readonly TopUpRecord[]): Promise<OwnTopUpView[]> {
+	const rejected = topUps.filter(({ state }) => state === "rejected");
+	const reasons = await rejectionReasons(
+		statements,
+		rejected.map(({ id }) => id),
+	);
+	return topUps.map((topUp) => ({
+		...topUpView(topUp),
+		whyRejected: topUp.state === "rejected" ? (reasons.get(topUp.id) ?? unpaidText(topUp)) : null,
+	}));
+}
+
+function unpaidText({ decidedBy }: TopUpRecord): string {
+	return decidedBy === "stripe" ? "It was not paid." : "Cancelled.";
+}
+
+/** As `getTopUp`, for one account's own. Fault not_found. */
+export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
+	const topUp = await getTopUp(statements, id);
+	if (topUp.accountId !== accountId) throw new Fault("not_found", `There is no top-up ${id}.`);
+	return topUp;
+}
+
+/** Writes down a payment that is expected, with a reference of ours. Faults: invalid_request, conflict. */
+export async function expectTopUp(
+	statements: Statements,
+	accountId: string,
+	amountNanoUsd: NanoUsd,
+	method: "transfer" | "card",
+): Promise<TopUpRecord> {
+	const [row] = await statements<{ count: string }>`
+		select count(*) as count from top_up where account_id = ${accountId} and state = 'pending'`;
+	if (Number(row?.count) >= PENDING_MAX)
+		throw new Fault("conflict", `${PENDING_MAX} top-ups are pending already. Cancel those that you will not pay.`);
+	const { id } = await createTopUp(statements, { accountId, amountNanoUsd, method, reference: newReference() });
+	return getTopUp(statements, id);
+}
+
+/** What is held: the requests that outlived a flush and still run. */
+export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
+	const rows = await statements<{
+		id: string;
+		key_id: string;
+		name: string;
+		model: string;
+		reserved: string;
+		at: Date;
+	}>`
+		select r.request_id::text as id, r.key_id, k.name, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at
+		from reservation r join api_key k on k.id = r.key_id
+		where r.account_id = ${accountId} order by r.admitted_at limit ${RUNNING_SHOWN_MAX}`;
+	return rows.map((row) => ({
+		requestId: `req_${row.id.replaceAll("-", "")}`,
+		keyId: row.key_id,
+		keyName: row.name,
+		model: row.model,
+		reservedNanoUsd: nanoUsdOfColumn(row.reserved),
+		admittedAtMs: row.at.getTime(),
+	}));
+}
+
+function newReference(): string {
+	const random = crypto.getRandomValues(new Uint8Array(REFERENCE_CHARS));
+	const text = [...random].map((byte) => REFERENCE_ALPHABET.charAt(byte % 32)).join("");
+	return `TU-${text.slice(0, 5)}-${text.slice(5)}`;
+}

@@ -1,0 +1,157 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
+import type { KeySettings } from "../../keys/key-settings.ts";
+import { ZERO_USD } from "../../money/nano-usd.ts";
+import { audit } from "../../ops/audit.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { isStillMember } from "../members/member-keys.ts";
+import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
+import { checkWidening } from "../sign-in/sensitive-acts.ts";
+import type { Fence } from "./fence-view.ts";
+import { fenceOf } from "./fence-view.ts";
+import type { KeyView } from "./key-view.ts";
+import { heldByKey, keyView } from "./key-view.ts";
+
+const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
+/** Keys of one account that are not revoked: a bound against a runaway script. */
+const ACTIVE_KEYS_MAX = 1_000;
+
+const settings = {
+	capUsd: t.Optional(t.Nullable(USD)),
+	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
+	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+};
+const name = t.String({ minLength: 1, maxLength: 100 });
+const query = t.Object(ACCOUNT_QUERY);
+
+interface SettingsBody {
+	name?: string;
+	capUsd?: string | null;
+	models?: string[] | null;
+	expiresAtMs?: number | null;
+	requestsPerMinute?: number | null;
+	concurrencyMax?: number | null;
+}
+
+/** Keys of the visited account: made, listed, changed, rotated and revoked by any of its members. */
+export function keyRoutes(parts: ConsoleParts) {
+	const { statements, visits, clock, keyMaker } = parts;
+
+	async function view(accountId: string, id: string): Promise<KeyView> {
+		const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldByKey(statements, accountId)]);
+		return keyView(key, held.get(id), clock.wallMs());
+	}
+
+	/** Who acts on which key, for the audit log. */
+	function act(request: Request, action: string, subject: string, detail: Record<string, unknown>) {
+		const { viewer, accountId } = visits.account(request);
+		const ip = visits.of(request).connection.address;
+		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
+	}
+
+	/** A key that was made while its maker was removed ends before its secret is shown. Fault not_found. */
+	async function checkMaker(request: Request, id: string): Promise<void> {
+		const { viewer, accountId } = visits.account(request);
+		if (await isStillMember(statements, accountId, viewer.userId)) return;
+		await revokeKey(statements, { id, accountId });
+		throw new Fault("not_found", "There is no such account.", { param: "account" });
+	}
+
+	return new Elysia({ name: "console-keys", prefix: "/keys" })
+		.get(
+			"/",
+			async ({ request, query }): Promise<{ items: KeyView[]; next: string | null }> => {
+				const { accountId } = visits.account(request);
+				const { shown, after } = pageOf(query);
+				const [page, held] = await Promise.all([
+					listKeys(statements, accountId, { limit: shown, after }),
+					heldByKey(statements, accountId),
+				]);
+				const nowMs = clock.wallMs();
+				return { items: page.items.map((key) => keyView(key, held.get(key.id), nowMs)), next: page.next };
+			},
+			{ query: t.Object(PAGE_QUERY) },
+		)
+		.get("/:id", ({ request, params }) => view(visits.account(request).accountId, params.id), { query })
+		.post(
+			"/",
+			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
+				const { accountId } = visits.account(request);
+				const settings = settingsOf(body);
+				await checkCount(parts, accountId);
+				await checkWidening(parts, request, { before: ZERO_USD, cap: settings.capNanoUsd ?? null });
+				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name });
+				await act(request, "key.create", created.id, { ...body });
+				await checkMaker(request, created.id);
+				return { key: await view(accountId, created.id), secret: created.secret };
+			},
+			{ query, body: t.Object({ name, ...settings }) },
+		)
+		.patch(
+			"/:id",
+			async ({ request, params, body }) => {
+				const { accountId } = visits.account(request);
+				const settings = settingsOf(body);
+				const { capNanoUsd } = settings;
+				if (capNanoUsd !== undefined) {
+					const { capNanoUsd: before } = await getKey(statements, { id: params.id, accountId });
+					await checkWidening(parts, request, { before, cap: capNanoUsd });
+				}
+				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
+				await act(request, "key.update", params.id, { ...body });
+				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				return { key: await view(accountId, params.id), fence };
+			},
+			{ query, body: t.Object({ name: t.Optional(name), ...settings }) },
+		)
+		.post(
+			"/:id/rotate",
+			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
+				const { accountId } = visits.account(request);
+				await checkCount(parts, accountId);
+				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
+				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
+				await checkMaker(request, made.id);
+				const fence = await fenceOf(parts, visits.of(request).connection, made.seq);
+				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id, fence };
+			},
+			{
+				query,
+				body: t.Object({
+					graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }),
+					// Whoever repeats the request with it gets the same secret: an answer can be lost on its way.
+					token: t.Optional(t.String({ maxLength: 64 })),
+				}),
+			},
+		)
+		.post(
+			"/:id/revoke",
+			async ({ request, params }) => {
+				const { accountId } = visits.account(request);
+				const { seq } = await revokeKey(statements, { id: params.id, accountId });
+				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
+				const held = await heldByKey(statements, accountId);
+				const runningRequests = held.get(params.id)?.requests ?? 0;
+				return { key: await view(accountId, params.id), fence, runningRequests };
+			},
+			{ query, body: EMPTY_BODY },
+		);
+}
+
+/** Absent stays absent, null stays null. */
+function settingsOf(body: SettingsBody): KeySettings {
+	const { capUsd, ...rest } = body;
+	if (capUsd === undefined) return rest;
+	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
+}
+
+async function checkCount({ statements }: ConsoleParts, accountId: string): Promise<void> {
+	const [row] = await statements<{ count: string }>`
+		select count(*) as count from api_key where account_id = ${accountId} and state = 'active'`;
+	if (Number(row?.count) >= ACTIVE_KEYS_MAX)
+		throw new Fault("conflict", `An account has at most ${ACTIVE_KEYS_MAX} keys in use. Revoke some first.`);
+}

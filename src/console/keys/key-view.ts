@@ -1,0 +1,38 @@
+import type { Statements } from "../../db/statements.ts";
+import type { KeyRecord } from "../../keys/key-admin.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+
+export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models"> {
+	readonly state: "active" | "revoked" | "expired";
+	/** By running requests, as of the last flush. */
+	readonly heldNanoUsd: NanoUsd;
+	/** Empty: all. */
+	readonly models: string[];
+}
+
+export interface Held {
+	readonly requests: number;
+	readonly nanoUsd: NanoUsd;
+}
+
+/** What running requests hold, by key. */
+export async function heldByKey(statements: Statements, accountId: string): Promise<ReadonlyMap<string, Held>> {
+	const rows = await statements<{ key_id: string; requests: string; held: string }>`
+		select key_id, count(*) as requests, sum(reserved_nano_usd) as held from reservation
+		where account_id = ${accountId} group by 1`;
+	return new Map(
+		rows.map((row) => [row.key_id, { requests: Number(row.requests), nanoUsd: nanoUsdOfColumn(row.held) }]),
+	);
+}
+
+export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): KeyView {
+	const { accountId: _, models, state, ...shown } = key;
+	const expired = key.expiresAtMs !== null && key.expiresAtMs <= nowMs;
+	return {
+		...shown,
+		models: [...models],
+		state: state === "active" && expired ? "expired" : state,
+		heldNanoUsd: held?.nanoUsd ?? ZERO_USD,
+	};
+}

@@ -1,0 +1,153 @@
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Log } from "../../base/log.ts";
+import type { HoldingRights, LiveRight } from "./live-rights.ts";
+
+/** Something that pages watch. Subscribers with the same `name` share one reading. */
+export interface LiveTopic {
+	/** Tells one account's overview from another's. */
+	readonly name: string;
+	/** Name of the event in the stream. */
+	readonly event: string;
+	read(): Promise<unknown>;
+}
+
+/**
+ * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent to
+ * each page that does not have it and whose right to it still holds, which is looked at after the reading. Plain streams of our own: one that a page leaves must end without a trace.
+ */
+export interface LiveFeed {
+	/** Fault overloaded if too many pages are open. */
+	open(topics: readonly LiveTopic[], right: LiveRight): Response;
+	size(): number;
+	/** Ends all streams and takes no more. */
+	stop(): void;
+}
+
+const READ_MS = 2_000;
+const COMMENT_MS = 10_000;
+/** Then the page connects again by itself, with whatever its session is worth by then. */
+const LIFE_MS = 5 * 60_000;
+const STREAMS_MAX = 2_000;
+const STREAMS_OF_USER_MAX = 12;
+
+interface Stream {
+	readonly right: LiveRight;
+	readonly topics: ReadonlySet<string>;
+	readonly sinceMs: number;
+	/** The last event of each topic. Kept by stream: a page that came later may have been told something else. */
+	readonly sent: Map<string, string>;
+	/** False if the page does not read: then it misses this one. */
+	send(text: string): boolean;
+	end(): void;
+}
+
+export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingRights }): LiveFeed {
+	const { clock, log, holding } = deps;
+	const streams = new Set<Stream>();
+	const watched = new Map<string, LiveTopic>();
+	let cancelTick: (() => void) | undefined;
+	let stopped = false;
+	let commentedMs = 0;
+
+	function wake(): void {
+		if (cancelTick === undefined && !stopped && streams.size > 0) cancelTick = clock.after(READ_MS, () => void tick());
+	}
+
+	async function tick(): Promise<void> {
+		const nowMs = clock.monotonicMs();
+		for (const stream of [...streams]) if (nowMs - stream.sinceMs >= LIFE_MS) stream.end();
+		if (nowMs - commentedMs >= COMMENT_MS) {
+			commentedMs = nowMs;
+			for (const stream of streams) stream.send(": \n\n");
+		}
+		for (const name of watched.keys())
+			if (![...streams].some((stream) => stream.topics.has(name))) watched.delete(name);
+		await refresh([...watched.values()], [...streams]);
+		cancelTick = undefined;
+		wake();
+	}
+
+	/** Where it cannot be asked who may still watch, nobody is told anything. */
+	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
+		const news = new Map<string, string>();
+		for (const topic of topics) {
+			try {
+				news.set(topic.name, eventText(topic.event, await topic.read()));
+			} catch (error) {
+				log.debug("a live reading failed", { topic: topic.name, error });
+			}
+		}
+		try {
+			const held = await holding(readers.map(({ right }) => right));
+			for (const stream of readers) {
+				if (held.has(stream.right)) tell(stream, news);
+				else stream.end();
+			}
+		} catch (error) {
+			log.debug("who may watch could not be asked", { error });
+		}
+	}
+
+	function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
+		for (const [name, text] of news) {
+			if (!stream.topics.has(name) || stream.sent.get(name) === text) continue;
+			if (stream.send(text)) stream.sent.set(name, text);
+		}
+	}
+
+	/** The present state, at once. */
+	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
+		for (const topic of topics) watched.set(topic.name, topic);
+		await refresh(topics, [stream]);
+	}
+
+	return {
+		open(topics, right) {
+			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
+			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
+				throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+			const encoder = new TextEncoder();
+			let stream: Stream;
+			const body = new ReadableStream<Uint8Array>(
+				{
+					start(controller) {
+						stream = {
+							right,
+							topics: new Set(topics.map((topic) => topic.name)),
+							sinceMs: clock.monotonicMs(),
+							sent: new Map(),
+							send(text) {
+								// A page that does not read misses states, never the newest one for long.
+								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
+								controller.enqueue(encoder.encode(text));
+								return true;
+							},
+							end() {
+								if (streams.delete(stream)) controller.close();
+							},
+						};
+						streams.add(stream);
+						// Headers leave with the first bytes.
+						controller.enqueue(encoder.encode("retry: 2000\n\n"));
+						void greet(stream, topics);
+						wake();
+					},
+					cancel: () => void streams.delete(stream),
+				},
+				{ highWaterMark: 64 },
+			);
+			return new Response(body, { headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" } });
+		},
+		size: () => streams.size,
+		stop() {
+			stopped = true;
+			cancelTick?.();
+			for (const stream of [...streams]) stream.end();
+		},
+	};
+}
+
+function eventText(event: string, data: unknown): string {
+	return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}

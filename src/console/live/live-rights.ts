@@ -1,0 +1,27 @@
+import type { Statements } from "../../db/statements.ts";
+
+/** By what somebody watches: a session, and the account that it is about. */
+export interface LiveRight {
+	readonly userId: string;
+	readonly sessionId: string;
+	/** Null: what only operators see. */
+	readonly accountId: string | null;
+}
+
+/** Which of many hold at this moment, in one statement however many there are. */
+export type HoldingRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
+
+/** A session that was ended, a member who was removed and an operator who is none any more watch nothing. */
+export function createHoldingRights(statements: Statements, options: { secondFactor: boolean }): HoldingRights {
+	return async (rights) => {
+		if (rights.length === 0) return new Set();
+		const asked = JSON.stringify(rights.map((right, nr) => ({ ...right, nr })));
+		const rows = await statements<{ nr: number }>`
+			select w.nr from jsonb_to_recordset(${asked}::text::jsonb) w(nr integer, "userId" text, "sessionId" text, "accountId" text)
+				join session s on s.id = w."sessionId" and s.user_id = w."userId" and s.expires_at > clock_timestamp()
+				join console_user u on u.id = s.user_id
+			where case when w."accountId" is null then u.operator and (u.two_factor_enabled or not ${options.secondFactor}::boolean)
+				else exists (select 1 from member m where m.user_id = u.id and m.account_id = w."accountId") end`;
+		return new Set(rows.flatMap(({ nr }) => rights[nr] ?? []));
+	};
+}

@@ -1,0 +1,47 @@
+import { Elysia, t } from "elysia";
+import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { operatorSummary } from "../operator/operator-summary.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
+import type { LiveTopic } from "./live-feed.ts";
+import type { Overview } from "./overview.ts";
+import { overview, overviewPulse } from "./overview.ts";
+
+export function overviewRoutes(parts: ConsoleParts) {
+	const { statements, visits, clock, live } = parts;
+
+	function overviewTopic(accountId: string): LiveTopic {
+		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(statements, accountId) };
+	}
+	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
+
+	return new Elysia({ name: "console-overview" })
+		.get(
+			"/overview",
+			({ request }): Promise<Overview> => overview(statements, visits.account(request).accountId, clock.wallMs()),
+			{ query: t.Object(ACCOUNT_QUERY) },
+		)
+		.get(
+			"/live",
+			({ request, query }) => {
+				const { userId, sessionId } = visits.viewer(request);
+				let accountId: string | null = null;
+				const topics: LiveTopic[] = [];
+				if (query.topics === "operator") {
+					visits.operator(request);
+					topics.push(operatorTopic);
+				} else {
+					accountId = visits.account(request).accountId;
+					topics.push(overviewTopic(accountId));
+				}
+				visits.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
+				return live.open(topics, { userId, sessionId, accountId });
+			},
+			{
+				query: t.Object({
+					...ACCOUNT_QUERY,
+					topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])),
+				}),
+			},
+		);
+}

@@ -1,0 +1,57 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { StatusClass } from "../usage/usage-query.ts";
+import type { LogPlace } from "./log-place.ts";
+import { comparePlaces, placeText, readPlace } from "./log-place.ts";
+import type { RefusedDetail, RefusedRow } from "./refused-log.ts";
+import { findRefused, refusedPage } from "./refused-log.ts";
+import type { RequestDetail } from "./request-detail.ts";
+import { requestDetail } from "./request-detail.ts";
+import type { RequestFilter, RequestRow } from "./request-log.ts";
+import { findRequest, requestPage } from "./request-log.ts";
+
+/** A request in the log: settled, or refused before it was admitted. `statusClass` tells them apart. */
+export type LogRow = RequestRow | RefusedRow;
+export type LogStatus = StatusClass | "refused";
+
+export interface LogFilter extends Omit<RequestFilter, "status"> {
+	/** Null: all of both kinds. */
+	readonly status: LogStatus | null;
+}
+
+/**
+ * Newest first, both kinds in one row. `after` is the `cursor` of the last row of the page before. Each kind is asked for
+ * a whole page by its own index, so that neither has to be read past for the other.
+ */
+export async function logPage(
+	statements: Statements,
+	accountId: string,
+	{ status, ...filter }: LogFilter,
+	page: { asked: number; after: string | null },
+): Promise<{ row: LogRow; cursor: string }[]> {
+	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
+	const [settled, refused] = await Promise.all([
+		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
+		// What was refused was no line yet.
+		filter.batchId === null && (status === null || status === "refused")
+			? refusedPage(statements, accountId, filter, part)
+			: [],
+	]);
+	return [...settled, ...refused]
+		.sort((a: { place: LogPlace }, b: { place: LogPlace }) => comparePlaces(a.place, b.place))
+		.slice(0, page.asked)
+		.map(({ row, place }) => ({ row, cursor: placeText(place) }));
+}
+
+/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. Fault not_found. */
+export async function logDetail(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<RequestDetail | RefusedDetail> {
+	const settled = await findRequest(statements, accountId, id);
+	if (settled !== undefined) return requestDetail(statements, settled);
+	const refused = await findRefused(statements, accountId, id);
+	if (refused !== undefined) return refused;
+	throw new Fault("not_found", "There is no such request, or it is still running.");
+}

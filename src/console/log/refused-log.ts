@@ -1,0 +1,178 @@
+import { uuidOfId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { CreditShortage } from "../../money/credit-shortage.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { LogPlace } from "./log-place.ts";
+import type { RequestFilter } from "./request-log.ts";
+
+/** A request that was turned away before it was admitted. It cost nothing. */
+export interface RefusedRow {
+	readonly statusClass: "refused";
+	readonly id: string;
+	readonly atMs: number;
+	/** As asked for; null if it was refused before it was read. */
+	readonly model: string | null;
+	readonly keyId: string;
+	readonly keyName: string;
+	readonly keyLastFour: string;
+	readonly endpoint: string;
+	/** Of the error. */
+	readonly code: string;
+	/** HTTP. */
+	readonly status: number;
+	/** Further ones of this key with this code, in the same minute, that have no row of their own. */
+	readonly repeats: number;
+	/** The last of them. */
+	readonly repeatedAtMs: number | null;
+	readonly shortage: RefusedShortage | null;
+}
+
+/** Why a 402 was one. */
+export interface RefusedShortage extends CreditShortage {
+	/** Whose limit it was. */
+	readonly limit: "account" | "key";
+}
+
+export interface RefusedDetail extends RefusedRow {
+	/** What the client was told. */
+	readonly message: string;
+	/** The field at fault. */
+	readonly param: string | null;
+}
+
+interface Row {
+	request_id: string;
+	key_id: string;
+	key_name: string;
+	last_four: string;
+	model: string | null;
+	endpoint: string;
+	code: string;
+	status: number;
+	message: string;
+	param: string | null;
+	available_nano_usd: string | null;
+	held_nano_usd: string | null;
+	required_nano_usd: string | null;
+	affordable_tokens: number | null;
+	refused_at: Date;
+	refused_micros: string;
+	repeats: number;
+	repeated_at: Date | null;
+}
+
+const MOMENT_MS_MAX = 253_402_300_799_999;
+const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
+
+/**
+ * Newest first, from after `after` on. One arm for each index: only that of the filters that are set is carried out, and
+ * so a page of a rare model or key is found without reading what came between.
+ */
+export async function refusedPage(
+	statements: Statements,
+	accountId: string,
+	filter: Omit<RequestFilter, "status" | "batchId">,
+	page: { asked: number; after: LogPlace | null },
+): Promise<{ row: RefusedRow; place: LogPlace }[]> {
+	const { asked, after } = page;
+	const { model, keyId } = filter;
+	const from = microsOf(filter.fromMs ?? 0);
+	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
+	// Without a place to go on from: the first one at the end of the stretch, which is not in it.
+	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
+	const rows = await statements<Row>`
+		with bounds as (
+			select timestamptz 'epoch' + ${from}::bigint * interval '1 microsecond' as low,
+				timestamptz 'epoch' + ${before.micros}::bigint * interval '1 microsecond' as high, ${before.uuid}::uuid as high_id
+		)
+		select e.*, (extract(epoch from e.refused_at) * 1000000)::bigint as refused_micros, k.name as key_name, k.last_four
+		from (
+			(select r.* from refused_request r
+				where ${model}::text is null and ${keyId}::text is null and r.account_id = ${accountId}
+					and r.refused_at >= (select low from bounds)
+					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
+				order by r.refused_at desc, r.request_id desc limit ${asked})
+			union all
+			(select r.* from refused_request r
+				where ${model}::text is null and ${keyId}::text is not null and r.key_id = ${keyId}::text and r.account_id = ${accountId}
+					and r.refused_at >= (select low from bounds)
+					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
+				order by r.refused_at desc, r.request_id desc limit ${asked})
+			union all
+			(select r.* from refused_request r
+				where ${model}::text is not null and r.account_id = ${accountId} and r.model = ${model}::text
+					and (${keyId}::text is null or r.key_id = ${keyId}::text) and r.refused_at >= (select low from bounds)
+					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
+				order by r.refused_at desc, r.request_id desc limit ${asked})
+		) e join api_key k on k.id = e.key_id
+		order by e.refused_at desc, e.request_id desc`;
+	return rows.map((row) => ({ row: refusedRow(row), place: { micros: row.refused_micros, uuid: row.request_id } }));
+}
+
+const microsOf = (ms: number) => String(Math.floor(ms * 1000));
+
+/** By `req_…` or a bare UUID; only the account's own. */
+export async function findRefused(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<RefusedDetail | undefined> {
+	const uuid = id.length > 100 ? undefined : uuidOfId(id);
+	if (uuid === undefined) return undefined;
+	const [row] = await statements<Row>`
+		select e.*, 0 as refused_micros, k.name as key_name, k.last_four
+		from refused_request e join api_key k on k.id = e.key_id
+		where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
+	return row === undefined ? undefined : { ...refusedRow(row), message: row.message, param: row.param };
+}
+
+function refusedRow(row: Row): RefusedRow {
+	return {
+		statusClass: "refused",
+		id: `req_${row.request_id.replaceAll("-", "")}`,
+		atMs: row.refused_at.getTime(),
+		model: row.model,
+		keyId: row.key_id,
+		keyName: row.key_name,
+		keyLastFour: row.last_four,
+		endpoint: row.endpoint,
+		code: row.code,
+		status: row.status,
+		repeats: row.repeats,
+		repeatedAtMs: row.repeated_at?.getTime() ?? null,
+		shortage: shortageOf(row),
+	};
+}
+
+function shortageOf(row: Row): RefusedShortage | null {
+	const { available_nano_usd: available, held_nano_usd: held, required_nano_usd: required } = row;
+	if (available === null || held === null || required === null) return null;
+	return {
+		limit: row.code === "key_cap_exceeded" ? "key" : "account",
+		availableNanoUsd: nanoUsdOfColumn(available),
+		heldNanoUsd: nanoUsdOfColumn(held),
+		requiredNanoUsd: nanoUsdOfColumn(required),
+		affordableMaxTokens: row.affordable_tokens,
+	};
+}
+
+const KEPT_DAYS = 30;
+const FORGET_ROWS = 1_000;
+const FORGET_BATCHES_MAX = 50;
+
+/** Forgets refusals older than a month, in small bites: each locks its rows for a moment only. Gives their number. */
+export async function forgetRefusals(statements: Statements): Promise<number> {
+	let forgotten = 0;
+	for (let batch = 0; batch < FORGET_BATCHES_MAX; batch++) {
+		const [row] = await statements<{ rows: number }>`
+			with old as (
+				select request_id from refused_request where refused_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer)
+				order by refused_at limit ${FORGET_ROWS} for update skip locked
+			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
+			select count(*)::integer as rows from gone`;
+		const rows = row?.rows ?? 0;
+		forgotten += rows;
+		if (rows < FORGET_ROWS) break;
+	}
+	return forgotten;
+}

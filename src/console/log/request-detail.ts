@@ -1,0 +1,120 @@
+import { type BillLine, billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
+import type { RateCard } from "../../catalog/model.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd, PicoUsdPerUnit } from "../../money/nano-usd.ts";
+import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { RequestRow, UsageRow } from "./request-log.ts";
+import { requestRow } from "./request-log.ts";
+
+/** A line of the bill, with its name for people. */
+export interface BillLineView extends Pick<BillLine, "units" | "unit" | "rate"> {
+	readonly label: string;
+}
+
+export interface TimelineStep {
+	readonly name: "admitted" | "first_token" | "ended" | "settled";
+	readonly atMs: number;
+	readonly afterMs: number;
+}
+
+export interface RequestDetail extends RequestRow {
+	readonly answerId: string | null;
+	readonly units: number;
+	readonly reservedNanoUsd: NanoUsd;
+	readonly writtenOffNanoUsd: NanoUsd;
+	readonly rateCard: string;
+	/** Alias, never an address. */
+	readonly replica: string | null;
+	readonly settledAtMs: number;
+	/** Empty where the price list is not known, or nothing was charged. */
+	readonly lines: BillLineView[];
+	/** The sum of the lines; differs from the cost where only a bound was charged after a crash. */
+	readonly linesTotalNanoUsd: NanoUsd | null;
+	readonly timeline: TimelineStep[];
+}
+
+const LABELS: Readonly<Record<BillLine["name"], string>> = {
+	input: "Input",
+	cachedInput: "Cached input",
+	output: "Output",
+	request: "Request",
+	image: "Images",
+	audioSecond: "Audio",
+	search: "Searches",
+};
+const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
+
+interface CardRow {
+	id: string;
+	version: number;
+	input: string;
+	cached_input: string;
+	output: string;
+	request: string;
+	image: string;
+	audio_second: string;
+	search: string;
+}
+
+export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
+	const [card] = await statements<CardRow>`select * from rate_card where id = ${row.rate_card_id}`;
+	const base = requestRow(row);
+	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(rateCardOf(card), quantitiesOf(row));
+	const prefix = ANSWER_PREFIX[row.endpoint];
+	return {
+		...base,
+		answerId: prefix === undefined ? null : prefix + row.request_id.replaceAll("-", ""),
+		units: row.units,
+		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
+		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
+		rateCard: row.rate_card_id,
+		replica: row.replica,
+		settledAtMs: row.settled_at.getTime(),
+		lines: bill
+			.filter(({ units, rate }) => units > 0 && rate > 0)
+			.map(({ name, units, unit, rate }) => ({ label: LABELS[name], units, unit, rate })),
+		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
+		timeline: timelineOf(row),
+	};
+}
+
+function timelineOf(row: UsageRow): TimelineStep[] {
+	const startMs = row.admitted_at.getTime();
+	const step = (name: TimelineStep["name"], afterMs: number) => ({ name, atMs: startMs + afterMs, afterMs });
+	const steps = [step("admitted", 0)];
+	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
+	steps.push(step("ended", row.duration_ms));
+	const settledAfterMs = row.settled_at.getTime() - startMs;
+	// Clocks of two machines: the database's may be a little behind.
+	steps.push(step("settled", Math.max(settledAfterMs, row.duration_ms)));
+	return steps;
+}
+
+function quantitiesOf(row: UsageRow): Quantities {
+	const { units, endpoint } = row;
+	return {
+		...NO_QUANTITIES,
+		prompt: row.prompt_tokens,
+		cached: Math.min(row.cached_tokens, row.prompt_tokens),
+		completion: row.completion_tokens,
+		requests: 1,
+		images: endpoint === "image" ? units : 0,
+		audioSeconds: endpoint === "transcription" ? units : 0,
+		searches: endpoint === "rerank" ? units : 0,
+	};
+}
+
+function rateCardOf(row: CardRow): RateCard {
+	const rate = (value: string) => Number(value) as PicoUsdPerUnit;
+	return {
+		id: row.id,
+		version: row.version,
+		input: rate(row.input),
+		cachedInput: rate(row.cached_input),
+		output: rate(row.output),
+		request: rate(row.request),
+		image: rate(row.image),
+		audioSecond: rate(row.audio_second),
+		search: rate(row.search),
+	};
+}

@@ -1,0 +1,234 @@
+import { uuidOfId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { StatusClass } from "../usage/usage-query.ts";
+import { HOUR_MS } from "../usage/usage-query.ts";
+import type { LogPlace } from "./log-place.ts";
+
+/** One settled request. No prompt or answer is stored anywhere. */
+export interface RequestRow {
+	readonly id: string;
+	readonly atMs: number;
+	readonly model: string;
+	readonly keyId: string;
+	readonly keyName: string;
+	readonly keyLastFour: string;
+	readonly endpoint: string;
+	readonly streamed: boolean;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
+	readonly reasoningTokens: number;
+	readonly costNanoUsd: NanoUsd;
+	readonly durationMs: number;
+	readonly firstTokenMs: number | null;
+	readonly ending: string;
+	/** HTTP. */
+	readonly status: number;
+	readonly statusClass: StatusClass;
+	readonly basis: "exact" | "estimated" | "recovered";
+	/** The batch that it is a line of. */
+	readonly batchId: string | null;
+}
+
+export interface RequestFilter {
+	readonly fromMs: number | null;
+	/** Exclusive. */
+	readonly toMs: number | null;
+	readonly model: string | null;
+	readonly keyId: string | null;
+	readonly status: StatusClass | null;
+	/** Lines of this batch alone. */
+	readonly batchId: string | null;
+}
+
+export interface UsageRow {
+	request_id: string;
+	account_id: string;
+	key_id: string;
+	key_name: string;
+	last_four: string;
+	model: string;
+	rate_card_id: string;
+	endpoint: string;
+	streamed: boolean;
+	reserved_nano_usd: string;
+	charged_nano_usd: string;
+	written_off_nano_usd: string;
+	basis: RequestRow["basis"];
+	ending: string;
+	class: StatusClass;
+	status: number;
+	prompt_tokens: number;
+	cached_tokens: number;
+	completion_tokens: number;
+	reasoning_tokens: number;
+	units: number;
+	replica: string | null;
+	batch_id: string | null;
+	admitted_at: Date;
+	admitted_micros: string;
+	first_token_ms: number | null;
+	duration_ms: number;
+	settled_at: Date;
+}
+
+/** Hours that one look at the sums takes in while it looks for rare rows. */
+const HOURS_MAX = 4_000;
+/** What may be missing in the sums: they are kept up to date every few seconds. */
+const SUMS_LAG_MS = 5 * 60_000;
+const MOMENT_MS_MAX = 253_402_300_799_999;
+
+interface Asked {
+	readonly asked: number;
+	readonly after: LogPlace | null;
+}
+
+/** Part of the time, in milliseconds; `b` is not in it. */
+interface Span {
+	readonly a: number;
+	readonly b: number;
+}
+
+/**
+ * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page reads only hours in which there are some.
+ */
+export async function requestPage(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	page: Asked,
+): Promise<{ row: RequestRow; place: LogPlace }[]> {
+	const rows = await (filter.batchId === null
+		? rowsInTime(statements, accountId, filter, page)
+		: rowsOfBatch(statements, accountId, filter, page));
+	return rows.map((row) => ({ row: requestRow(row), place: { micros: row.admitted_micros, uuid: row.request_id } }));
+}
+
+async function rowsInTime(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	page: Asked,
+): Promise<UsageRow[]> {
+	const { micros = null, uuid = null } = page.after ?? {};
+	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
+	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
+	const narrow = filter.model !== null || filter.status !== null;
+	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
+	return statements<UsageRow>`
+		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
+			k.name as key_name, k.last_four
+		from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
+			cross join lateral (
+				select u.* from usage_event u
+				where u.account_id = ${accountId} and u.admitted_at >= to_timestamp(s.a / 1000) and u.admitted_at < to_timestamp(s.b / 1000)
+					and (${micros}::bigint is null or (u.admitted_at, u.request_id)
+						< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
+					and (${filter.model}::text is null or u.model = ${filter.model}::text)
+					and (${filter.keyId}::text is null or u.key_id = ${filter.keyId}::text)
+					and (${filter.status}::text is null or usage_class(u.ending) = ${filter.status}::text)
+				order by u.admitted_at desc, u.request_id desc limit ${page.asked}
+			) e join api_key k on k.id = e.key_id
+		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
+}
+
+/** A batch has an index of its own: its lines may lie anywhere among a day of other requests. */
+async function rowsOfBatch(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	page: Asked,
+): Promise<UsageRow[]> {
+	const { micros = null, uuid = null } = page.after ?? {};
+	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
+	return statements<UsageRow>`
+		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
+			k.name as key_name, k.last_four
+		from usage_event e join api_key k on k.id = e.key_id
+		where e.batch_id = ${filter.batchId} and e.account_id = ${accountId}
+			and e.admitted_at >= to_timestamp(${filter.fromMs ?? 0}::double precision / 1000)
+			and e.admitted_at < to_timestamp(${toMs}::double precision / 1000)
+			and (${micros}::bigint is null or (e.admitted_at, e.request_id)
+				< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
+			and (${filter.model}::text is null or e.model = ${filter.model}::text)
+			and (${filter.keyId}::text is null or e.key_id = ${filter.keyId}::text)
+			and (${filter.status}::text is null or usage_class(e.ending) = ${filter.status}::text)
+		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
+}
+
+/**
+ * The newest hours within `whole` in which, by the sums, there are at least `wanted` matching requests, or all such
+ * hours; and the last few minutes, which the sums may not know of yet.
+ */
+async function spansWithRows(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	whole: Span,
+	wanted: number,
+): Promise<Span[]> {
+	const newMs = Math.floor((Date.now() - SUMS_LAG_MS) / HOUR_MS) * HOUR_MS;
+	const rows = await statements<{ hour: Date; requests: string }>`
+		select hour, sum(requests) as requests from usage_hour
+		where account_id = ${accountId} and hour < to_timestamp(${Math.min(whole.b, newMs)}::double precision / 1000)
+			and hour > to_timestamp(${whole.a - HOUR_MS}::double precision / 1000)
+			and (${filter.model}::text is null or model = ${filter.model}::text)
+			and (${filter.keyId}::text is null or key_id = ${filter.keyId}::text)
+			and (${filter.status}::text is null or class = ${filter.status}::text)
+		group by 1 order by 1 desc limit ${HOURS_MAX}`;
+	const spans: Span[] = [{ a: Math.max(newMs, whole.a), b: whole.b }];
+	let found = 0;
+	for (const { hour, requests } of rows) {
+		if (found >= wanted) break;
+		const span = { a: Math.max(hour.getTime(), whole.a), b: Math.min(hour.getTime() + HOUR_MS, whole.b) };
+		spans.push(span);
+		// An hour at the edge may have its requests on the other side of it.
+		if (span.b - span.a === HOUR_MS) found += Number(requests);
+	}
+	return spans.filter(({ a, b }) => a < b);
+}
+
+/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. */
+export async function findRequest(
+	statements: Statements,
+	accountId: string,
+	id: string,
+): Promise<UsageRow | undefined> {
+	const uuid = id.length > 100 ? undefined : uuidOfId(id);
+	const [row] =
+		uuid === undefined
+			? []
+			: await statements<UsageRow>`
+				select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
+					k.name as key_name, k.last_four
+				from usage_event e join api_key k on k.id = e.key_id
+				where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
+	return row;
+}
+
+export function requestRow(row: UsageRow): RequestRow {
+	return {
+		id: `req_${row.request_id.replaceAll("-", "")}`,
+		atMs: row.admitted_at.getTime(),
+		model: row.model,
+		keyId: row.key_id,
+		keyName: row.key_name,
+		keyLastFour: row.last_four,
+		endpoint: row.endpoint,
+		streamed: row.streamed,
+		promptTokens: row.prompt_tokens,
+		cachedTokens: row.cached_tokens,
+		completionTokens: row.completion_tokens,
+		reasoningTokens: row.reasoning_tokens,
+		costNanoUsd: nanoUsdOfColumn(row.charged_nano_usd),
+		durationMs: row.duration_ms,
+		firstTokenMs: row.first_token_ms,
+		ending: row.ending,
+		status: row.status,
+		statusClass: row.class,
+		basis: row.basis,
+		batchId: row.batch_id,
+	};
+}

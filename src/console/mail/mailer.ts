@@ -1,0 +1,154 @@
+import nodemailer from "nodemailer";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Statements } from "../../db/statements.ts";
+import { countWithin } from "../rate-counter.ts";
+import { isMailAddress, mailboxOf } from "./mail-address.ts";
+
+export interface Mail {
+	readonly to: string;
+	/** The same for all mails of its kind: nothing that somebody wrote stands in it, and they are counted by it. */
+	readonly subject: string;
+	/** Plain text. */
+	readonly text: string;
+	/** The link that the text is about; for the demo, whose page shows it. */
+	readonly link?: string;
+	/**
+	 * The owner's way in, good for an hour at least: without a limit a day, which somebody else could use up to lock him
+	 * out. The limit an hour leaves him a link that still works.
+	 */
+	readonly isWayIn?: true;
+	/** The account asked for each of its kind, as often as its batches end. */
+	readonly isAskedFor?: true;
+	/** The same if it is sent again, so that a mailbox can know it by its Message-ID. */
+	readonly id?: string;
+}
+
+export interface SentMail extends Mail {
+	readonly atMs: number;
+}
+
+export interface Mailer {
+	/** Whether mails reach people, or who tries the demo. Without it nobody can verify an address. */
+	readonly works: boolean;
+	/** Sends in the background: how long it takes must not tell whether an address is known. Never throws. */
+	send(mail: Mail): void;
+	/** Sends now. False if the recipient got as many of its kind as anybody may; rejects if it could not be sent. */
+	deliver(mail: Mail): Promise<boolean>;
+	/** The demo without a mail server: the newest mails to an address, newest first. Who may see them is asked elsewhere. */
+	outbox: ((to: string) => readonly SentMail[]) | undefined;
+	stop(): void;
+}
+
+const OUTBOX_MAX = 200;
+const TIMEOUT_MS = 15_000;
+/** Mails that may be on their way at once; further ones are dropped and logged. */
+const SENDING_MAX = 100;
+const TEXT_CHARS_MAX = 20_000;
+/** Mails of one kind to one mailbox, from all instances together; further ones are dropped and logged. */
+const MAILS_HOUR_MAX = 5;
+const MAILS_DAY_MAX = 15;
+const ASKED_FOR_HOUR_MAX = 60;
+const ASKED_FOR_DAY_MAX = 300;
+const HOUR_MS = 3_600_000;
+
+export function createMailer(
+	deps: { clock: Clock; log: Log; statements: Statements },
+	options: { smtpUrl: string | null; from: string | null; demo: boolean },
+): Mailer {
+	const { log } = deps;
+	if (options.smtpUrl !== null) return createSmtpMailer(deps, options.smtpUrl, options.from ?? "");
+	if (options.demo) return createOutboxMailer(deps);
+	log.warn(
+		"SMTP_URL is not set: no mail is sent, so that nobody can sign up by password, reset one or be warned of low credit",
+	);
+	return {
+		works: false,
+		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: mail.subject }),
+		deliver: () => Promise.reject(new Error("SMTP_URL is not set")),
+		outbox: undefined,
+		stop() {},
+	};
+}
+
+function createSmtpMailer(deps: { log: Log; statements: Statements }, url: string, from: string): Mailer {
+	const { log, statements } = deps;
+	const transport = nodemailer.createTransport({
+		url,
+		connectionTimeout: TIMEOUT_MS,
+		greetingTimeout: TIMEOUT_MS,
+		socketTimeout: TIMEOUT_MS,
+	});
+	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
+	let sending = 0;
+
+	async function deliver(mail: Mail): Promise<boolean> {
+		const { to, subject, text, id } = mail;
+		if (!(await mayGet(statements, mail))) return false;
+		await transport.sendMail({
+			from,
+			// As an object, so that nothing in the address is taken for a list.
+			to: { name: "", address: to },
+			subject,
+			text: text.slice(0, TEXT_CHARS_MAX),
+			...(id === undefined ? {} : { messageId: `<${id}@${domain}>` }),
+		});
+		return true;
+	}
+
+	return {
+		works: true,
+		deliver,
+		send(mail) {
+			const { subject } = mail;
+			if (!isMailAddress(mail.to)) {
+				log.warn("a mail was dropped: its recipient is no address", { subject });
+				return;
+			}
+			if (sending >= SENDING_MAX) {
+				log.error("a mail was dropped: too many are on their way", { subject });
+				return;
+			}
+			sending += 1;
+			deliver(mail)
+				.then((sent) => {
+					if (!sent) log.warn("a mail was dropped: its recipient got as many of its kind as anybody may", { subject });
+				})
+				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }))
+				.finally(() => {
+					sending -= 1;
+				});
+		},
+		outbox: undefined,
+		stop: () => transport.close(),
+	};
+}
+
+/** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
+async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
+	const what = `${subject} ${mailboxOf(to)}`;
+	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
+	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
+	if (isWayIn) return true;
+	// What was dropped within the hour does not use up the day.
+	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
+	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
+}
+
+function createOutboxMailer({ clock }: { clock: Clock }): Mailer {
+	const sent: SentMail[] = [];
+	const send = (mail: Mail) => {
+		sent.unshift({ ...mail, atMs: clock.wallMs() });
+		sent.length = Math.min(sent.length, OUTBOX_MAX);
+	};
+	return {
+		works: true,
+		send,
+		async deliver(mail) {
+			send(mail);
+			return true;
+		},
+		outbox: (to) => sent.filter((mail) => mail.to === to.toLowerCase()),
+		stop() {},
+	};
+}

@@ -1,0 +1,50 @@
+import type { RateCard, Rates } from "../../catalog/model.ts";
+import type { DeployedModel } from "../../deployments/deployed-model.ts";
+import type { DeploymentsView } from "../../deployments/deployments.ts";
+
+export interface ModelView {
+	readonly id: string;
+	readonly name: string;
+	readonly kind: string;
+	readonly modes: string[];
+	readonly contextLength: number;
+	readonly maxOutputTokens: number;
+	readonly parameters: string[];
+	readonly inputModalities: string[];
+	readonly outputModalities: string[];
+	readonly rates: Rates;
+	readonly rateCard: string;
+	readonly status: "connected" | "unavailable";
+	readonly replicas: { readonly up: number; readonly total: number };
+}
+
+export interface RateVersion {
+	readonly id: string;
+	readonly version: number;
+	readonly storedAtMs: number;
+	readonly rates: Rates;
+}
+
+export function modelView(model: DeployedModel, deployed: DeploymentsView): ModelView {
+	const replicas = deployed.replicas.filter((replica) => replica.modelId === model.id && !replica.draining);
+	return {
+		id: model.id,
+		name: model.name,
+		kind: model.kind,
+		modes: [...model.modes],
+		contextLength: model.contextLength,
+		maxOutputTokens: model.maxOutputTokens,
+		parameters: [...model.parameters],
+		inputModalities: [...model.inputModalities],
+		outputModalities: [...model.outputModalities],
+		rates: ratesOf(model.rateCard),
+		rateCard: model.rateCard.id,
+		status: deployed.connected(model.id) ? "connected" : "unavailable",
+		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
+	};
+}
+
+/** Without the card's own name. */
+export function ratesOf({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
+	return { input, cachedInput, output, request, image, audioSecond, search };
+}

@@ -1,0 +1,104 @@
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import { listTopUps } from "../../billing/top-ups.ts";
+import { faultOfSql } from "../../db/sql-fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import { findAccount } from "../../keys/account-admin.ts";
+import { listKeys } from "../../keys/key-admin.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
+import { balanceOf, topUpView } from "../credit/credit.ts";
+import { ledgerPage } from "../credit/credit-ledger.ts";
+import { heldByKey, keyView } from "../keys/key-view.ts";
+import { listMembers } from "../members/members.ts";
+
+export interface AccountRow {
+	readonly id: string;
+	readonly email: string;
+	readonly name: string;
+	readonly state: "active" | "suspended";
+	readonly toppedUp: boolean;
+	readonly signedInAtMs: number | null;
+	readonly createdAtMs: number;
+	readonly balanceNanoUsd: NanoUsd;
+	readonly spentNanoUsd: NanoUsd;
+}
+
+const DETAIL_ROWS = 50;
+
+interface Row {
+	id: string;
+	email: string;
+	name: string;
+	state: "active" | "suspended";
+	topped_up: boolean;
+	signed_in_at: Date | null;
+	created_at: Date;
+	balance: string;
+	spent: string;
+}
+
+/** Newest first. `q`: part of an address or a name, or an id of an account, key, top-up or of nothing. */
+export async function searchAccounts(
+	statements: Statements,
+	q: string | null,
+	page: { asked: number; after: string | null },
+): Promise<AccountRow[]> {
+	const pattern = q === null || q === "" ? null : `%${q.replace(/[\\%_]/g, "\\$&")}%`;
+	const rows = await statements<Row>`
+		select a.*, b.limit_nano_usd - s.spent as balance, s.spent
+		from account a join budget b on b.id = a.id cross join lateral (
+			select coalesce(sum(l.settled_nano_usd), 0) as spent from lease l where l.budget_id = a.id) s
+		where (${pattern}::text is null or a.email ilike ${pattern}::text or a.name ilike ${pattern}::text or a.id = ${q}::text
+				or a.id = (select account_id from api_key where id = ${q}::text) or a.id = (select account_id from top_up where id = ${q}::text))
+			and (${page.after}::text is null or a.id < ${page.after}::text)
+		order by a.id desc limit ${page.asked}`;
+	return rows.map((row) => ({
+		id: row.id,
+		email: row.email,
+		name: row.name,
+		state: row.state,
+		toppedUp: row.topped_up,
+		signedInAtMs: row.signed_in_at?.getTime() ?? null,
+		createdAtMs: row.created_at.getTime(),
+		balanceNanoUsd: nanoUsdOfColumn(row.balance),
+		spentNanoUsd: sumOfColumn(row.spent),
+	}));
+}
+
+/** Fault not_found. */
+export async function accountDetail(statements: Statements, id: string, nowMs: number) {
+	const account = await findAccount(statements, id);
+	if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
+	const [balance, keys, held, topUps, members, entries] = await Promise.all([
+		balanceOf(statements, account.id),
+		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
+		heldByKey(statements, account.id),
+		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
+		listMembers(statements, account.id),
+		ledgerPage(statements, account.id, { asked: DETAIL_ROWS, after: null }),
+	]);
+	return {
+		account,
+		balance,
+		keys: keys.items.map((key) => keyView(key, held.get(key.id), nowMs)),
+		topUps: topUps.items.map(topUpView),
+		members,
+		entries,
+	};
+}
+
+/** Moves an account's credit by hand, once for each `idempotencyKey`. Faults: not_found; conflict if it is not covered. */
+export async function adjustCredit(
+	statements: Statements,
+	accountId: string,
+	adjustment: { amount: NanoUsd; reason: string; idempotencyKey: string; operatorId: string },
+): Promise<void> {
+	const { amount, reason, idempotencyKey, operatorId } = adjustment;
+	try {
+		await statements`
+			select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amount}::bigint, ${`adjust:${idempotencyKey}`}, ${operatorId}, ${reason}, false)`;
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}

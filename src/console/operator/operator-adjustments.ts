@@ -1,0 +1,129 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import type { AdjustmentState } from "../../billing/adjustments.ts";
+import { adjust, confirmAdjustment, getAdjustment, rejectAdjustment } from "../../billing/adjustments.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { balanceOf } from "../credit/credit.ts";
+import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
+import { refuseOwnAccount } from "./operator-interest.ts";
+
+/** One adjustment by hand; a larger one is a slip of the keyboard. */
+const ADJUSTMENT_NANO_USD_MAX = nanoUsd(100_000 * 1_000_000_000);
+const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
+
+/** An adjustment as operators see it. */
+export interface AdjustmentRow {
+	readonly id: string;
+	readonly accountId: string;
+	readonly accountEmail: string;
+	readonly amountNanoUsd: NanoUsd;
+	readonly reason: string;
+	readonly state: AdjustmentState;
+	/** E-mail addresses of the operators. */
+	readonly firstBy: string;
+	readonly secondBy: string | null;
+	readonly firstAtMs: number;
+}
+
+interface Row {
+	id: string;
+	account_id: string;
+	account_email: string;
+	amount_nano_usd: string;
+	reason: string;
+	state: AdjustmentState;
+	first_email: string;
+	second_email: string | null;
+	first_at: Date;
+}
+
+/** Newest first. */
+export async function listAdjustments(
+	statements: Statements,
+	state: AdjustmentState,
+	page: { asked: number; after: string | null },
+): Promise<AdjustmentRow[]> {
+	const rows = await statements<Row>`
+		select c.*, a.email as account_email, coalesce(f.email, c.first_by) as first_email, coalesce(s.email, c.second_by) as second_email
+		from credit_adjustment c join account a on a.id = c.account_id
+			left join console_user f on f.id = c.first_by left join console_user s on s.id = c.second_by
+		where c.state = ${state} and (${page.after}::text is null or c.id < ${page.after}::text)
+		order by c.id desc limit ${page.asked}`;
+	return rows.map((row) => ({
+		id: row.id,
+		accountId: row.account_id,
+		accountEmail: row.account_email,
+		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
+		reason: row.reason,
+		state: row.state,
+		firstBy: row.first_email,
+		secondBy: row.second_email,
+		firstAtMs: row.first_at.getTime(),
+	}));
+}
+
+/** Credit moved by hand: one operator asks for it, a second one confirms what is large. */
+export function adjustmentRoutes({ statements, tx, visits, config }: ConsoleParts) {
+	const decision = async (request: Request, id: string) => {
+		const { userId } = visits.operator(request);
+		const { accountId } = await getAdjustment(statements, id);
+		await refuseOwnAccount(statements, userId, accountId);
+		return { id, operatorId: userId, ip: visits.of(request).connection.address };
+	};
+	return new Elysia({ name: "console-operator-adjustments" })
+		.post(
+			"/accounts/:id/adjust",
+			async ({ request, params, body }) => {
+				const { userId } = visits.operator(request);
+				await refuseOwnAccount(statements, userId, params.id);
+				const amount = amountOf(body.usd, "usd", true);
+				if (amount === 0 || Math.abs(amount) > ADJUSTMENT_NANO_USD_MAX)
+					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
+						param: "usd",
+					});
+				const { reason, idempotencyKey } = body;
+				const ip = visits.of(request).connection.address;
+				const asked = {
+					accountId: params.id,
+					amount,
+					reason,
+					idempotencyKey: idempotencyKey.toLowerCase(),
+					operatorId: userId,
+					ip,
+				};
+				const made = await adjust(tx, asked, config.topUpSecondLook);
+				return { balance: await balanceOf(statements, params.id), secondLookNeeded: made.state === "pending" };
+			},
+			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{36}$" }) }) },
+		)
+		.get(
+			"/adjustments",
+			async ({ request, query }) => {
+				visits.operator(request);
+				const { shown, asked, after } = pageOf(query);
+				const rows = await listAdjustments(statements, query.state ?? "pending", { asked, after });
+				return pageOfRows(rows, shown, (row) => row.id);
+			},
+			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(STATE) }) },
+		)
+		.post(
+			"/adjustments/:id/confirm",
+			async ({ request, params }) => {
+				const { state } = await confirmAdjustment(tx, await decision(request, params.id));
+				return { state };
+			},
+			{ body: EMPTY_BODY },
+		)
+		.post(
+			"/adjustments/:id/reject",
+			async ({ request, params, body }) => {
+				const asked = await decision(request, params.id);
+				const { state } = await rejectAdjustment(tx, { ...asked, reason: body.reason });
+				return { state };
+			},
+			{ body: t.Object({ reason: REASON }) },
+		);
+}

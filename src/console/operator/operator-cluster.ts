@@ -1,0 +1,85 @@
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { ReplicaView } from "../../upstream/replicas/replica.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+
+export interface DeploymentView {
+	readonly modelId: string;
+	readonly name: string;
+	readonly kind: string;
+	readonly status: "connected" | "unavailable";
+	/** With the load of all gateways, and the worst that any of them sees. */
+	readonly replicas: ReplicaView[];
+}
+
+export interface InstanceView {
+	readonly id: string;
+	readonly epoch: number;
+	readonly state: "joining" | "live" | "left" | "dead";
+	readonly leaseUntilMs: number;
+	readonly appliedSeq: number;
+	readonly startedAtMs: number;
+	readonly endedAtMs: number | null;
+	/** Open ones on accounts' credit. */
+	readonly leases: number;
+	/** What they hold that is not spent: idle, or reserved by running requests. */
+	readonly heldNanoUsd: NanoUsd;
+	readonly running: number;
+	readonly runningNanoUsd: NanoUsd;
+}
+
+const INSTANCES_SHOWN = 200;
+
+export async function listDeployments({ deployments }: ConsoleParts): Promise<DeploymentView[]> {
+	const { models, replicas, connected } = await deployments.current();
+	return models.map((model) => ({
+		modelId: model.id,
+		name: model.name,
+		kind: model.kind,
+		status: connected(model.id) ? "connected" : "unavailable",
+		replicas: replicas.filter((replica) => replica.modelId === model.id),
+	}));
+}
+
+interface Row {
+	id: string;
+	epoch: number;
+	state: InstanceView["state"];
+	lease_until: Date;
+	applied_seq: string;
+	started_at: Date;
+	ended_at: Date | null;
+	leases: string;
+	held: string;
+	running: string;
+	reserved: string;
+}
+
+/** Those that matter first: dead ones that hold credit, live ones, then the past. */
+export async function listInstances(statements: Statements): Promise<InstanceView[]> {
+	const rows = await statements<Row>`
+		select i.*, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
+		from instance_now i
+			left join (
+				select o.instance_id, o.epoch, count(*) as leases, sum(o.granted_nano_usd - o.returned_nano_usd - o.settled_nano_usd) as held
+				from lease o join budget b on b.id = o.budget_id and b.kind = 'account' where o.state = 'open' group by 1, 2
+			) l on l.instance_id = i.id and l.epoch = i.epoch
+			left join (
+				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2
+			) r on r.instance_id = i.id and r.epoch = i.epoch
+		order by array_position(array['dead', 'live', 'joining', 'left'], i.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
+	return rows.map((row) => ({
+		id: row.id,
+		epoch: row.epoch,
+		state: row.state,
+		leaseUntilMs: row.lease_until.getTime(),
+		appliedSeq: Number(row.applied_seq),
+		startedAtMs: row.started_at.getTime(),
+		endedAtMs: row.ended_at?.getTime() ?? null,
+		leases: Number(row.leases),
+		heldNanoUsd: nanoUsdOfColumn(row.held),
+		running: Number(row.running),
+		runningNanoUsd: nanoUsdOfColumn(row.reserved),
+	}));
+}

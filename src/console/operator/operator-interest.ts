@@ -1,0 +1,24 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+
+/**
+ * Nobody decides about an account of his own: one that he is, was or is asked to be a member of, or that was made for
+ * his address. `accountId` null: what is decided belongs to no account. Fault forbidden.
+ */
+export async function refuseOwnAccount(
+	statements: Statements,
+	operatorId: string,
+	accountId: string | null,
+): Promise<void> {
+	if (accountId === null) return;
+	const [row] = await statements<{ own: boolean }>`
+		select exists (select 1 from member m where m.account_id = ${accountId}::text and m.user_id = ${operatorId}::text)
+			or exists (select 1 from console_user u join account a on a.email = u.email
+				where u.id = ${operatorId}::text and a.id = ${accountId}::text)
+			or exists (select 1 from console_user u join invitation i on i.email = u.email
+				where u.id = ${operatorId}::text and i.account_id = ${accountId}::text)
+			or exists (select 1 from audit_event e where e.subject = ${operatorId}::text and e.account_id = ${accountId}::text
+				and e.action in ('member.join', 'member.remove')) as own`;
+	if (row?.own === true)
+		throw new Fault("forbidden", "You belong to this account, or did: another operator decides about it.");
+}

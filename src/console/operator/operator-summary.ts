@@ -1,0 +1,103 @@
+import type { OpenFinding } from "../../billing/stripe-findings.ts";
+import { listOpenFindings } from "../../billing/stripe-findings.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { ReplicaView } from "../../upstream/replicas/replica.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import type { AdjustmentRow } from "./operator-adjustments.ts";
+import { listAdjustments } from "./operator-adjustments.ts";
+import type { TopUpWaiting } from "./operator-top-ups.ts";
+import { listWaiting } from "./operator-top-ups.ts";
+import { lastReconciliation } from "./reconciliation.ts";
+
+export interface OperatorSummary {
+	readonly waitingTopUps: TopUpWaiting[];
+	readonly waitingAdjustments: AdjustmentRow[];
+	/** Card payments that Stripe and the books do not agree about. */
+	readonly paymentFindings: OpenFinding[];
+	/** When the last comparison with Stripe's lists ended. */
+	readonly clearedAtMs: number | null;
+	/** Running for longer than any request should, or held by an instance that is gone. */
+	readonly heldTooLong: {
+		readonly requestId: string;
+		readonly accountId: string;
+		readonly model: string;
+		readonly reservedNanoUsd: NanoUsd;
+		readonly admittedAtMs: number;
+		readonly instanceId: string;
+	}[];
+	readonly replicasNotUp: ReplicaView[];
+	readonly instances: { readonly live: number; readonly dead: number };
+	readonly reconciliation: { readonly ok: boolean; readonly atMs: number; readonly greenSinceMs: number | null } | null;
+	/** Of the last 24 hours, by mean time to the end. */
+	readonly slowestModels: {
+		readonly model: string;
+		readonly requests: number;
+		readonly meanMs: number;
+		readonly meanFirstTokenMs: number | null;
+	}[];
+	readonly accounts: number;
+}
+
+const WAITING_SHOWN = 20;
+const HELD_SHOWN = 20;
+const MODELS_SHOWN = 5;
+/** A little more than the longest that a request may take by default. */
+const HELD_TOO_LONG_S = 35 * 60;
+
+interface HeldRow {
+	id: string;
+	account_id: string;
+	model: string;
+	reserved: string;
+	at: Date;
+	instance_id: string;
+}
+
+/** What an operator needs today, on one page. */
+export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
+	const { statements } = parts;
+	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
+		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
+		listAdjustments(statements, "pending", { asked: WAITING_SHOWN, after: null }),
+		listOpenFindings(statements),
+		statements<HeldRow>`
+			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
+			from reservation r left join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
+			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
+			order by r.admitted_at limit ${HELD_SHOWN}`,
+		statements<{ live: string; dead: string; accounts: string; cleared_at: Date | null }>`
+			select (select count(*) from instance_now where state = 'live') as live, (select count(*) from instance_now where state = 'dead') as dead,
+				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
+		statements<{ model: string; requests: string; mean: number; first: number | null }>`
+			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
+			from usage_hour where hour >= clock_timestamp() - interval '24 hours' and class = 'ok'
+			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
+		lastReconciliation(statements),
+		parts.deployments.current(),
+	]);
+	return {
+		waitingTopUps: waiting,
+		waitingAdjustments: adjustments,
+		paymentFindings: findings,
+		clearedAtMs: counts?.cleared_at?.getTime() ?? null,
+		heldTooLong: held.map((row) => ({
+			requestId: `req_${row.id.replaceAll("-", "")}`,
+			accountId: row.account_id,
+			model: row.model,
+			reservedNanoUsd: nanoUsdOfColumn(row.reserved),
+			admittedAtMs: row.at.getTime(),
+			instanceId: row.instance_id,
+		})),
+		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
+		instances: { live: Number(counts?.live), dead: Number(counts?.dead) },
+		reconciliation,
+		slowestModels: slow.map(({ model, requests, mean, first }) => ({
+			model,
+			requests: Number(requests),
+			meanMs: mean,
+			meanFirstTokenMs: first,
+		})),
+		accounts: Number(counts?.accounts),
+	};
+}

@@ -1,0 +1,58 @@
+import type { Clock } from "../../base/clock.ts";
+import { withDeadline } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { BooksRow } from "../../ledger/books-history.ts";
+import { booksRunOf } from "../../ledger/books-history.ts";
+import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
+
+const RUNS_SHOWN = 20;
+/** Longest that somebody waits in front of the page; the check itself goes on. */
+const WAIT_S = 60;
+const SILENCE_S = WAIT_S + 10;
+
+/** Checks the books because somebody asks. Fault service_unavailable if it takes long: the result comes into the list. */
+export async function checkBooks(
+	{ books, clock }: { books: Pick<Reconciler, "run">; clock: Clock },
+	connection: Connection,
+	userId: string,
+): Promise<BooksRun> {
+	const late = () =>
+		new Fault("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
+			retryAfterS: WAIT_S,
+		});
+	connection.setIdleTimeout(SILENCE_S);
+	try {
+		return await withDeadline(clock, books.run(userId), WAIT_S * 1000, late);
+	} finally {
+		connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	}
+}
+
+/** Newest first. */
+export async function listReconciliations(
+	statements: Statements,
+): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
+	const rows =
+		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
+	return { runs: rows.map(booksRunOf), greenSinceMs: await greenSince(statements) };
+}
+
+export async function lastReconciliation(
+	statements: Statements,
+): Promise<{ ok: boolean; atMs: number; greenSinceMs: number | null } | null> {
+	const [row] =
+		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
+	if (row === undefined) return null;
+	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
+}
+
+/** The first good run after the last bad one; null if the last one was bad or there is none. */
+async function greenSince(statements: Statements): Promise<number | null> {
+	const [row] = await statements<{ since: Date }>`
+		select at as since from reconciliation_run
+		where ok and id > coalesce((select max(id) from reconciliation_run where not ok), '') order by id limit 1`;
+	return row?.since?.getTime() ?? null;
+}

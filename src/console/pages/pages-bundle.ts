@@ -1,0 +1,40 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/**
+ * Bundles the pages with the bundler that the runtime brings, in a process of its own: the service goes on meanwhile,
+ * and a macro (see pages-embedded.ts) may not call the bundler that it runs in. File names carry a hash of their
+ * content; assets are asked for under /assets/. Gives file names and texts, `index.html` without a hash.
+ */
+export async function bundlePages(): Promise<Record<string, string>> {
+	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));
+	try {
+		const bundler = Bun.spawn([process.execPath, ...commandLine(directory)], { stdout: "ignore", stderr: "pipe" });
+		const complaint = await new Response(bundler.stderr).text();
+		if ((await bundler.exited) !== 0) throw new Error(`the pages could not be bundled: ${complaint}`);
+		const files: Record<string, string> = {};
+		for (const name of await readdir(directory)) {
+			const text = await Bun.file(join(directory, name)).text();
+			files[name.endsWith(".html") ? "index.html" : name] = text;
+		}
+		return files;
+	} finally {
+		await rm(directory, { recursive: true, force: true });
+	}
+}
+
+function commandLine(directory: string): string[] {
+	return [
+		"build",
+		join(import.meta.dir, "..", "web", "index.html"),
+		"--target=browser",
+		"--minify",
+		"--splitting",
+		// The production build of React.
+		`--define=${["process", "env", "NODE_ENV"].join(".")}='production'`,
+		"--public-path=/assets/",
+		"--entry-naming=[name]-[hash].[ext]",
+		`--outdir=${directory}`,
+	];
+}

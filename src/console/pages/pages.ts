@@ -1,0 +1,159 @@
+import { newRequestId } from "../../base/id.ts";
+import type { Log } from "../../base/log.ts";
+import { PAGE_POLICY, secure } from "../security-headers.ts";
+import scheme from "../web/scheme.js" with { type: "text" };
+import { packed, takesGzip } from "./pack.ts";
+
+/**
+ * Serves the console's pages: one document, whose script draws the page that the address names, and its assets.
+ *
+ * Where they come from: in the compiled binary they are part of it (pages-embedded.ts); from source they are bundled
+ * once, when first asked for, in about a third of a second. Both ways run the same bundler with the same options, and
+ * nothing generated lies about in the tree. HTML imports of the runtime's own server are not used: it would set the
+ * headers itself, and its development mode puts a script of its own into the page.
+ *
+ * Policy: scripts only from here, none inline. Style elements that the component library makes at run time carry a
+ * nonce, new for each page. Assets have a hash in their name and are kept for a year; the document is never kept.
+ */
+export interface Pages {
+	/** Undefined if the request is for no page: then the caller says what it has to say. */
+	respond(request: Request): Promise<Response | undefined>;
+}
+
+interface Asset {
+	readonly plain: Uint8Array<ArrayBuffer>;
+	readonly gzip: Uint8Array<ArrayBuffer>;
+	readonly type: string;
+}
+
+interface Bundle {
+	/** Split where each page's nonce goes. */
+	readonly document: readonly string[];
+	readonly assets: ReadonlyMap<string, Asset>;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+	js: "text/javascript; charset=utf-8",
+	css: "text/css; charset=utf-8",
+	svg: "image/svg+xml",
+};
+const NONCE_MARK = "CSP_NONCE";
+const NONCE_BYTES = 16;
+
+/** First parts of the paths that the pages' own router knows; "" is the start. */
+const PLACES: ReadonlySet<string> = new Set([
+	"",
+	"docs",
+	"models",
+	"sign-in",
+	"sign-up",
+	"verify",
+	"reset",
+	"invite",
+	"overview",
+	"keys",
+	"credit",
+	"usage",
+	"requests",
+	"playground",
+	"settings",
+	"operator",
+]);
+/** What belongs to programs is never answered with a page. */
+const NOT_FOR_PEOPLE = /^\/(v1|api|assets|livez|readyz|metrics|openapi\.json)(\/|$)/;
+
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="none" stroke="#17637f" stroke-width="2" stroke-linecap="round"><path d="M3 16V5M3 7.5h12M9 7.5V11M15 7.5V11"/><circle cx="3" cy="3.5" r="1.5"/></svg>`;
+
+export function createPages(deps: { log: Log }, options: { isHttps: () => boolean }): Pages {
+	let loading: Promise<Bundle> | undefined;
+	function bundle(): Promise<Bundle> {
+		loading ??= loadBundle().catch((error) => {
+			// The next visitor tries again: a full disk passes.
+			loading = undefined;
+			throw error;
+		});
+		return loading;
+	}
+
+	async function page(request: Request, status: number): Promise<Response> {
+		const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))).toString("base64");
+		const html = (await bundle()).document.join(nonce);
+		const response = new Response(request.method === "HEAD" ? null : html, {
+			status,
+			headers: { "content-type": "text/html; charset=utf-8" },
+		});
+		return secure(await packed(request, response), {
+			requestId: newRequestId().requestId,
+			isHttps: options.isHttps(),
+			policy: pagePolicy(nonce),
+		});
+	}
+
+	return {
+		async respond(request) {
+			if (request.method !== "GET" && request.method !== "HEAD") return undefined;
+			const { pathname } = new URL(request.url);
+			try {
+				if (pathname.startsWith("/assets/")) return assetResponse(request, (await bundle()).assets.get(pathname));
+				if (pathname === "/favicon.ico") return Response.redirect("/assets/icon.svg", 302);
+				if (NOT_FOR_PEOPLE.test(pathname)) return undefined;
+				if (PLACES.has(pathname.split("/")[1] ?? "")) return await page(request, 200);
+				// A person who mistyped an address gets a page that says so, a program the usual error.
+				const wantsHtml = request.headers.get("accept")?.includes("text/html") ?? false;
+				return wantsHtml ? await page(request, 404) : undefined;
+			} catch (error) {
+				deps.log.error("the pages cannot be served", { error });
+				return new Response("The pages cannot be served. The log says why.\n", {
+					status: 500,
+					headers: { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" },
+				});
+			}
+		},
+	};
+}
+
+function pagePolicy(nonce: string): string {
+	return PAGE_POLICY.replace("style-src 'self'", `style-src 'self' 'nonce-${nonce}'`);
+}
+
+function assetResponse(request: Request, asset: Asset | undefined): Response | undefined {
+	if (!asset) return undefined;
+	const isPacked = takesGzip(request);
+	const headers: Record<string, string> = {
+		"content-type": asset.type,
+		"cache-control": "public, max-age=31536000, immutable",
+		"x-content-type-options": "nosniff",
+		"cross-origin-resource-policy": "same-origin",
+		vary: "accept-encoding",
+	};
+	if (isPacked) headers["content-encoding"] = "gzip";
+	const body = isPacked ? asset.gzip : asset.plain;
+	return new Response(request.method === "HEAD" ? null : body, { headers });
+}
+
+async function loadBundle(): Promise<Bundle> {
+	const files = await readFiles();
+	const html = files["index.html"];
+	if (html === undefined) throw new Error("the bundle has no document");
+	const assets = new Map<string, Asset>();
+	const add = (name: string, text: string) => {
+		assets.set(`/assets/${name}`, {
+			plain: new TextEncoder().encode(text),
+			gzip: Bun.gzipSync(text),
+			type: TYPES[name.split(".").pop() ?? ""] ?? "application/octet-stream",
+		});
+	};
+	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
+	// It must run before the first paint, and so it is no part of the deferred bundle.
+	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
+	add(schemeName, scheme);
+	add("icon.svg", ICON);
+	const head = `<link rel="icon" href="/assets/icon.svg"><script src="/assets/${schemeName}"></script>`;
+	return { document: html.replace("</title>", `</title>${head}`).split(NONCE_MARK), assets };
+}
+
+async function readFiles(): Promise<Record<string, string>> {
+	// The binary's own files have no place on the disk.
+	if (!import.meta.dir.startsWith("/$bunfs/")) return (await import("./pages-bundle.ts")).bundlePages();
+	return (await import("./pages-embedded.ts")).embeddedPages;
+}

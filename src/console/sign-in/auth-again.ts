@@ -1,0 +1,29 @@
+import { isAPIError } from "better-auth/api";
+import { Fault } from "../../base/fault.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
+
+/**
+ * Somebody who is signed in gives the password again, so that this session may do sensitive acts for a while. Faults:
+ * invalid_request if it is wrong, or if the person has none; rate_limit_exceeded.
+ */
+export async function authenticateAgain(
+	{ statements, visits, auth }: ConsoleParts,
+	request: Request,
+	password: string,
+): Promise<{ authenticated: true }> {
+	const { sessionId } = visits.viewer(request);
+	const attempts = createAttempts(statements);
+	const limits = passwordAgainLimits(sessionId);
+	try {
+		await attempts.count(limits);
+		await auth().api.verifyPassword({ body: { password }, headers: request.headers });
+	} catch (error) {
+		if (!isAPIError(error) || error.statusCode >= 500) throw error;
+		if (error.statusCode === 429) throw new Fault("rate_limit_exceeded", "Too many attempts. Sign in anew.");
+		throw new Fault("invalid_request", "The password is wrong.", { param: "password" });
+	}
+	await attempts.takeBack(limits);
+	await statements`update session set authenticated_at = clock_timestamp() where id = ${sessionId}`;
+	return { authenticated: true };
+}

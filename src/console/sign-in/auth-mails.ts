@@ -1,0 +1,58 @@
+import type { Mail } from "../mail/mailer.ts";
+
+/** The mails around signing in. Each that gives a right says until when, and what it is if nobody asked for it. */
+
+export interface Addressee {
+	/** The service's name. */
+	readonly service: string;
+	readonly to: string;
+}
+
+/** `link` leads to a page with a button: opening it changes nothing, since programs open links of mails too. */
+export function signUpMail({ service, to }: Addressee, link: string): Mail {
+	return {
+		to,
+		subject: `Confirm your address for ${service}`,
+		text: `Open this link within 24 hours and confirm that this is your address:\n\n${link}\n\nIf you did not sign up, ignore this mail: nothing was made in your name.\n`,
+		link,
+	};
+}
+
+/** To who is known already; the page says to everybody that a mail is on its way. */
+export function knownMail({ service, to }: Addressee, origin: string): Mail {
+	const link = `${origin}/sign-in`;
+	return {
+		to,
+		subject: `You have signed up for ${service} before`,
+		text: `Somebody, probably you, wanted to sign up with this address. It is known already: sign in, or set a new password there if you forgot yours.\n\n${link}\n\nIf it was not you, ignore this mail: nothing was changed.\n`,
+		link,
+	};
+}
+
+export function resetMail({ service, to }: Addressee, link: string): Mail {
+	return {
+		to,
+		subject: `Set a new password for ${service}`,
+		text: `Open this link within an hour to set a new password:\n\n${link}\n\nIf you did not ask for it, ignore this mail: your password stays as it is.\n`,
+		link,
+		isWayIn: true,
+	};
+}
+
+/** What was done, for who did not do it. */
+const CHANGES = {
+	password: "Your password was changed, and all other sessions were ended.",
+	"second factor on": "A second factor was set up for signing in, and all other sessions were ended.",
+	"second factor off": "The second factor for signing in was switched off.",
+	"backup codes": "New backup codes for signing in were made; the former ones are worth nothing any more.",
+	"codes guessed":
+		"Somebody gave your password and then several wrong codes of your second factor. Unless it was you, somebody knows your password.",
+} as const;
+
+export function changeMail({ service, to }: Addressee, change: keyof typeof CHANGES, origin: string): Mail {
+	return {
+		to,
+		subject: `About your sign-in to ${service}`,
+		text: `${CHANGES[change]}\n\nIf it was not you, set a new password at once: ${origin}/reset\n`,
+	};
+}

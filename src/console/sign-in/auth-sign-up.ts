@@ -1,0 +1,202 @@
+import type { BetterAuthPlugin } from "better-auth";
+import { APIError, createAuthEndpoint } from "better-auth/api";
+import { expireCookie, setSessionCookie } from "better-auth/cookies";
+import { newId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import { isMailAddress } from "../mail/mail-address.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import { rememberDevice } from "./auth-device.ts";
+import { knownMail, signUpMail } from "./auth-mails.ts";
+import { checkNewPassword } from "./auth-password.ts";
+import { isPersonName, NAME_RULE } from "./person-name.ts";
+
+interface SignUpDeps {
+	readonly statements: Statements;
+	readonly mailer: Mailer;
+}
+
+interface SignUpOptions {
+	readonly serviceName: string;
+	readonly origin: string;
+}
+
+/** A browser's own half of a sign-up. */
+const COOKIE = "sign_up";
+const VALID_HOURS = 24;
+/** Open sign-ups of one address; the oldest goes. */
+const OPEN_MAX = 100;
+const NEXT_CHARS_MAX = 500;
+const TOKEN_BYTES = 32;
+
+/**
+ * Signing up, in place of the library's own: nobody exists before the address is proved. The mail's link leads to a page
+ * whose button proves it, once. The password counts, and the browser is signed in, where the same browser chose it; any
+ * other must choose one then, so that whatever a stranger chose for this address is worth nothing.
+ */
+export function signUps(deps: SignUpDeps, options: SignUpOptions) {
+	const { statements, mailer } = deps;
+	return {
+		id: "sign-up",
+		endpoints: {
+			/** Body: `name`, `email`, `password`, `next` (where to go afterwards). The same answer for every address. */
+			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
+				if (!mailer.works)
+					throw refused("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
+				const { name, email, next } = signUpOf(ctx.body);
+				const chosen = textOf(ctx.body, "password");
+				checkNewPassword(chosen, [options.serviceName, name, email]);
+				const password = await ctx.context.password.hash(chosen);
+				const [token, browser] = [secret(), secret()];
+				const isNew = await open(statements, { token, browser, email, name, password });
+				const addressee = { service: options.serviceName, to: email };
+				const query = new URLSearchParams({ token, ...(next === null ? {} : { next }) });
+				mailer.send(
+					isNew ? signUpMail(addressee, `${options.origin}/verify?${query}`) : knownMail(addressee, options.origin),
+				);
+				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_HOURS * 3600 });
+				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
+				return ctx.json({ status: true });
+			}),
+			/**
+			 * Body: `token`, and in another browser than the one that signed up `newPassword` and `name`. Answers whether it
+			 * signed in. PASSWORD_REQUIRED leaves the token as it is.
+			 */
+			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
+				const tokenHash = hashOf(textOf(ctx.body, "token"));
+				const [row] = await statements<{ browser_hash: string; email: string }>`
+					select browser_hash, email from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp()`;
+				if (row === undefined) throw usedUp();
+				const cookie = ctx.context.createAuthCookie(COOKIE);
+				const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
+				const isSame = typeof browser === "string" && hashOf(browser) === row.browser_hash;
+				const userId = await prove(
+					statements,
+					tokenHash,
+					isSame ? null : await chosenAnew(ctx, [options.serviceName, row.email]),
+				);
+				if (userId === undefined) throw usedUp();
+				if (!isSame) {
+					await rememberDevice(ctx, userId);
+					return ctx.json({ status: true, signedIn: false });
+				}
+				const user = await ctx.context.internalAdapter.findUserById(userId);
+				const session = user === null ? null : await ctx.context.internalAdapter.createSession(userId);
+				if (user === null || session === null) throw usedUp();
+				await setSessionCookie(ctx, { session, user });
+				expireCookie(ctx, cookie);
+				return ctx.json({ status: true, signedIn: true });
+			}),
+		},
+	} satisfies BetterAuthPlugin;
+}
+
+/** The name and the hash of the password of who opened the mail somewhere else. */
+async function chosenAnew(
+	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
+	ownWords: readonly string[],
+): Promise<{ name: string; password: string }> {
+	if (!isRecord(ctx.body) || ctx.body.newPassword === undefined)
+		throw refused("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
+	const chosen = textOf(ctx.body, "newPassword");
+	const name = nameOf(ctx.body);
+	checkNewPassword(chosen, [...ownWords, name]);
+	return { name, password: await ctx.context.password.hash(chosen) };
+}
+
+/** Whether the address was not proved before: for one that was, nothing is stored. */
+async function open(
+	statements: Statements,
+	row: { token: string; browser: string; email: string; name: string; password: string },
+): Promise<boolean> {
+	const rows = await statements<{ email: string }>`
+		with surplus as (
+			delete from sign_up where token_hash in (
+				select token_hash from sign_up where email = ${row.email} order by created_at desc offset ${OPEN_MAX - 1}::integer)
+		)
+		insert into sign_up (token_hash, email, name, password, browser_hash, expires_at)
+		select ${hashOf(row.token)}::text, ${row.email}::text, ${row.name}::text, ${row.password}::text, ${hashOf(row.browser)}::text,
+			clock_timestamp() + make_interval(hours => ${VALID_HOURS}::integer)
+		where not exists (select 1 from console_user where email = ${row.email}::text and email_verified)
+		returning email`;
+	return rows.length > 0;
+}
+
+/**
+ * One statement: the token is used up and its address has a person, who holds nothing of what anybody stored for this
+ * address before. Undefined if the token is not good, or the address was proved meanwhile.
+ */
+async function prove(
+	statements: Statements,
+	tokenHash: string,
+	anew: { name: string; password: string } | null,
+): Promise<string | undefined> {
+	const [row] = await statements<{ id: string }>`
+		with proved as (
+			delete from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp() returning email, name, password
+		), others as (
+			delete from sign_up s using proved where s.email = proved.email and s.token_hash <> ${tokenHash}
+		), person as (
+			insert into console_user as u (id, name, email, email_verified)
+			select ${newId("usr")}::text, coalesce(${anew?.name ?? null}::text, name), email, true from proved
+			on conflict (email) do update set name = excluded.name, email_verified = true, image = null, two_factor_enabled = false,
+				updated_at = clock_timestamp() where not u.email_verified
+			returning id
+		), credentials as (
+			delete from auth_account a using person where a.user_id = person.id
+		), sessions as (
+			delete from session s using person where s.user_id = person.id
+		), factors as (
+			delete from two_factor f using person where f.user_id = person.id
+		), tokens as (
+			delete from verification v using person where v.value = person.id
+		), password as (
+			insert into auth_account (id, account_id, provider_id, user_id, password)
+			select ${newId("cred")}::text, person.id, 'credential', person.id, coalesce(${anew?.password ?? null}::text, proved.password)
+			from person, proved
+		)
+		select id from person`;
+	return row?.id;
+}
+
+/** Sign-ups whose mail nobody answered, and people of an earlier version who never proved their address. */
+export async function forgetUnproved(statements: Statements): Promise<void> {
+	await statements`delete from sign_up where expires_at < clock_timestamp()`;
+	await statements`
+		delete from console_user u where not email_verified and not operator
+			and created_at < clock_timestamp() - make_interval(hours => ${VALID_HOURS}::integer)
+			and not exists (select 1 from member m where m.user_id = u.id)`;
+	await statements`delete from verification where expires_at < clock_timestamp()`;
+}
+
+/** Sessions that are over: who never signs out leaves one behind. */
+export async function forgetSessions(statements: Statements): Promise<void> {
+	await statements`delete from session where expires_at < clock_timestamp()`;
+}
+
+function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
+	const email = textOf(body, "email").trim().toLowerCase();
+	if (!isMailAddress(email)) throw refused("INVALID_EMAIL", "That is no e-mail address.");
+	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
+	// A place on this site, as the pages take it too.
+	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
+	return { name: nameOf(body), email, next: isPlace ? next : null };
+}
+
+function nameOf(body: unknown): string {
+	const name = textOf(body, "name").trim();
+	if (!isPersonName(name)) throw refused("INVALID_NAME", NAME_RULE);
+	return name;
+}
+
+function textOf(body: unknown, field: string): string {
+	const value = isRecord(body) ? body[field] : undefined;
+	if (typeof value !== "string" || value === "" || value.includes("\0"))
+		throw refused("VALIDATION_ERROR", `The field ${field} is missing or malformed.`);
+	return value;
+}
+
+const usedUp = () => refused("INVALID_TOKEN", "This link was used already, or is too old.");
+const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
+const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -1,0 +1,225 @@
+import { betterAuth, type GenericEndpointContext } from "better-auth";
+import { drizzleAdapter } from "better-auth/adapters/drizzle";
+import { APIError } from "better-auth/api";
+import { magicLink, twoFactor } from "better-auth/plugins";
+import type { Log } from "../../base/log.ts";
+import type { Config } from "../../config.ts";
+import { isDatabaseAway } from "../../db/outage.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { Transactional } from "../../db/transactional.ts";
+import { databaseAway } from "../console-error.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import { guard } from "./auth-guard.ts";
+import { resetMail } from "./auth-mails.ts";
+import { mayBegin } from "./auth-operator.ts";
+import { signUps } from "./auth-sign-up.ts";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
+import { isPersonName, NAME_RULE } from "./person-name.ts";
+import * as tables from "./user.sql.ts";
+
+export type Auth = ReturnType<typeof createAuth>;
+
+export interface AuthDeps {
+	readonly tx: Transactional;
+	readonly statements: Statements;
+	readonly log: Log;
+	readonly mailer: Mailer;
+}
+
+export interface AuthOptions {
+	readonly config: Config;
+	readonly secret: string;
+	/** Where people reach the service. */
+	readonly origin: string;
+	/** All origins whose pages are ours. */
+	readonly origins: readonly string[];
+}
+
+/** Carries the client's address to the rate limiter; whatever a client sends under this name is replaced. */
+export const ADDRESS_HEADER = "x-tollgate-client-address";
+
+const SESSION_S = 7 * 24 * 3600;
+const SESSION_RENEWED_AFTER_S = 24 * 3600;
+const RESET_S = 3600;
+
+/** Who has no name that may be shown. */
+const NAMELESS = "New member";
+const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
+
+/** Left out: what would show or end sessions by their tokens, what changes who a person is, and what no page asks for. */
+const DISABLED_PATHS = [
+	"/list-sessions",
+	"/revoke-session",
+	"/revoke-sessions",
+	"/revoke-other-sessions",
+	"/change-email",
+	"/delete-user",
+	"/delete-user/callback",
+	"/get-access-token",
+	"/refresh-token",
+	"/account-info",
+	"/sign-in/magic-link",
+	"/send-verification-email",
+	"/link-social",
+	"/unlink-account",
+	"/update-session",
+	"/verify-password",
+	"/two-factor/send-otp",
+	"/two-factor/verify-otp",
+	"/two-factor/get-totp-uri",
+];
+
+/** Sign-in. Sessions are rows that are read each time, so that ending one ends it at once. */
+export function createAuth(deps: AuthDeps, options: AuthOptions) {
+	const { mailer, log } = deps;
+	const { config, origin } = options;
+	const isHttps = origin.startsWith("https://");
+	const factor = twoFactor({ issuer: config.serviceName });
+	return betterAuth({
+		appName: config.serviceName,
+		baseURL: origin,
+		basePath: "/api/auth",
+		secret: options.secret,
+		trustedOrigins: [...options.origins],
+		telemetry: { enabled: false },
+		logger: { log: (level, message) => log.debug("sign-in", { level, detail: message }) },
+		database: drizzleAdapter(deps.tx, {
+			provider: "pg",
+			schema: {
+				user: tables.consoleUser,
+				session: tables.session,
+				account: tables.authAccount,
+				verification: tables.verification,
+				rateLimit: tables.rateLimit,
+				twoFactor: tables.twoFactor,
+			},
+		}),
+		user: {
+			additionalFields: { operator: { type: "boolean", required: false, defaultValue: false, input: false } },
+		},
+		emailAndPassword: {
+			enabled: true,
+			requireEmailVerification: true,
+			minPasswordLength: PASSWORD_CHARS_MIN,
+			maxPasswordLength: PASSWORD_CHARS_MAX,
+			resetPasswordTokenExpiresIn: RESET_S,
+			revokeSessionsOnPasswordReset: true,
+			async sendResetPassword({ user, token }) {
+				if (!user.emailVerified) return;
+				const addressee = { service: config.serviceName, to: user.email };
+				mailer.send(resetMail(addressee, `${origin}/reset?token=${encodeURIComponent(token)}`));
+			},
+		},
+		socialProviders: socialProviders(config),
+		session: {
+			expiresIn: SESSION_S,
+			updateAge: SESSION_RENEWED_AFTER_S,
+			cookieCache: { enabled: false },
+			additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
+		},
+		rateLimit: {
+			enabled: true,
+			storage: "database",
+			window: 60,
+			max: 120,
+			customRules: {
+				"/sign-in/email": { window: 60, max: 10 },
+				"/sign-up/email": { window: 60, max: 5 },
+				"/request-password-reset": { window: 60, max: 3 },
+				"/verify-email": { window: 60, max: 10 },
+				"/reset-password": { window: 60, max: 5 },
+				"/two-factor/verify-totp": { window: 60, max: 5 },
+				"/two-factor/verify-backup-code": { window: 60, max: 5 },
+				"/get-session": { window: 60, max: 600 },
+			},
+		},
+		onAPIError: { onError: (error) => passOn(error, log) },
+		advanced: {
+			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
+			// The prefix is ours: the library's own would be `__Secure-`, which lets a sibling host set the cookie.
+			useSecureCookies: false,
+			// Not left to the library, which looks at no address any more where NODE_ENV is `test`.
+			disableOriginCheck: false,
+			defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: "lax", path: "/" },
+			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
+		},
+		disabledPaths: DISABLED_PATHS,
+		databaseHooks: {
+			session: {
+				create: {
+					before: async ({ userId }, ctx) => {
+						if (config.production && !(await mayBegin(deps.statements, userId, ctx?.path))) return false;
+						return;
+					},
+				},
+			},
+			user: {
+				create: { before: async (user) => onlyProved(user) },
+				update: { before: async (change) => onlyNamed(change) },
+			},
+		},
+		plugins: [
+			factor,
+			signUps(deps, { serviceName: config.serviceName, origin }),
+			guard(deps, { serviceName: config.serviceName, origin, checkCode: codeCheck(factor) }),
+			...(config.demo ? [signInLinks()] : []),
+		],
+	});
+}
+
+/** Another service may let people in with an address that it has not seen proof of: nobody here is made of that. */
+function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
+	// A name that another service lets pass is not refused, but not taken either.
+	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
+	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: "This address is not verified there." });
+}
+
+/** The library's endpoints as plain functions: no hooks, no session made, since there is one. */
+function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
+	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
+		const isTotp = /^[0-9]{6}$/.test(code);
+		const given = { context: ctx.context, headers: ctx.headers ?? new Headers() };
+		return isTotp
+			? endpoints.verifyTOTP({ ...given, body: { code } })
+			: endpoints.verifyBackupCode({ ...given, body: { code, disableSession: true } });
+	};
+}
+
+function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
+	if (data.name === undefined || isPersonName(data.name)) return { data };
+	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: NAME_RULE });
+}
+
+/** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */
+function signInLinks() {
+	return magicLink({
+		disableSignUp: true,
+		storeToken: "hashed",
+		sendMagicLink: () => {},
+		rateLimit: { window: 60, max: 60 },
+	});
+}
+
+/**
+ * What ends sign-in for reasons of ours leaves it by its own name, to be answered like all else: the library would send
+ * a bare 500. It hides what a session could not be read for; nothing but the database is asked there.
+ */
+export function passOn(error: unknown, log: Log): void {
+	if (isDatabaseAway(error)) throw error;
+	if (error instanceof APIError && error.body?.code === SESSION_UNREADABLE && error.statusCode >= 500)
+		throw databaseAway(error);
+	if (!(error instanceof APIError)) throw error;
+	log.debug("sign-in", { level: "error", detail: error.message });
+}
+
+function socialProviders(config: Config) {
+	const { githubClientId, githubClientSecret, googleClientId, googleClientSecret } = config;
+	return {
+		...(githubClientId !== null && githubClientSecret !== null
+			? { github: { clientId: githubClientId, clientSecret: githubClientSecret } }
+			: {}),
+		...(googleClientId !== null && googleClientSecret !== null
+			? { google: { clientId: googleClientId, clientSecret: googleClientSecret } }
+			: {}),
+	};
+}

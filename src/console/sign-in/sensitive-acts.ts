@@ -1,0 +1,62 @@
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { NANO_PER_USD, subUsd } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { countWithin, uncount } from "../rate-counter.ts";
+
+/**
+ * Whoever changes something has given the password within the last quarter of an hour, but for these routes, each with
+ * its reason. What is added later asks for it until it stands here. The routes that `console.ts` serves by itself, a
+ * playground's chat and the start of a batch, spend what a small key could spend as well.
+ */
+export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
+	"POST /reauthenticate": "here it is given",
+	"DELETE /sessions/:id": "ends a right",
+	"POST /sessions/revoke-others": "ends rights",
+	"PATCH /account": "a name",
+	"DELETE /invitations/:id": "takes a right back",
+	"POST /invitations/accept": "a right of one's own that an owner gave with the password",
+	"PUT /alert": "a mail to the account's own people",
+	"POST /keys/": "by what the key may spend",
+	"PATCH /keys/:id": "by what the key may spend",
+	"POST /keys/:id/revoke": "ends a right, and must be quick",
+	"POST /credit/top-ups/transfer": "pays in",
+	"POST /credit/top-ups/card": "pays in",
+	"POST /credit/top-ups/:id/cancel": "what is pending can be asked for anew",
+	"POST /batches/:id/cancel": "stops spending; what is answered is kept",
+	"PUT /batch-notices/": "by whether another address is told",
+	"POST /operator/reconciliation": "reads",
+};
+
+const PREFIX = "/api/console";
+
+/** Before a body is looked at. Faults session_required, reauthentication_required. */
+export function checkSensitive({ visits }: ConsoleParts, request: Request, route: string): void {
+	if (request.method === "GET" || request.method === "HEAD") return;
+	if (WITHOUT_PASSWORD[`${request.method} ${route.slice(PREFIX.length)}`] === undefined)
+		visits.authenticatedLately(request);
+}
+
+/** What keys may spend in all that a session alone makes or widens in a day, however long ago its password was given. */
+const UNASKED_NANO_USD = 100 * NANO_PER_USD;
+const UNASKED_WINDOW_MS = 24 * 3_600_000;
+const NANO_USD_PER_CENT = NANO_PER_USD / 100;
+
+/**
+ * A key that may spend `before` is to spend up to `cap`; null for no cap. Counted in cents, before it is done, so that
+ * many at once are no more. Fault reauthentication_required.
+ */
+export async function checkWidening(
+	{ statements, visits }: ConsoleParts,
+	request: Request,
+	{ before, cap }: { before: NanoUsd | null; cap: NanoUsd | null },
+): Promise<void> {
+	if (before === null || (cap !== null && cap <= before) || visits.isAuthenticatedLately(request)) return;
+	if (cap === null || cap > UNASKED_NANO_USD) throw visits.passwordWanted();
+	const { viewer, accountId } = visits.account(request);
+	const subject = `${viewer.userId} ${accountId}`;
+	const cents = Math.ceil(subUsd(cap, before) / NANO_USD_PER_CENT);
+	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
+	if (count <= UNASKED_NANO_USD / NANO_USD_PER_CENT) return;
+	await uncount(statements, "cents unasked", subject, cents);
+	throw visits.passwordWanted();
+}

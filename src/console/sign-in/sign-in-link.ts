@@ -1,0 +1,40 @@
+import { Fault } from "../../base/fault.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import { ADDRESS_HEADER, type Auth } from "./auth.ts";
+import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
+import { isOwnMachine } from "./own-machine.ts";
+
+/** The library's own address of it, which is not served. */
+const VERIFY = "/api/auth/magic-link/verify";
+/** Where the library would send who has a bad link. */
+const REFUSED = "/link-refused";
+const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
+
+/**
+ * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
+ * sign-in library checks and uses up the token; what it would offer besides, asking for such a link, is closed.
+ *
+ * Signs in who opened the link and sends them on to its page. A link that is not good any more only does so for who is
+ * signed in already. Faults: forbidden, not_found.
+ */
+export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
+	const { request, address } = connection;
+	const url = new URL(request.url);
+	const [page = "", token = ""] = url.pathname.slice(SIGN_IN_LINK.length).split("/");
+	const target = Object.hasOwn(LINK_PAGES, page) ? LINK_PAGES[page as LinkPage] : undefined;
+	if (request.method !== "GET" || target === undefined || token === "")
+		throw new Fault("not_found", "There is no such endpoint.");
+	if (!isOwnMachine(connection))
+		throw new Fault("forbidden", "This link works on the machine that the service runs on.");
+	// What a browser opens by itself, ahead of the person, would use the link up.
+	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
+		throw new Fault("forbidden", "This link is opened by people.");
+	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
+	const headers = new Headers(request.headers);
+	headers.set(ADDRESS_HEADER, address);
+	const answer = await auth.handler(new Request(`${url.origin}${VERIFY}?${query}`, { headers }));
+	if (answer.status === 302 && !answer.headers.get("location")?.includes(REFUSED)) return answer;
+	const { session } = (await auth.api.getSession({ headers })) ?? {};
+	if (session !== undefined) return new Response(null, { status: 302, headers: { location: target } });
+	return new Response(USED_UP, { status: 410, headers: { "content-type": "text/plain; charset=utf-8" } });
+}

@@ -1,0 +1,200 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
+
+export type UsageGroup = "model" | "key" | "status";
+export type StatusClass = "ok" | "failed" | "left";
+
+export interface UsageFilter {
+	readonly fromMs: number;
+	/** Exclusive. */
+	readonly toMs: number;
+	readonly bucket: "hour" | "day";
+	readonly group: UsageGroup;
+	readonly model: string | null;
+	readonly keyId: string | null;
+	readonly status: StatusClass | null;
+}
+
+export interface UsageSums {
+	requests: number;
+	promptTokens: number;
+	cachedTokens: number;
+	completionTokens: number;
+	reasoningTokens: number;
+	costNanoUsd: NanoUsd;
+}
+
+export interface UsageGroupSums extends UsageSums {
+	readonly id: string;
+	readonly label: string;
+	readonly meanMs: number | null;
+	readonly meanFirstTokenMs: number | null;
+}
+
+export interface UsagePoint {
+	readonly atMs: number;
+	/** Id of the group. */
+	readonly group: string;
+	requests: number;
+	promptTokens: number;
+	completionTokens: number;
+	costNanoUsd: NanoUsd;
+}
+
+export interface UsageSeries {
+	readonly bucketMs: number;
+	readonly fromMs: number;
+	readonly toMs: number;
+	/** Dearest first. */
+	readonly groups: UsageGroupSums[];
+	readonly points: UsagePoint[];
+	readonly total: UsageSums;
+}
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+const HOURS_MAX = 31 * 24;
+const DAYS_MAX = 400;
+/** Groups that are told apart; the cheaper ones are summed as `other`. */
+const GROUPS_MAX = 50;
+const OTHER = "other";
+
+interface Row {
+	group_id: string;
+	label: string | null;
+	at: Date;
+	requests: string;
+	prompt: string;
+	cached: string;
+	completion: string;
+	reasoning: string;
+	charged: string;
+	duration: number;
+	first: number;
+	firsts: string;
+}
+
+/**
+ * An account's usage over time, from the sums by hour alone: how many requests there were does not matter. The range is
+ * widened to whole buckets (UTC). Fault invalid_request if it has too many.
+ */
+export async function usageSeries(
+	statements: Statements,
+	accountId: string,
+	filter: UsageFilter,
+): Promise<UsageSeries> {
+	const bucketMs = filter.bucket === "hour" ? HOUR_MS : DAY_MS;
+	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
+	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
+	const buckets = (toMs - fromMs) / bucketMs;
+	if (filter.toMs <= filter.fromMs) throw new Fault("invalid_request", "The range is empty.", { param: "to" });
+	if (buckets > (filter.bucket === "hour" ? HOURS_MAX : DAYS_MAX))
+		throw new Fault("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
+			param: "from",
+		});
+	const rows = await statements<Row>`
+		with u as (
+			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id else h.class end as group_id,
+				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt,
+				sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion, sum(h.reasoning_tokens) as reasoning,
+				sum(h.charged_nano_usd) as charged, sum(h.duration_ms) as duration, sum(h.first_token_ms) as first, sum(h.first_tokens) as firsts
+			from usage_hour h
+			where h.account_id = ${accountId}
+				and h.hour >= to_timestamp(${fromMs}::double precision / 1000) and h.hour < to_timestamp(${toMs}::double precision / 1000)
+				and (${filter.model}::text is null or h.model = ${filter.model}::text)
+				and (${filter.keyId}::text is null or h.key_id = ${filter.keyId}::text)
+				and (${filter.status}::text is null or h.class = ${filter.status}::text)
+			group by 1, 2
+		)
+		select u.*, k.name as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
+		order by u.at`;
+	return seriesOf(rows, { bucketMs, fromMs, toMs });
+}
+
+function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: number; toMs: number }): UsageSeries {
+	const total = noSums();
+	const all = new Map<string, GroupSums>();
+	for (const row of rows) {
+		addTo(total, row);
+		let group = all.get(row.group_id);
+		if (group === undefined) {
+			group = { ...noSums(), id: row.group_id, label: row.label ?? row.group_id, duration: 0, first: 0, firsts: 0 };
+			all.set(row.group_id, group);
+		}
+		addGroup(group, row);
+	}
+	const dearest = [...all.values()].sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
+	const shown = new Set(dearest.slice(0, GROUPS_MAX).map(({ id }) => id));
+	const idOf = (row: Row) => (shown.has(row.group_id) ? row.group_id : OTHER);
+	const groups = dearest.slice(0, GROUPS_MAX);
+	if (dearest.length > GROUPS_MAX) {
+		const rest: GroupSums = { ...noSums(), id: OTHER, label: "Other", duration: 0, first: 0, firsts: 0 };
+		for (const row of rows) if (idOf(row) === OTHER) addGroup(rest, row);
+		groups.push(rest);
+	}
+	const points = new Map<string, UsagePoint>();
+	for (const row of rows) {
+		const group = idOf(row);
+		const atMs = row.at.getTime();
+		const name = `${atMs} ${group}`;
+		const point = points.get(name) ?? {
+			atMs,
+			group,
+			requests: 0,
+			promptTokens: 0,
+			completionTokens: 0,
+			costNanoUsd: nanoUsd(0),
+		};
+		point.requests += Number(row.requests);
+		point.promptTokens += Number(row.prompt);
+		point.completionTokens += Number(row.completion);
+		point.costNanoUsd = shownSum(point.costNanoUsd, sumOfColumn(row.charged));
+		points.set(name, point);
+	}
+	return { ...range, groups: groups.map(groupView), points: [...points.values()], total };
+}
+
+interface GroupSums extends UsageSums {
+	id: string;
+	label: string;
+	duration: number;
+	first: number;
+	firsts: number;
+}
+
+function noSums(): UsageSums {
+	return {
+		requests: 0,
+		promptTokens: 0,
+		cachedTokens: 0,
+		completionTokens: 0,
+		reasoningTokens: 0,
+		costNanoUsd: nanoUsd(0),
+	};
+}
+
+function addTo(sums: UsageSums, row: Row): void {
+	sums.requests += Number(row.requests);
+	sums.promptTokens += Number(row.prompt);
+	sums.cachedTokens += Number(row.cached);
+	sums.completionTokens += Number(row.completion);
+	sums.reasoningTokens += Number(row.reasoning);
+	sums.costNanoUsd = shownSum(sums.costNanoUsd, sumOfColumn(row.charged));
+}
+
+function addGroup(group: GroupSums, row: Row): void {
+	addTo(group, row);
+	group.duration += row.duration;
+	group.first += row.first;
+	group.firsts += Number(row.firsts);
+}
+
+function groupView({ duration, first, firsts, ...sums }: GroupSums): UsageGroupSums {
+	return {
+		...sums,
+		meanMs: sums.requests === 0 ? null : duration / sums.requests,
+		meanFirstTokenMs: firsts === 0 ? null : first / firsts,
+	};
+}

@@ -1,0 +1,140 @@
+import { Elysia, t } from "elysia";
+import { formatUsd } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { csvResponse } from "../csv.ts";
+import { logCsv } from "../log/log-csv.ts";
+import type { LogFilter, LogRow, LogStatus } from "../log/log-page.ts";
+import { logDetail, logPage } from "../log/log-page.ts";
+import { ACCOUNT_QUERY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import type { StatusClass, UsageFilter, UsageSeries } from "./usage-query.ts";
+import { DAY_MS, usageSeries } from "./usage-query.ts";
+
+const MOMENT_MS_MAX = 253_402_300_799_999;
+const moment = t.Optional(t.Numeric({ minimum: 0, maximum: MOMENT_MS_MAX }));
+const FILTER = {
+	from: moment,
+	to: moment,
+	model: t.Optional(t.String({ maxLength: 200 })),
+	key: t.Optional(t.String({ maxLength: 64 })),
+};
+const STATUSES = [t.Literal("ok"), t.Literal("failed"), t.Literal("left")] as const;
+const usageQuery = t.Object({
+	...ACCOUNT_QUERY,
+	...FILTER,
+	status: t.Optional(t.Union([...STATUSES])),
+	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day")])),
+	group: t.Optional(t.Union([t.Literal("model"), t.Literal("key"), t.Literal("status")])),
+});
+const logQuery = t.Object({
+	...PAGE_QUERY,
+	...FILTER,
+	status: t.Optional(t.Union([...STATUSES, t.Literal("refused")])),
+	batch: t.Optional(t.String({ maxLength: 64 })),
+});
+
+const RANGE_MS_DEFAULT = 7 * DAY_MS;
+
+interface FilterQuery {
+	from?: number;
+	to?: number;
+	model?: string;
+	key?: string;
+}
+
+/** Usage over time, and the log of requests. */
+export function usageRoutes(parts: ConsoleParts) {
+	const { statements, visits, clock } = parts;
+	const filterOf = (
+		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: "model" | "key" | "status" },
+	): UsageFilter => {
+		const toMs = query.to ?? clock.wallMs();
+		return {
+			fromMs: query.from ?? toMs - RANGE_MS_DEFAULT,
+			toMs,
+			bucket: query.bucket ?? "day",
+			group: query.group ?? "model",
+			model: query.model ?? null,
+			keyId: query.key ?? null,
+			status: query.status ?? null,
+		};
+	};
+
+	return new Elysia({ name: "console-usage" })
+		.get(
+			"/usage",
+			({ request, query }): Promise<UsageSeries> =>
+				usageSeries(statements, visits.account(request).accountId, filterOf(query)),
+			{ query: usageQuery },
+		)
+		.get(
+			"/usage.csv",
+			async ({ request, query }) => {
+				const series = await usageSeries(statements, visits.account(request).accountId, filterOf(query));
+				return usageCsv(series);
+			},
+			{ query: usageQuery },
+		)
+		.get(
+			"/requests",
+			async ({ request, query }): Promise<{ items: LogRow[]; next: string | null }> => {
+				const { accountId } = visits.account(request);
+				const { shown, asked, after } = pageOf(query);
+				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
+				const items = rows.slice(0, shown);
+				return {
+					items: items.map(({ row }) => row),
+					next: rows.length > shown ? (items.at(-1)?.cursor ?? null) : null,
+				};
+			},
+			{ query: logQuery },
+		)
+		.get(
+			"/requests.csv",
+			({ request, query }) => {
+				const { accountId } = visits.account(request);
+				return logCsv(statements, accountId, logFilter(query));
+			},
+			{ query: logQuery },
+		)
+		.get(
+			"/requests/:id",
+			async ({ request, params }) => {
+				const { accountId } = visits.account(request);
+				return logDetail(statements, accountId, params.id);
+			},
+			{ query: t.Object(ACCOUNT_QUERY) },
+		);
+}
+
+function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }): LogFilter {
+	return {
+		fromMs: query.from ?? null,
+		toMs: query.to ?? null,
+		model: query.model ?? null,
+		keyId: query.key ?? null,
+		status: query.status ?? null,
+		batchId: query.batch ?? null,
+	};
+}
+
+function usageCsv(series: UsageSeries): Response {
+	const labels = new Map(series.groups.map(({ id, label }) => [id, label]));
+	let done = false;
+	return csvResponse(
+		"usage.csv",
+		["time", "group", "name", "requests", "prompt_tokens", "completion_tokens", "cost_usd"],
+		async () => {
+			if (done) return undefined;
+			done = true;
+			return series.points.map((point) => [
+				new Date(point.atMs).toISOString(),
+				point.group,
+				labels.get(point.group) ?? point.group,
+				point.requests,
+				point.promptTokens,
+				point.completionTokens,
+				formatUsd(point.costNanoUsd),
+			]);
+		},
+	);
+}

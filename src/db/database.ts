@@ -1,7 +1,6 @@
-import postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { reconnectDelayS } from "./lane.ts";
+import { createListener } from "./listener.ts";
 import type { Statements } from "./statements.ts";
 import { createStatements } from "./statements.ts";
 
@@ -17,10 +16,7 @@ export interface Database {
 	readonly ledger: Statements;
 	/** All other single repeatable statements, with a deadline. */
 	readonly statements: Statements;
-	/**
-	 * Hears NOTIFY on `channel`. `onListen` runs on the first subscription and after each reconnect: what was
-	 * announced in between is lost, so it must catch up.
-	 */
+	/** As `Listener.listen`. */
 	listen(channel: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void>;
 	end(): Promise<void>;
 }
@@ -50,26 +46,16 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 		statementDeadlineMs: Math.min(LEDGER_DEADLINE_MS_MAX, statementDeadlineMs),
 	});
 	const statements = single("statements", { connectionsMax, statementDeadlineMs });
-	const listenClient = postgres(url, {
-		connect_timeout: 5,
-		backoff: reconnectDelayS,
-		// Types of arrays are not fetched: see `statements.ts`.
-		fetch_types: false,
-		onnotice: () => {},
-		max: 1,
-		connection: { application_name: `${applicationName} listen` },
-	});
+	const listener = createListener(deps, { url, applicationName: `${applicationName} listen` });
 
 	return {
 		url,
 		liveness,
 		ledger,
 		statements,
-		async listen(channel, onNotify, onListen) {
-			await listenClient.listen(channel, onNotify, onListen);
-		},
+		listen: (channel, onNotify, onListen) => listener.listen(channel, onNotify, onListen),
 		async end() {
-			await Promise.all([liveness.end(), ledger.end(), statements.end(), listenClient.end({ timeout: 1 })]);
+			await Promise.all([liveness.end(), ledger.end(), statements.end(), listener.end()]);
 		},
 	};
 }

@@ -1,0 +1,137 @@
+import postgres from "postgres";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { reconnectDelayS } from "./lane.ts";
+
+/** Hears NOTIFY on a connection of its own. */
+export interface Listener {
+	/**
+	 * Resolves when `channel` is heard. `onListen` runs then and on each new connection: what was announced in between is
+	 * lost, so it must catch up.
+	 */
+	listen(channel: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void>;
+	end(): Promise<void>;
+}
+
+export interface ListenerOptions {
+	url: string;
+	applicationName: string;
+}
+
+interface Channel {
+	readonly name: string;
+	readonly onNotify: (payload: string) => void;
+	readonly onListen: () => void;
+	readonly heard: () => void;
+}
+
+/** One connection, from the attempt to make it until it is given up. */
+interface Hearing {
+	readonly client: postgres.Sql;
+	cancelProbe: () => void;
+}
+
+/**
+ * A connection that only waits cannot tell silence from having nothing to hear: so it is asked something this often, a
+ * round trip that does not grow with anything.
+ */
+const PROBE_MS = 500;
+/** Whoever does not answer so long is given up. With PROBE_MS: a silent connection is listened to for 2 s at most. */
+const ANSWER_MS_MAX = 1_500;
+/** The same, of one that is still being made. */
+const CONNECT_MS_MAX = 5_000;
+
+export function createListener(deps: { clock: Clock; log: Log }, options: ListenerOptions): Listener {
+	const { clock, log } = deps;
+	const channels: Channel[] = [];
+	let present: Hearing | undefined;
+	let cancelAgain = () => {};
+	let failures = 0;
+	let ended = false;
+
+	const late = () => new Error("the listening connection did not answer in time");
+	const inTime = <T>(answer: PromiseLike<T>, ms: number) => withDeadline(clock, answer, ms, late);
+
+	function connect(): void {
+		const hearing: Hearing = {
+			client: postgres(options.url, {
+				max: 1,
+				connect_timeout: CONNECT_MS_MAX / 1_000,
+				idle_timeout: 0,
+				// It has to stay, and what is announced while it is made anew would be heard late.
+				max_lifetime: null,
+				// Types of arrays are not fetched: see `lane.ts`.
+				fetch_types: false,
+				onnotice: () => {},
+				connection: { application_name: options.applicationName },
+				onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
+				// The driver's own `listen` rests on this option; its types do not name it.
+				...{ onnotify: (channel: string, payload: string) => tell(channel, payload) },
+			}),
+			cancelProbe: () => {},
+		};
+		present = hearing;
+		subscribe(hearing, channels).then(
+			() => probeSoon(hearing),
+			(error) => giveUp(hearing, error),
+		);
+	}
+
+	function tell(name: string, payload: string): void {
+		for (const channel of channels) if (channel.name === name) channel.onNotify(payload);
+	}
+
+	async function subscribe({ client }: Hearing, wanted: readonly Channel[]): Promise<void> {
+		for (const { name } of wanted) await inTime(client`listen ${client(name)}`, CONNECT_MS_MAX);
+		for (const { onListen, heard } of wanted) {
+			onListen();
+			heard();
+		}
+	}
+
+	function probeSoon(hearing: Hearing): void {
+		if (hearing !== present) return;
+		failures = 0;
+		hearing.cancelProbe = clock.after(PROBE_MS, () => {
+			inTime(hearing.client`select 1`, ANSWER_MS_MAX).then(
+				() => probeSoon(hearing),
+				(error) => giveUp(hearing, error),
+			);
+		});
+	}
+
+	function giveUp(hearing: Hearing, error: unknown): void {
+		if (hearing !== present) return;
+		present = undefined;
+		hearing.cancelProbe();
+		if (!ended) log.debug("the connection that hears announcements is made anew", { error });
+		drop(hearing);
+		if (ended) return;
+		cancelAgain = clock.after(reconnectDelayS(failures) * 1_000, connect);
+		failures += 1;
+	}
+
+	function drop({ client }: Hearing): void {
+		client.end({ timeout: 0 }).catch((error) => log.debug("closing a silent database connection failed", { error }));
+	}
+
+	return {
+		async listen(name, onNotify, onListen) {
+			const { promise, resolve } = Promise.withResolvers<void>();
+			const channel = { name, onNotify, onListen, heard: resolve };
+			channels.push(channel);
+			if (present) subscribe(present, [channel]).catch((error) => present && giveUp(present, error));
+			else if (channels.length === 1) connect();
+			await promise;
+		},
+		async end() {
+			ended = true;
+			cancelAgain();
+			const last = present;
+			present = undefined;
+			last?.cancelProbe();
+			await last?.client.end({ timeout: 1 });
+		},
+	};
+}

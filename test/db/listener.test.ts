@@ -1,0 +1,136 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { appendControl, CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
+import { waitApplied } from "../../src/cluster/fence.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { createListener } from "../../src/db/listener.ts";
+import { joinTestInstance } from "../cluster/fixture.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** As `listener.ts` has it: an idle connection is asked something, and given up without an answer. */
+const PROBE_MS = 500;
+const ANSWER_MS_MAX = 1_500;
+const NEVER_MS = 1_000_000_000;
+
+const server = await withDatabase();
+const url = new URL(server.url);
+const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+url.port = String(proxy.port);
+const options = { url: url.href, applicationName: "listener test" };
+
+async function hearing(channel: string, clock = systemClock) {
+	const listener = createListener({ clock, log: silentLog }, options);
+	atEnd(() => listener.end());
+	const heard: string[] = [];
+	let listens = 0;
+	await listener.listen(
+		channel,
+		(payload) => heard.push(payload),
+		() => {
+			listens += 1;
+		},
+	);
+	return {
+		listener,
+		listens: () => listens,
+		async hears(word: string) {
+			await server.sql`select pg_notify(${channel}, ${word})`;
+			await waitFor(() => heard.includes(word), `${word} to be heard`);
+		},
+	};
+}
+
+/** The pause before it is tried again has its share of chance. */
+const renewed = (clock: ManualClock, listens: () => number) =>
+	waitFor(() => {
+		clock.advance(5);
+		return listens() === 2;
+	}, "the subscription to be renewed");
+
+test("a listener hears again after its connection was cut, and is told that it may have missed something", async () => {
+	const channel = await hearing("cut_channel");
+	expect(channel.listens()).toBe(1);
+	await channel.hears("one");
+	proxy.reset();
+	await waitFor(() => channel.listens() === 2, "the subscription to be renewed");
+	await channel.hears("two");
+});
+
+test("a connection that goes silent is found within a probe and its answer's time, and made anew with all its channels", async () => {
+	const clock = createManualClock();
+	const channel = await hearing("silent_channel", clock);
+	let others = 0;
+	await channel.listener.listen(
+		"other_channel",
+		() => {
+			others += 1;
+		},
+		() => {},
+	);
+	await channel.hears("one");
+	const before = proxy.accepted();
+	proxy.freezeExisting();
+	clock.advance(PROBE_MS);
+	clock.advance(ANSWER_MS_MAX - 1);
+	expect(channel.listens()).toBe(1);
+	expect(proxy.accepted()).toBe(before);
+	clock.advance(1);
+	await renewed(clock, channel.listens);
+	await channel.hears("two");
+	await server.sql`select pg_notify('other_channel', '')`;
+	await waitFor(() => others === 1, "the other channel to be heard");
+});
+
+test("a connection that answers is kept", async () => {
+	const clock = createManualClock();
+	const channel = await hearing("quiet_channel", clock);
+	const before = proxy.accepted();
+	for (let probes = 0; probes < 5; probes++) {
+		const asked = clock.pending();
+		clock.advance(PROBE_MS);
+		await waitFor(() => clock.pending() === asked, "the probe to be answered and the next one to be set");
+	}
+	expect(channel.listens()).toBe(1);
+	expect(proxy.accepted()).toBe(before);
+});
+
+test("revocations are heard of again, not polled, once a silent connection was made anew", async () => {
+	const db = server;
+	// No heartbeat comes by itself: what is applied was announced.
+	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });
+	await member.heartbeat.goLive();
+	atEnd(() => member.heartbeat.stop());
+	const clock = createManualClock();
+	const listener = createListener({ clock, log: silentLog }, options);
+	atEnd(() => listener.end());
+	let listens = 0;
+	const sync = () => void member.heartbeat.sync();
+	await listener.listen(CONTROL_CHANNEL, sync, () => {
+		listens += 1;
+		sync();
+	});
+	const revoke = () => appendControl(db.statements, "catalog", "what is taken away", {});
+	const isEverywhere = async (seq: number) => {
+		const fence = createPgFenceStore(db.liveness);
+		const { effective } = await waitApplied({ store: fence, clock: systemClock }, seq, {
+			deadlineMs: 20_000,
+			graceMs: 1_000,
+		});
+		return effective;
+	};
+	expect(await isEverywhere(await revoke())).toBe(true);
+	proxy.freezeExisting();
+	const missed = await revoke();
+	clock.advance(PROBE_MS);
+	clock.advance(ANSWER_MS_MAX);
+	await renewed(clock, () => listens);
+	// What was announced meanwhile is caught up.
+	expect(await isEverywhere(missed)).toBe(true);
+	expect(await isEverywhere(await revoke())).toBe(true);
+});

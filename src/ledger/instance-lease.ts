@@ -76,6 +76,8 @@ const REJOIN_MS = 500;
 const FENCED_DRAIN_MS = 35 * 60_000;
 /** How often a journal is tried again that could not be handed in. */
 const RECOVER_AGAIN_MS = 5_000;
+/** How often it looks for journals of processes that ended beside this one and could not hand theirs in. */
+const LOOK_FOR_JOURNALS_MS = 10_000;
 /** Four times a lease, and often enough when leases are long. */
 const WITNESS_MS_MAX = 5_000;
 
@@ -132,6 +134,12 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 		}
 	}
 
+	/** Whoever ends beside this process, and has no next start, leaves its journal to those that live. */
+	function lookForJournals(): void {
+		recoverSoon();
+		cancelLook = clock.after(LOOK_FOR_JOURNALS_MS, lookForJournals);
+	}
+
 	function retire(epoch: Epoch, drainMs: number): Promise<boolean> {
 		const retired = epoch.retire(drainMs);
 		retiring.set(epoch, retired);
@@ -164,6 +172,7 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 
 	async function stop(drainMs: number): Promise<boolean> {
 		stopping = true;
+		cancelLook();
 		witness.stop();
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
@@ -181,6 +190,7 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 	}
 
 	await begin();
+	let cancelLook = clock.after(LOOK_FOR_JOURNALS_MS, lookForJournals);
 	const witness = startWitness(
 		{ store: parts.witness, clock, log },
 		{ intervalMs: Math.min(WITNESS_MS_MAX, options.leaseTtlMs / 4), graceMs: FENCE_GRACE_MS },

@@ -225,6 +225,26 @@ test("an instance stops admitting a margin before its lease ends, of two seconds
 	}
 });
 
+test("what a process leaves that ends beside another one is handed in by the one that lives, without a start", async () => {
+	const child = await startChild("beside");
+	const clock = createManualClock();
+	const instanceLease = await startHere("living", 30_000, clock);
+	await instanceLease.recovered();
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	expect(journals("beside")).toHaveLength(1);
+	clock.advance(10_000);
+	await instanceLease.recovered();
+	expect(journals("beside")).toEqual([]);
+	expect((await db.sql`select request_id from usage_event`).length).toBe(2);
+	expect(await broken()).toEqual([]);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await openLeases()).toBe(0);
+});
+
 test("a stop in good order settles, returns everything and leaves no journal", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");

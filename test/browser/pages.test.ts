@@ -13,17 +13,13 @@ setDefaultTimeout(120_000);
 /** Run in the page by the debugger's protocol, which no policy of the page forbids. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 const BLANK = "about:blank";
-/** Pictures are taken in all four views. */
-const VIEWS: readonly (readonly [360 | 1440, "light" | "dark"])[] = [
+type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
+const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
-	...(WITH_PICTURES
-		? ([
-				[1440, "dark"],
-				[360, "light"],
-			] as const)
-		: []),
 ];
+/** The long form (`bun run pages`) loads each page in all four and takes pictures; the short one loads it in one of two. */
+const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 
 type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
@@ -123,7 +119,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 	 * The viewer's window in this size and scheme, on a blank page, with nothing kept from the test before but the session.
 	 * It is one for all tests: a new one starts a process and compiles every script, which takes longer than most pages.
 	 */
-	async function windowOf(who: Who, width: number, scheme: "light" | "dark"): Promise<Tab> {
+	async function windowOf(who: Who, ...view: View): Promise<Tab> {
 		const person = who === "visitor" ? {} : { person: stage[who] };
 		const tab = windows.get(who) ?? (await openAs(person));
 		windows.set(who, tab);
@@ -132,60 +128,82 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			await tab.page.goto(BLANK);
 			await tab.page.unrouteAll();
 		}
-		await tab.page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
-		await tab.page.emulateMedia({ colorScheme: scheme });
+		await seenAs(tab.page, view);
 		tab.complaints.length = 0;
 		return tab;
 	}
 
-	for (const [width, scheme] of VIEWS) {
-		test(`axe finds nothing, nothing scrolls sideways and the policy is kept, at ${width} px, ${scheme}`, async () => {
-			const found: string[] = [];
-			const people = [...new Set(PAGES.map(([, who]) => who))];
-			// A window for each viewer, side by side: they wait for different things.
-			await Promise.all(people.map(async (who) => found.push(...(await visitAll(who, width, scheme)))));
-			expect(found).toEqual([]);
-		});
-	}
+	test("axe finds nothing, nothing scrolls sideways at either width, and the policy is kept, light and dark", async () => {
+		const people = [...new Set(PAGES.map(([, who]) => who))];
+		// A window for each viewer, side by side: they wait for different things.
+		expect((await Promise.all(people.map(visitAll))).flat()).toEqual([]);
+	});
 
-	async function visitAll(who: Who, width: number, scheme: "light" | "dark"): Promise<string[]> {
+	async function visitAll(who: Who): Promise<string[]> {
 		const found: string[] = [];
-		const tab = await windowOf(who, width, scheme);
-		for (const [name, , path] of PAGES.filter((one) => one[1] === who)) {
+		const pages = PAGES.filter((one) => one[1] === who);
+		await inItsViews(who, pages, async (tab, [name, , path], view) => {
 			if (tab.page.url() === BLANK) await tab.page.goto(path(stage));
 			else await walk(tab.page, path(stage));
 			await settled(tab.page);
-			await picture(tab.page, `${name}-${width}-${scheme}`);
-			for (const problem of await problemsOf(tab.page)) found.push(`${name}: ${problem}`);
+			await picture(tab.page, `${name}-${view.join("-")}`);
+			for (const problem of await problemsOf(tab.page)) found.push(`${name}, ${view}: ${problem}`);
+			for (const problem of await layoutInTheOther(tab.page, view)) found.push(`${name}, not ${view}: ${problem}`);
 			for (const complaint of tab.complaints.splice(0)) found.push(`${name}: ${complaint}`);
-		}
+		});
 		return found;
 	}
 
-	for (const [width, scheme] of VIEWS) {
-		test(`a page whose figures cannot be read says so in place of them, at ${width} px, ${scheme}`, async () => {
-			const found = await Promise.all((["rich", "operator"] as const).map((who) => failAll(who, width, scheme)));
-			expect(found.flat()).toEqual([]);
-		});
-	}
+	test("a page whose figures cannot be read says so in place of them, at either width, light and dark", async () => {
+		expect((await Promise.all((["rich", "operator"] as const).map(failAll))).flat()).toEqual([]);
+	});
 
-	async function failAll(who: Who, width: number, scheme: "light" | "dark"): Promise<string[]> {
+	async function failAll(who: Who): Promise<string[]> {
 		const found: string[] = [];
-		const tab = await windowOf(who, width, scheme);
-		await tab.page.goto("/docs");
-		await settled(tab.page);
-		await tab.page.route(FIGURES, (route) => route.fulfill(UNAVAILABLE));
-		for (const [name, , path] of PAGES.filter((one) => one[1] === who && FAILING.has(one[0]))) {
+		const pages = PAGES.filter((one) => one[1] === who && FAILING.has(one[0]));
+		await inItsViews(who, pages, async (tab, [name, , path], view) => {
+			if (tab.page.url() === BLANK) {
+				await tab.page.goto("/docs");
+				await settled(tab.page);
+				await tab.page.route(FIGURES, (route) => route.fulfill(UNAVAILABLE));
+			}
 			await walk(tab.page, path(stage));
 			const isSaid = tab.page.getByRole("alert").first().waitFor();
 			const stuck = await Promise.all([isSaid, settled(tab.page)]).catch((error) => `${name}: ${error}`);
 			if (typeof stuck === "string") found.push(stuck);
-			await picture(tab.page, `failing-${name}-${width}-${scheme}`);
-			for (const problem of await problemsOf(tab.page)) found.push(`${name}: ${problem}`);
+			await picture(tab.page, `failing-${name}-${view.join("-")}`);
+			for (const problem of await problemsOf(tab.page)) found.push(`${name}, ${view}: ${problem}`);
 			for (const part of ["The database is away.", "req_test", "Try again"])
 				if ((await tab.page.getByText(part).count()) === 0) found.push(`${name}: does not say “${part}”`);
-		}
+			for (const problem of await layoutInTheOther(tab.page, view)) found.push(`${name}, not ${view}: ${problem}`);
+		});
 		return found;
+	}
+
+	/** Each page in one view after the other by turns; in the long form each in every view. */
+	async function inItsViews(
+		who: Who,
+		pages: readonly (typeof PAGES)[number][],
+		look: (tab: Tab, page: (typeof PAGES)[number], view: View) => Promise<void>,
+	): Promise<void> {
+		if (WITH_PICTURES) {
+			for (const view of ALL_VIEWS) {
+				const tab = await windowOf(who, ...view);
+				for (const page of pages) await look(tab, page, view);
+			}
+			return;
+		}
+		const tab = await windowOf(who, ...(VIEWS[0] as View));
+		for (const [nth, page] of pages.entries()) await look(tab, page, VIEWS[nth % VIEWS.length] as View);
+	}
+
+	/** Shows the page in the other view, in which the next one is then loaded, and gives what is too wide there. */
+	async function layoutInTheOther(page: Page, view: View): Promise<string[]> {
+		if (WITH_PICTURES) return [];
+		const other = VIEWS.find((one) => one[0] !== view[0]) as View;
+		await seenAs(page, other);
+		await settled(page);
+		return layoutOf(page);
 	}
 
 	test("without a connection a page says what to do, and works again when there is one", async () => {
@@ -380,11 +398,24 @@ function outsideTheirPanels(): string[] {
 		.map((part) => `${part.tagName} ${part.textContent?.slice(0, 60)}`);
 }
 
-async function problemsOf(page: Page): Promise<string[]> {
-	const problems: string[] = [];
+async function seenAs(page: Page, [width, scheme]: View): Promise<void> {
+	await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
+	await page.emulateMedia({ colorScheme: scheme });
+	// What listens to the size is told at the next frame, and draws for the one after it.
+	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}
+
+async function layoutOf(page: Page): Promise<string[]> {
 	const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-	if (wide > 0) problems.push(`scrolls sideways by ${wide} px`);
-	for (const part of await page.evaluate(outsideTheirPanels)) problems.push(`is wider than its panel: ${part}`);
+	const parts = await page.evaluate(outsideTheirPanels);
+	return [
+		...(wide > 0 ? [`scrolls sideways by ${wide} px`] : []),
+		...parts.map((part) => `is wider than its panel: ${part}`),
+	];
+}
+
+async function problemsOf(page: Page): Promise<string[]> {
+	const problems = await layoutOf(page);
 	if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
 	const violations = (await page.evaluate(
 		"axe.run(document, { resultTypes: ['violations'], preload: false, iframes: false }).then((result) => result.violations)",

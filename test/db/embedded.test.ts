@@ -206,10 +206,10 @@ test("a server that is killed under its users runs again by itself, at the addre
 	await query(own.url, "create table t (a int); insert into t values (7)");
 	const killed = findPostmaster(clusterOf(folder))?.pid as number;
 	process.kill(killed, "SIGKILL");
-	await waitFor(
-		() => runningEmbeddedUrl(folder) !== undefined && findPostmaster(clusterOf(folder))?.pid !== killed,
-		"a new server",
-	);
+	await waitFor(() => {
+		const pid = findPostmaster(clusterOf(folder))?.pid;
+		return pid !== undefined && pid !== killed && runningEmbeddedUrl(folder) !== undefined;
+	}, "a new server");
 	expect(runningEmbeddedUrl(folder)).toBe(own.url);
 	expect(await query<{ a: number }>(other.url, "select a from t")).toEqual([{ a: 7 }]);
 	other.process.kill("SIGTERM");

@@ -1,0 +1,72 @@
+/** What each page of the console asks of books of a size. */
+import type { ConsoleParts } from "../../../src/console/console-deps.ts";
+import { runningRequests } from "../../../src/console/credit/credit.ts";
+import { sendCreditAlerts } from "../../../src/console/credit/credit-alerts.ts";
+import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
+import { heldByKey } from "../../../src/console/keys/key-view.ts";
+import { overview } from "../../../src/console/live/overview.ts";
+import { logPage } from "../../../src/console/log/log-page.ts";
+import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
+import { listInstances } from "../../../src/console/operator/operator-cluster.ts";
+import { operatorSummary } from "../../../src/console/operator/operator-summary.ts";
+import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
+import { listKeys } from "../../../src/keys/key-admin.ts";
+import { listAudit } from "../../../src/ops/audit.ts";
+import { HEAVY, LIGHT } from "./fill.ts";
+import type { Measured } from "./measure.ts";
+
+const PAGE = { asked: 51, after: null };
+const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, status: null, batchId: null };
+const VISITS = 3;
+
+export async function consoleSteps({ database, counter, add, days, accounts }: Measured): Promise<void> {
+	const { statements } = database;
+	const nowMs = Date.now();
+	const log = (account: string, filter: object) => logPage(statements, account, { ...EVERYTHING, ...filter }, PAGE);
+	const usage = (account: string, range: number, bucket: "hour" | "day") =>
+		usageSeries(statements, account, {
+			fromMs: nowMs - range * DAY_MS,
+			toMs: nowMs,
+			bucket,
+			group: "model",
+			model: null,
+			keyId: null,
+			status: null,
+		});
+	// What of the parts the summary asks for and does not stand in the database.
+	const parts = {
+		statements,
+		config: { topUpSecondLook: null },
+		deployments: { current: async () => ({ replicas: [] }) },
+	};
+	const pages: Record<string, () => Promise<unknown>> = {
+		overview: () => overview(statements, HEAVY, nowMs),
+		"overview, a small account": () => overview(statements, LIGHT, nowMs),
+		"usage, 30 days by hour": () => usage(HEAVY, 30, "hour"),
+		"usage, 400 days by day": () => usage(HEAVY, 399, "day"),
+		"requests, newest": () => log(HEAVY, {}),
+		"requests, from the middle of the history": () => log(HEAVY, { toMs: nowMs - (days / 2) * DAY_MS }),
+		"requests, failed ones": () => log(HEAVY, { status: "failed" }),
+		"requests, a model that there is not": () => log(HEAVY, { model: "none" }),
+		"requests, a small account": () => log(LIGHT, {}),
+		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
+		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),
+		"running requests": () => runningRequests(statements, HEAVY),
+		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldByKey(statements, HEAVY)]),
+		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
+		"operator: accounts": () => searchAccounts(statements, null, PAGE),
+		"operator: accounts, one by its address": () =>
+			searchAccounts(statements, `${Math.floor(accounts / 2)}@example.com`, PAGE),
+		"operator: account": () => accountDetail(statements, LIGHT, nowMs),
+		"operator: instances": () => listInstances(statements),
+		"operator: audit": () => listAudit(statements, {}, PAGE),
+		"job: credit alerts": () =>
+			sendCreditAlerts({ statements, mailer: { send() {} }, origin: () => "", serviceName: "bench" }),
+	};
+	for (const [name, ask] of Object.entries(pages)) {
+		const visits = async () => {
+			for (let visit = 0; visit < VISITS; visit++) await ask();
+		};
+		add(`console: ${name}`, await counter.cost(visits, VISITS));
+	}
+}

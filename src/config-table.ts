@@ -72,6 +72,11 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 		"500",
 		"rows of closed days that are read again in a second, round and round; 0 to 10000, 0 for none",
 	),
+	ofConsole(
+		"RETENTION_USAGE_DAYS",
+		"0",
+		"days after which settled requests are removed from the database, their sums never; 35 or more, 0 for never",
+	),
 	ofConsole("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
 	ofConsole("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	ofConsole("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),

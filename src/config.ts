@@ -13,6 +13,7 @@ import { CONFIG_TABLE } from "./config-table.ts";
 import type { S3Bucket } from "./files/s3-blobs.ts";
 import { readS3Settings } from "./files/s3-settings.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
+import { readRetention } from "./ledger/retention.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
 import { readTraceSettings } from "./traces/trace-settings.ts";
@@ -46,6 +47,8 @@ export interface Config {
 	readonly leaseTtlMs: number;
 	/** Rows of sealed days that a console reads again in a second; 0 for none. */
 	readonly booksVerifyRowsPerS: number;
+	/** How long old rows stay. */
+	readonly retention: ReturnType<typeof readRetention>;
 	/** Null only outside production: one is made and kept under `dataDir`. */
 	readonly keyPepper: string | null;
 	readonly consoleSecret: string | null;
@@ -138,6 +141,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		booksVerifyRowsPerS: read.integer("BOOKS_VERIFY_ROWS_S", 500, 0, 10_000),
+		retention: readRetention(read, (problem) => problems.push(problem)),
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,

@@ -55,6 +55,7 @@ describe("loadConfig", () => {
 			journal: "process",
 			leaseTtlMs: 30_000,
 			booksVerifyRowsPerS: 500,
+			retention: { usageDays: 0 },
 			keyPepper: null,
 			consoleSecret: null,
 			production: false,
@@ -221,9 +222,23 @@ describe("loadConfig", () => {
 		}
 	});
 
+	test("what is kept for days is kept for as many as is safe, or for ever", () => {
+		for (const [days, problems] of [
+			["0", 0],
+			["34", 1],
+			["35", 0],
+		] as const)
+			expect([days, problemsOf({ RETENTION_USAGE_DAYS: days }).length]).toEqual([days, problems]);
+	});
+
 	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
 		const root = join(import.meta.dir, "..");
-		const readers = ["src/config.ts", "src/files/s3-settings.ts", "src/traces/trace-settings.ts"];
+		const readers = [
+			"src/config.ts",
+			"src/files/s3-settings.ts",
+			"src/ledger/retention.ts",
+			"src/traces/trace-settings.ts",
+		];
 		const source = readers.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
 		const body = source.slice(source.indexOf("export function loadConfig"));
 		const pattern = /(?:read\.\w+\(|pairsOf\(read, |env\.)"?([A-Z][A-Z0-9_]+)\b/g;

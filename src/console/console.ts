@@ -146,6 +146,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		sendWebhook: createWebhookSender(config),
 		serviceName: config.serviceName,
 		booksVerifyRowsPerS: config.booksVerifyRowsPerS,
+		retention: config.retention,
 	});
 
 	return {

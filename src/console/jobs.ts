@@ -6,6 +6,8 @@ import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
+import { removeUsage } from "../ledger/removal.ts";
+import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
 import { sendCreditAlerts } from "./credit/credit-alerts.ts";
@@ -28,6 +30,7 @@ export interface JobDeps extends NoticeDeps {
 	readonly cards: CardPayments | undefined;
 	/** Rows of sealed days that are read again in a second, in the mean; 0 for none. */
 	readonly booksVerifyRowsPerS: number;
+	readonly retention: Retention;
 }
 
 const FOLD_MS = 2_000;
@@ -40,6 +43,8 @@ const NOTICE_MS = 5_000;
 /** While there is nothing to seal, each look costs one statement. */
 const SEAL_MS = 10_000;
 const VERIFY_MS = 10_000;
+/** While there is nothing to remove, each look costs one statement. */
+const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
 
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
@@ -73,6 +78,8 @@ export function startJobs(deps: JobDeps): Jobs {
 		const rows = (deps.booksVerifyRowsPerS * VERIFY_MS) / 1000;
 		every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, rows));
 	}
+	if (deps.retention.usageDays > 0)
+		every(REMOVE_MS, "removal of old requests", () => removeUsage(books, deps.retention.usageDays, false));
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements));

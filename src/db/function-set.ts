@@ -12,6 +12,7 @@ import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
 import nettingFunctions from "./functions/netting.sql" with { type: "text" };
+import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
@@ -29,6 +30,7 @@ const FILES: readonly string[] = [
 	idempotencyFunctions,
 	booksFunctions,
 	booksCheckFunctions,
+	removalFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

@@ -39,6 +39,10 @@ export const lease = pgTable(
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
 		/** For the checks of the books. */
 		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
+		/** For what a budget has spent: the rest of it is in `sealed_budget`. */
+		index("lease_unsealed_budget").on(table.budgetId).where(sql`not ${table.sealed}`),
+		/** For the removal of old ones. */
+		index("lease_sealed").on(table.instanceId, table.epoch).where(sql`${table.sealed}`),
 		/** What still holds something when an epoch ends. */
 		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),

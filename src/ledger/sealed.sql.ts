@@ -43,6 +43,8 @@ export const sealedDay = pgTable("sealed_day", {
 	verifiedAt: moment("verified_at"),
 	/** What they did not agree with; null if nothing. */
 	problem: text(),
+	/** When its files were last seen in the archive, whole; null: never. */
+	archivedAt: moment("archived_at"),
 });
 
 /** How far the seals go, to the row; one row, made with the first day. What lies before is in `sealed_…`, the rest is open. */
@@ -89,6 +91,8 @@ export const sealedBudget = pgTable("sealed_budget", {
 	entriesNanoUsd: count("entries_nano_usd"),
 	/** What its sealed leases have spent. */
 	spentNanoUsd: count("spent_nano_usd"),
+	/** The part of that whose leases are removed. */
+	removedNanoUsd: count("removed_nano_usd"),
 	/** What its rows did not agree with when they were last read again; null if nothing. */
 	problem: text(),
 });

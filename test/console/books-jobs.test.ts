@@ -35,6 +35,7 @@ async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
 		origin: () => "http://127.0.0.1",
 		serviceName: "service",
 		booksVerifyRowsPerS,
+		retention: { usageDays: 0 },
 	} as never);
 	for (const run of waiting.splice(0)) run();
 	await jobs.stop();

@@ -106,7 +106,8 @@ end $$;
 
 -- Reads at most p_limit rows of sealed days again, round and round, the oldest first. What does not agree with its seal is
 -- written beside it, and is gone from there when it agrees again. Behind the days come the budgets. `more`: there is more to read now; `rest`: the round is
--- over, and the next one begins an hour after it did; `busy`: somebody is at it.
+-- over, and the next one begins an hour after it did; `busy`: somebody is at it. Of a day whose requests are removed the
+-- entries are read, and books_check goes on making its seal again from its sums.
 create or replace function books_verify(p_limit integer, out state text, out seen bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -117,6 +118,8 @@ declare
   v_end timestamptz;
 begin
   seen := 0;
+  -- No day loses its requests while it is read.
+  perform pg_advisory_xact_lock_shared(hashtextextended('usage is read again', 0));
   delete from seal_round x where x.started_at < clock_timestamp() - interval '1 hour' and not exists (select 1 from sealed_day y where y.day >= x.day)
     and not exists (select 1 from sealed_budget b where b.budget_id > x.budget_id);
   insert into seal_round (id, day, usage_at, usage_id, usage_hash)
@@ -136,6 +139,12 @@ begin
   state := 'more';
   v_start := case when exists (select 1 from sealed_day x where x.day < d.day) then d.day::timestamp at time zone 'UTC' else '-infinity' end;
   v_end := (d.day + 1)::timestamp at time zone 'UTC';
+  if v_end <= (select x.usage_frozen from removal x where x.id = 1) then
+    update sealed_day x set verified_at = clock_timestamp(), problem = books_entries_problem(x, v_start) where x.day = d.day;
+    update seal_round x set day = d.day + 1, usage_at = v_end, usage_id = '00000000-0000-0000-0000-000000000000', usage_rows = 0,
+      charged_nano_usd = 0, written_off_nano_usd = 0, usage_hash = ''::bytea where x.id = 1;
+    return;
+  end if;
   select * into u from books_usage(greatest(r.usage_at, v_start), r.usage_id, v_end, p_limit, r.usage_hash);
   seen := u.seen;
   if u.seen = p_limit then
@@ -177,9 +186,6 @@ $$;
 create or replace function books_problem(d sealed_day, p_start timestamptz, p_rows bigint, p_charged bigint, p_written_off bigint, p_hash bytea)
 returns text
 language plpgsql set enable_seqscan = off as $$
-declare
-  e record;
-  v_end timestamptz := (d.day + 1)::timestamp at time zone 'UTC';
 begin
   if p_rows <> d.usage_rows then
     return format('%s settled requests were sealed, %s are there', d.usage_rows, p_rows);
@@ -187,6 +193,16 @@ begin
   if (p_charged, p_written_off, p_hash) is distinct from (d.charged_nano_usd, d.written_off_nano_usd, d.usage_hash) then
     return 'a settled request was changed';
   end if;
+  return books_entries_problem(d, p_start);
+end $$;
+
+-- The same of its ledger entries alone.
+create or replace function books_entries_problem(d sealed_day, p_start timestamptz) returns text
+language plpgsql set enable_seqscan = off as $$
+declare
+  e record;
+  v_end timestamptz := (d.day + 1)::timestamp at time zone 'UTC';
+begin
   select * into e from books_entries(p_start, v_end);
   if (e.counted, e.top_ups, e.refunds, e.adjustments, e.disputes, e.credit_notes, e.hash) is distinct from
       (d.entry_rows, d.top_up_nano_usd, d.refund_nano_usd, d.adjustment_nano_usd, d.dispute_nano_usd, d.credit_note_nano_usd, d.entry_hash) then

@@ -134,7 +134,7 @@ begin
     select x.account_id, sum(x.amount_nano_usd) from ledger_entry x where x.created_at >= s.entries_from and x.created_at < v_end group by 1
     on conflict (budget_id) do update set entries_nano_usd = b.entries_nano_usd + excluded.entries_nano_usd;
   d := (s.day, s.usage_rows, s.charged_nano_usd, s.written_off_nano_usd, s.usage_hash, e.counted, e.top_ups, e.refunds, e.adjustments,
-    e.disputes, e.credit_notes, e.hash, s.granted_nano_usd, s.returned_nano_usd, null, clock_timestamp(), null, null);
+    e.disputes, e.credit_notes, e.hash, s.granted_nano_usd, s.returned_nano_usd, null, clock_timestamp(), null, null, null);
   d.seal := books_seal_of(d, (select p.seal from sealed_day p where p.day = s.day - 1));
   insert into sealed_day select d.*;
   update sealing x set day = s.day + 1, entries_from = v_end, usage_at = v_end, usage_id = '00000000-0000-0000-0000-000000000000',

@@ -209,7 +209,7 @@ begin
       reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
     select v.request_id, v.account_id, v.key_id, p_instance, p_epoch, v.model, '', 'chat', false,
       v.reserved_nano_usd, 0, 'recovered', 'crashed', 500, v.admitted_at
-    from gone v where p_journal_lost
+    from gone v where p_journal_lost and not exists (select 1 from removal m where v.admitted_at < m.usage_before)
     on conflict do nothing;
   done := not exists (select 1 from lease l where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open')
     and not exists (select 1 from reservation v where v.instance_id = p_instance and v.epoch = p_epoch);

@@ -5,6 +5,7 @@
 
 -- Records settled requests and those still open. Only new settlements count. Returns
 -- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
+-- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted.
 -- fresh: how many were new.
 -- busy: budgets and requests of which somebody holds a row; their settlements were left out, all others were recorded.
 create or replace function lease_settle(p_instance text, p_epoch integer, p_settled json, p_open json)
@@ -14,6 +15,7 @@ declare
   v_busy text[];
   v_missing text;
   v_at timestamptz := books_now();
+  v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
 begin
   late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
@@ -54,7 +56,8 @@ begin
     from json_to_recordset(p_settled) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
       reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
       completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real)
-    where v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy))
+    where (v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy)))
+      and to_timestamp(x.at / 1000.0) >= v_before
     on conflict (request_id) do nothing
     returning account_id, key_id, charged_nano_usd
   ), sums as materialized (
@@ -71,6 +74,9 @@ begin
     into fresh, v_missing;
   if v_missing is not null then
     raise exception 'no open lease of % to settle on', v_missing using errcode = 'check_violation', constraint = 'lease_covers_settled';
+  end if;
+  if v_before > '-infinity' then
+    perform removal_refused(p_instance, p_epoch, p_settled, v_before);
   end if;
   if exists (select 1 from reservation) then
     delete from reservation r using json_to_recordset(p_settled) as x(id uuid, account text, key text) where r.request_id = x.id
@@ -89,17 +95,24 @@ end $$;
 
 -- Records one settlement of an instance whose leases were closed. It draws on what is available now; what does not
 -- fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
--- used that a restored database does not know is a write-off too.
+-- used that a restored database does not know is a write-off too. What was admitted so long ago that requests of its time
+-- are removed is counted and not charged.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
   x record;
   v_fit bigint;
+  v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
     reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
     completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real);
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
+  if to_timestamp(x.at / 1000.0) < v_before then
+    perform removal_refused(p_instance, p_epoch, json_build_array(p_event), v_before);
+    delete from reservation r where r.request_id = x.id;
+    return;
+  end if;
   perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
   delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;

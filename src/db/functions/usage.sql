@@ -17,6 +17,7 @@ language plpgsql as $$
 declare
   c usage_cursor;
   v_floor timestamptz;
+  v_frozen timestamptz := '-infinity';
   v_rows bigint;
 begin
   insert into usage_cursor (id) values (1) on conflict do nothing;
@@ -25,8 +26,10 @@ begin
     return null;
   end if;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
-    -- The first time, or a restored database that counts its transactions anew.
-    delete from usage_hour;
+    -- The first time, or a restored database that counts its transactions anew. Of requests that are removed, or are being
+    -- so, the sums are all that is left (removal.sql).
+    v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
+    delete from usage_hour h where h.hour >= v_frozen;
     c.horizon := 0;
     v_floor := '-infinity';
   else
@@ -40,7 +43,7 @@ begin
       e.reasoning_tokens, e.charged_nano_usd, e.written_off_nano_usd, e.duration_ms, e.first_token_ms, e.settled_at, s.horizon, s.at,
       -- The row's transaction with all its digits: the one near the horizon that ends in these 32 bits.
       s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
-    from usage_event e cross join seen s where e.settled_at >= v_floor
+    from usage_event e cross join seen s where e.settled_at >= v_floor and e.admitted_at >= v_frozen
   ), added as (
     insert into usage_hour as h (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
       reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)

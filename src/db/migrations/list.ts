@@ -17,6 +17,7 @@ import usageBatch from "./0015_usage_batch.sql" with { type: "text" };
 import nettedNotes from "./0016_netted_notes.sql" with { type: "text" };
 import batchNotice from "./0017_batch_notice.sql" with { type: "text" };
 import sealedDays from "./0018_sealed_days.sql" with { type: "text" };
+import removal from "./0019_removal.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0016_netted_notes", sql: nettedNotes },
 	{ name: "0017_batch_notice", sql: batchNotice },
 	{ name: "0018_sealed_days", sql: sealedDays },
+	{ name: "0019_removal", sql: removal },
 ];

@@ -1,0 +1,97 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { removeUsage } from "../../src/ledger/removal.ts";
+import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
+import { withDatabase } from "../support/database.ts";
+import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
+
+/** Days ago on which the books have requests: older than what is kept, and younger. */
+const DAYS_AGO = [12, 11, 10, 5, 3];
+export const KEPT_DAYS = 8;
+export const REQUESTS_A_DAY = 4;
+const CHARGED = 10;
+const DAY_MS = 86_400_000;
+
+/** Books of some days: an epoch `i` a day that has ended, its requests settled, sealed, folded. */
+export async function agedBooks() {
+	const db = await withDatabase();
+	const { statements, sql } = db;
+	const deps = { statements, clock: systemClock };
+	await makeAccount(db, "acc", 100_000, { key: 50_000 });
+	const noon = (days: number) => Math.floor(Date.now() / DAY_MS) * DAY_MS - days * DAY_MS + DAY_MS / 2;
+	/** What was written in the last hour happened at noon, so many days ago. */
+	async function backdate(days: number): Promise<void> {
+		for (const [table, column] of [
+			["usage_event", "settled_at"],
+			["lease_op", "at"],
+			["ledger_entry", "created_at"],
+			["instance_beat", "ended_at"],
+			["control_log", "at"],
+		]) {
+			await sql.unsafe(`
+				update ${table} set ${column} = date_trunc('day', now(), 'UTC') - interval '${days} days' + interval '12 hours'
+					+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
+		}
+	}
+	const settled: { readonly daysAgo: number; readonly epoch: number; readonly event: SettledEvent }[] = [];
+	for (const daysAgo of DAYS_AGO) {
+		const epoch = await goLive(db, "i");
+		const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
+		await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
+		for (let n = 0; n < REQUESTS_A_DAY; n++) {
+			const event = settledEvent("acc", "key", CHARGED + n, { at: noon(daysAgo) + n });
+			await store.flush(JSON.stringify([event]), "[]");
+			settled.push({ daysAgo, epoch, event });
+		}
+		await store.giveBack([giving("acc", 100)]);
+		await store.close();
+		await backdate(daysAgo);
+	}
+	await sql`select usage_fold()`;
+	for (let days = 1; days > 0; ) days = await sealDays(deps);
+	await sql`update sealed_day set sealed_at = (day + 1)::timestamp at time zone 'UTC' + interval '1 hour'`;
+
+	return {
+		db,
+		statements,
+		sql,
+		deps,
+		settled,
+		backdate,
+		/** Settled at the end of so many days ago; any epoch's, which is late for one that has ended. */
+		async settle(event: SettledEvent, epoch: number): Promise<void> {
+			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
+			if ((await store.flush(JSON.stringify([event]), "[]")).late) await store.settleLate(JSON.stringify(event));
+		},
+		/** As if some hours had gone by since it was said what is not settled any more. */
+		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,
+		/** All that is old enough, at once. */
+		async removeAll(days = KEPT_DAYS): Promise<number> {
+			await removeUsage(deps, days, false);
+			await this.hoursLater();
+			let removed = 0;
+			for (let now = 1; now > 0; removed += now) now = await removeUsage(deps, days, false);
+			return removed;
+		},
+		async verify(): Promise<void> {
+			await sql`delete from seal_round`;
+			for (let done = false; !done; ) {
+				await verifyDays(deps, 1_000);
+				const [row] = await sql`
+					select not exists (select 1 from sealed_day d where d.day >= r.day) as done from seal_round r`;
+				done = row?.done;
+			}
+			await verifyDays(deps, 1_000);
+		},
+		broken: async () => (await reconcile(statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name),
+		fold: () => foldUsage(statements),
+		hours: () => sql`select * from usage_hour order by hour, account_id, key_id`,
+		spent() {
+			return sql`select id, drawn_nano_usd, written_off_nano_usd from budget order by id`;
+		},
+		ids: async () => (await sql`select request_id from usage_event`).map(({ request_id }) => request_id),
+	};
+}

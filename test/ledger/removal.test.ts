@@ -1,0 +1,171 @@
+/** Settled requests of long ago are removed: their sums stay, nobody is charged twice, and nothing else goes. */
+import { expect, test } from "bun:test";
+import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
+import { removeUsage } from "../../src/ledger/removal.ts";
+import { agedBooks, KEPT_DAYS, REQUESTS_A_DAY } from "./aged-books.ts";
+import { settledEvent } from "./fixture.ts";
+
+const OLD = 3 * REQUESTS_A_DAY;
+
+test("what is old enough goes, its sums stay through every check, every round and sums that are made anew", async () => {
+	const books = await agedBooks();
+	const { sql, settled, statements } = books;
+	const before = { hours: await books.hours(), spent: await books.spent() };
+	expect(before.hours.length).toBe(5);
+	expect(await books.removeAll()).toBe(OLD);
+	const young = settled.filter(({ daysAgo }) => daysAgo < KEPT_DAYS).map(({ event }) => event.id);
+	expect((await books.ids()).sort()).toEqual(young.sort());
+	await books.verify();
+	expect(await books.broken()).toEqual([]);
+	await rebuildUsage(statements);
+	expect(await books.hours()).toEqual(before.hours);
+	// As in a restored database that counts its transactions anew.
+	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
+	await books.fold();
+	expect(await books.hours()).toEqual(before.hours);
+	expect(await books.spent()).toEqual(before.spent);
+	expect(await books.removeAll()).toBe(0);
+	// Sums of a removed day are still held together by the chain of seals, and its entries by their hash.
+	await sql`update sealed_day set charged_nano_usd = charged_nano_usd - 1 where day = (select min(day) from sealed_day)`;
+	expect(await books.broken()).toEqual(["each seal follows from the one before it"]);
+	await sql`update sealed_day set charged_nano_usd = charged_nano_usd + 1 where day = (select min(day) from sealed_day)`;
+	await sql`update ledger_entry set note = 'changed'`;
+	await books.verify();
+	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
+});
+
+test("a request that is removed is not charged again, whichever way its journal comes back; it is counted", async () => {
+	const books = await agedBooks();
+	const { sql, settled } = books;
+	// An epoch that runs on, whose journal still has what it settled long ago.
+	const [{ epoch: live } = {}] = await sql`select instance_join('i', 60000) as epoch`;
+	const [{ seq } = {}] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
+	await sql`select instance_go_live('i', ${live}, ${seq}, 60000)`;
+	const before = await books.spent();
+	await books.removeAll();
+	for (const { event, epoch } of settled) await books.settle(event, epoch);
+	for (const { event } of settled.slice(0, OLD)) await books.settle(event, live);
+	expect(await books.spent()).toEqual(before);
+	expect((await books.ids()).length).toBe(settled.length - OLD);
+	expect(await sql`select epoch, requests, charged_nano_usd from refused_settlement order by epoch`).toEqual([
+		{ epoch: 1, requests: "4", charged_nano_usd: "46" },
+		{ epoch: 2, requests: "4", charged_nano_usd: "46" },
+		{ epoch: 3, requests: "4", charged_nano_usd: "46" },
+		{ epoch: live, requests: "12", charged_nano_usd: "138" },
+	] as never);
+	// One of after that moment is charged as ever, however late it comes.
+	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
+	await books.settle(young, 4);
+	expect(await books.ids()).toContain(young.id);
+	expect(await books.broken()).toEqual([]);
+});
+
+test("no row goes before all have ended who may not have heard what is not settled any more, and are in the sums", async () => {
+	const books = await agedBooks();
+	const { sql, deps, settled } = books;
+	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
+	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
+	expect((await books.ids()).length).toBe(settled.length);
+	const [said] =
+		await sql`select usage_before > '-infinity' as said, usage_frozen = '-infinity' as thawed from removal`;
+	expect(said).toEqual({ said: true, thawed: true });
+	// Sums that are to be made anew must be made of all rows first.
+	await books.hoursLater();
+	await sql`update usage_cursor set horizon = null`;
+	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
+	await books.fold();
+	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
+});
+
+test("a day stays that is not sealed for a week, does not agree with its seal, or lacks its archive; so do all after it", async () => {
+	const books = await agedBooks();
+	const { sql } = books;
+	const second = "(select min(day) + 1 from sealed_day)";
+	const holdsBack = async (change: string, restore: string) => {
+		await sql.unsafe(`update sealed_day set ${change} where day = ${second}`);
+		const until = await sql.unsafe(`
+			select (removal_until('-infinity', ${KEPT_DAYS}, true) at time zone 'UTC')::date = ${second} as here`);
+		await sql.unsafe(`update sealed_day set ${restore} where day = ${second}`);
+		return until[0]?.here;
+	};
+	await sql`update sealed_day set archived_at = now()`;
+	expect(await holdsBack("sealed_at = now()", "sealed_at = now() - interval '9 days'")).toBe(true);
+	expect(await holdsBack("sealed_at = now() + interval '9 days'", "sealed_at = now() - interval '9 days'")).toBe(true);
+	expect(await holdsBack("problem = 'changed'", "problem = null")).toBe(true);
+	expect(await holdsBack("archived_at = null", "archived_at = now()")).toBe(true);
+	const [row] = await sql`
+		select (now() at time zone 'UTC')::date - (removal_until('-infinity', ${KEPT_DAYS}, true) at time zone 'UTC')::date as days`;
+	expect(row).toEqual({ days: KEPT_DAYS });
+	// The next day that will be sealed is never passed, whatever the clock says.
+	await sql`update sealed_day set sealed_at = '2000-01-01'`;
+	const [leapt] = await sql`
+		select removal_until('-infinity', -100, true) = (select day::timestamp at time zone 'UTC' from sealing) as kept`;
+	expect(leapt).toEqual({ kept: true });
+});
+
+test("a request of a clock that was ahead stays until its own time has come", async () => {
+	const books = await agedBooks();
+	const { sql, settled } = books;
+	const ahead = settled[1]?.event;
+	await sql`update usage_event set admitted_at = now() where request_id = ${ahead?.id ?? ""}`;
+	expect(await books.removeAll()).toBe(OLD - 1);
+	expect(await books.ids()).toContain(ahead?.id);
+	const before = await books.spent();
+	if (ahead !== undefined) await books.settle({ ...ahead, at: Date.now() }, 1);
+	expect(await books.spent()).toEqual(before);
+});
+
+test("whatever step the removal is stopped in, and whoever goes on, the same is left", async () => {
+	const books = await agedBooks();
+	const { sql, statements } = books;
+	const before = await books.hours();
+	const step = () => statements<{ state: string }>`select state from removal_usage(${KEPT_DAYS}::integer, false, 1)`;
+	await step();
+	await books.hoursLater();
+	for (let states = ["more"]; states.includes("more"); ) {
+		// Two at once, one of which is killed in the midst of it.
+		const killed = sql
+			.begin(async (transaction) => {
+				await transaction`select removal_usage(${KEPT_DAYS}, false, 1)`;
+				throw new Error("killed");
+			})
+			.catch(({ message }) => message);
+		states = (await Promise.all([step(), step()])).map(([row]) => row?.state ?? "");
+		expect(await killed).toBe("killed");
+		expect(await books.broken()).toEqual([]);
+		if (states.every((state) => state === "busy")) states = ["more"];
+	}
+	await books.verify();
+	expect(await books.broken()).toEqual([]);
+	expect((await books.ids()).length).toBe(2 * REQUESTS_A_DAY);
+	expect(await books.hours()).toEqual(before);
+});
+
+test("a request attested as lost is not written down among those that are removed", async () => {
+	const books = await agedBooks();
+	const { sql } = books;
+	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
+	await sql`
+		insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+			select gen_random_uuid(), 'acc', 'key', 'lost', ${epoch}, 'm', 5, now() - make_interval(days => d) from unnest(array[20, 5]) d`;
+	await books.removeAll();
+	await sql`select lease_close('lost', ${epoch}, true, 100)`;
+	expect(
+		await sql`select admitted_at < now() - interval '8 days' as old from usage_event where instance_id = 'lost'`,
+	).toEqual([{ old: false }] as never);
+});
+
+test("nothing is removed while version 0.1 may run, which cannot join once something was", async () => {
+	const books = await agedBooks();
+	const { sql } = books;
+	const join = (id: string) => sql`
+		insert into instance (id, epoch, state, lease_until, applied_seq) values (${id}, 1, 'joining', now() + interval '1 minute', 0)`;
+	await join("former");
+	expect(await books.removeAll()).toBe(0);
+	await sql`update instance set state = 'left' where id = 'former'`;
+	expect(await books.removeAll()).toBe(OLD);
+	await expect((async () => join("again"))()).rejects.toThrow("belongs to a newer version");
+	await expect((async () => sql`update control_clock set seq = seq + 1`)()).rejects.toThrow(
+		"belongs to a newer version",
+	);
+});

@@ -17,6 +17,28 @@ export function residentBytes(pids: readonly number[]): number {
 	return pids.reduce((sum, pid) => sum + Number(statOf(pid)[21]) * PAGE_BYTES, 0);
 }
 
+/** System calls of all threads that wrote to a file, a pipe or an event counter; what goes to a socket is not among them. */
+export function writeCallsOf(pid: number): number {
+	return numberIn(`/proc/${pid}/io`, /^syscw: (\d+)/m);
+}
+
+/** How often threads of the process gave up the processor because they had nothing to do. Those that have ended are not counted. */
+export function sleepsOf(pid: number): number {
+	return readdirSync(`/proc/${pid}/task`).reduce(
+		(sum, thread) => sum + numberIn(`/proc/${pid}/task/${thread}/status`, /^voluntary_ctxt_switches:\s+(\d+)/m),
+		0,
+	);
+}
+
+function numberIn(path: string, pattern: RegExp): number {
+	try {
+		return Number(pattern.exec(readFileSync(path, "utf8"))?.[1] ?? 0);
+	} catch {
+		// A thread that has just ended.
+		return 0;
+	}
+}
+
 export function openFiles(pid: number): number {
 	return readdirSync(`/proc/${pid}/fd`).length;
 }

@@ -1,0 +1,88 @@
+/**
+ * Prints what a small request and an event of a stream cost in counts: of the service, and of the bare pass-through.
+ *
+ *     bun run bench:counts
+ */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Counts } from "./counts.ts";
+import { counted, countedRun, leastOf } from "./counts.ts";
+import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
+import type { Gateway } from "./gateways.ts";
+import { startPortPrinter } from "./gateways.ts";
+import { runLoad } from "./load.ts";
+import { startBenchPostgres, startProduct } from "./product.ts";
+import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "./prompts.ts";
+import { chatRequestBytes } from "./raw-connection.ts";
+
+const DEADLINE_MS = 120_000;
+const WINDOWS = 3;
+const KINDS = ["Function", "JSLexicalEnvironment", "Promise", "string"];
+const WORK = [
+	{ name: "small request", body: chatBody("plain", SMALL_PROMPT_BYTES), per: 1, warmUp: 2_000, requests: 2_000 },
+	{ name: "event", body: streamBody("stream"), per: STREAM_EVENTS, warmUp: 64, requests: 64 },
+] as const;
+
+const folder = mkdtempSync(join(tmpdir(), "tollgate-counts-"));
+// Postgres runs as a user of its own and must reach its directory.
+chmodSync(folder, 0o755);
+const upstream = startFastUpstream();
+const postgres = await startBenchPostgres(join(folder, "postgres"));
+const database = await postgres.database("counts");
+const { secrets } = await database.customer(8);
+const rows: string[] = [];
+try {
+	for (const [name, start] of Object.entries({ service: startService, "bare Bun": startBareCounted })) {
+		const how = counted(folder, name);
+		const gateway = await start(how);
+		for (const work of WORK) rows.push(rowOf(`${work.name}, ${name}`, await measure(gateway, how, work), work.per));
+		await gateway.stop();
+	}
+} finally {
+	await database.close();
+	await postgres.stop();
+	upstream.stop();
+	rmSync(folder, { recursive: true, force: true });
+}
+
+process.stdout.write(`| | objects | bytes | ${KINDS.join(" | ")} | writes | sleeps |\n|---${"|--:".repeat(8)}|\n`);
+process.stdout.write(`${rows.join("\n")}\n`);
+process.exit(0);
+
+function startService({ flags, env }: ReturnType<typeof counted>): Promise<Gateway> {
+	return startProduct({
+		command: [process.execPath, ...flags, join(import.meta.dir, "../../src/main.ts")],
+		databaseUrl: database.url,
+		upstreamPort: upstream.port,
+		folder: join(folder, "service"),
+		pinned: false,
+		env,
+	});
+}
+
+function startBareCounted({ flags, env }: ReturnType<typeof counted>): Promise<Gateway> {
+	const argv = [process.execPath, ...flags, join(import.meta.dir, "bare-pass-through.ts")];
+	const more = { UPSTREAM: `http://127.0.0.1:${upstream.port}/v1`, KEYS: secrets.join(","), READS: "1" };
+	return startPortPrinter("bare Bun", argv, { NODE_ENV: "production", ...more, ...env });
+}
+
+async function measure(
+	gateway: Gateway,
+	how: ReturnType<typeof counted>,
+	{ body, warmUp, requests }: (typeof WORK)[number],
+): Promise<Counts> {
+	const bytes = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+	const request = (connection: number) => bytes[connection % bytes.length] as Uint8Array;
+	const load = { port: gateway.port, connections: 32, request, durationMs: DEADLINE_MS };
+	await runLoad({ ...load, requestsMax: warmUp });
+	const windows: Counts[] = [];
+	for (let window = 0; window < WINDOWS; window++)
+		windows.push(await countedRun(gateway, how, { ...load, requestsMax: requests }));
+	return leastOf(windows);
+}
+
+function rowOf(name: string, { objects, bytes, byKind, writes, sleeps }: Counts, per: number): string {
+	const each = [objects, bytes, ...KINDS.map((kind) => byKind[kind] ?? 0), writes, sleeps];
+	return `| ${name} | ${each.map((count) => (count / per).toFixed(count / per < 100 ? 1 : 0)).join(" | ")} |`;
+}

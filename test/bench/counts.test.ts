@@ -1,0 +1,124 @@
+/** What a request may allocate and ask of the system, counted: a figure that grows here is a slower gateway everywhere. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { type Counts, counted, countedRun, leastOf } from "./counts.ts";
+import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
+import { runLoad } from "./load.ts";
+import { openBenchDatabase, startProduct } from "./product.ts";
+import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "./prompts.ts";
+import { chatRequestBytes } from "./raw-connection.ts";
+
+const CONNECTIONS = 32;
+const DEADLINE_MS = 60_000;
+const WINDOWS = 3;
+
+const folder = temporaryFolder();
+const upstream = untilEnd(startFastUpstream());
+const { url, drop } = await createTestDatabase();
+atEnd(drop);
+const database = await openBenchDatabase(url);
+atEnd(() => database.close());
+const { secrets } = await database.customer(8);
+const how = counted(folder, "gateway");
+const gateway = untilEnd(
+	await startProduct({
+		command: [process.execPath, ...how.flags, join(import.meta.dir, "../../src/main.ts")],
+		databaseUrl: url,
+		upstreamPort: upstream.port,
+		folder: join(folder, "gateway"),
+		pinned: false,
+		env: how.env,
+	}),
+);
+
+/** What the process does beside its requests, once a second or so, only ever adds: of some windows the least counts. */
+async function countsOf(body: string, options: { warmUp: number; requests: number }): Promise<Counts> {
+	const requests = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+	const load = {
+		port: gateway.port,
+		connections: CONNECTIONS,
+		request: (connection: number) => requests[connection % requests.length] as Uint8Array,
+		durationMs: DEADLINE_MS,
+	};
+	await runLoad({ ...load, requestsMax: options.warmUp });
+	const windows: Counts[] = [];
+	for (let window = 0; window < WINDOWS; window++) {
+		const counts = await countedRun(gateway, how, { ...load, requestsMax: options.requests });
+		expect(counts.load).toMatchObject({ requests: options.requests, failures: 0 });
+		windows.push(counts);
+	}
+	return leastOf(windows);
+}
+
+/** At most, of each kind and in all; what is not named has no budget of its own. */
+interface Budget {
+	readonly objects: number;
+	readonly bytes: number;
+	readonly writes: number;
+	readonly sleeps: number;
+	readonly byKind: Readonly<Record<string, number>>;
+}
+
+/** What is over its budget, in words; empty if nothing is. */
+function excessOf({ byKind, ...counts }: Counts, budget: Budget): string[] {
+	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
+		kind,
+		byKind[kind] ?? 0,
+		most,
+	]);
+	for (const name of ["objects", "bytes", "writes", "sleeps"] as const) rows.push([name, counts[name], budget[name]]);
+	return rows.filter(([, is, most]) => is > most).map(([name, is, most]) => `${name}: ${is.toFixed(2)} > ${most}`);
+}
+
+/*
+ * Objects are counted exactly, so there is room for less than one string, promise or closure more a request; what the
+ * compiler may or may not do without has more. System calls and sleeps depend on how much comes at once.
+ */
+const REQUEST: Budget = {
+	objects: 365,
+	bytes: 26_000,
+	writes: 7,
+	sleeps: 5,
+	byKind: { string: 42.8, Promise: 20.8, Function: 67, AsyncFunctionGenerator: 15.8, JSLexicalEnvironment: 83 },
+};
+const EVENT: Budget = {
+	objects: 56,
+	bytes: 3_600,
+	writes: 2,
+	sleeps: 2,
+	byKind: { string: 8.4, Promise: 6, Function: 5, AsyncFunctionGenerator: 3.7 },
+};
+
+test(
+	"a small request stays within its budget of objects, bytes, system calls and sleeps",
+	async () => {
+		const counts = await countsOf(chatBody("plain", SMALL_PROMPT_BYTES), { warmUp: 1_500, requests: 1_000 });
+		expect(excessOf(counts, REQUEST)).toEqual([]);
+	},
+	DEADLINE_MS,
+);
+
+test(
+	"so does an event of a stream",
+	async () => {
+		const counts = await countsOf(streamBody("stream"), { warmUp: 32, requests: 32 });
+		expect(excessOf(eventOf(counts), EVENT)).toEqual([]);
+	},
+	DEADLINE_MS,
+);
+
+/** A stream's counts by event: its request is among them, spread over all of them. */
+function eventOf({ byKind, load, ...sums }: Counts): Counts {
+	const each = (count: number) => count / STREAM_EVENTS;
+	const { objects, bytes, writes, sleeps } = sums;
+	return {
+		objects: each(objects),
+		bytes: each(bytes),
+		writes: each(writes),
+		sleeps: each(sleeps),
+		byKind: Object.fromEntries(Object.entries(byKind).map(([kind, count]) => [kind, each(count)])),
+		load,
+	};
+}

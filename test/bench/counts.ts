@@ -1,0 +1,108 @@
+/** What a request costs in counts, which a busy machine does not change: objects, bytes, system calls, switches. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Gateway } from "./gateways.ts";
+import type { LoadOptions, LoadResult } from "./load.ts";
+import { runLoad } from "./load.ts";
+import { sleepsOf, writeCallsOf } from "./process-usage.ts";
+
+/** Each a request's, on average. */
+export interface Counts {
+	/** Cells that the collector has to find dead. */
+	readonly objects: number;
+	/** Of the heap's blocks, and what they hold outside of it. */
+	readonly bytes: number;
+	/** By the runtime's own names; closures are `Function`, what they hold on to `JSLexicalEnvironment`. */
+	readonly byKind: Readonly<Record<string, number>>;
+	/** System calls that write to a file or wake a thread. */
+	readonly writes: number;
+	/** How often a thread went to sleep. */
+	readonly sleeps: number;
+	readonly load: LoadResult;
+}
+
+/** What a process needs to be counted, by `countedRun`. */
+export interface Counted {
+	/** Arguments of the runtime before the program. */
+	readonly flags: readonly string[];
+	readonly env: Readonly<Record<string, string>>;
+	readonly reportPath: string;
+}
+
+interface HeapReport {
+	readonly bytes: number;
+	readonly objects: Readonly<Record<string, number>>;
+}
+
+const REPORT_DEADLINE_MS = 10_000;
+/** For what a request leaves behind it: a batch on its way to Postgres. */
+const SETTLE_MS = 150;
+
+/** The collector is off in such a process: it serves some ten thousand requests at most. */
+export function counted(folder: string, name: string): Counted {
+	const reportPath = join(folder, `${name}.heap`);
+	return {
+		flags: ["--preload", join(import.meta.dir, "heap-reporter.ts")],
+		env: { BUN_JSC_useGC: "0", HEAP_REPORT: reportPath },
+		reportPath,
+	};
+}
+
+/** Runs a load and counts what it made the gateway's process do. Warm it up before. */
+export async function countedRun(
+	gateway: Pick<Gateway, "pids">,
+	{ reportPath }: Counted,
+	load: LoadOptions,
+): Promise<Counts> {
+	const pid = gateway.pids()[0] as number;
+	const before = await reportOf(pid, reportPath);
+	const writes = writeCallsOf(pid);
+	const sleeps = sleepsOf(pid);
+	const result = await runLoad(load);
+	const wrote = writeCallsOf(pid) - writes;
+	const slept = sleepsOf(pid) - sleeps;
+	await Bun.sleep(SETTLE_MS);
+	const after = await reportOf(pid, reportPath);
+	const { requests } = result;
+	const made = Object.entries(after.objects).map(
+		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / requests] as const,
+	);
+	return {
+		objects: made.reduce((sum, [, count]) => sum + count, 0),
+		bytes: (after.bytes - before.bytes) / requests,
+		byKind: Object.fromEntries(made.filter(([, count]) => count >= 0.05).sort(([, a], [, b]) => b - a)),
+		writes: wrote / requests,
+		sleeps: slept / requests,
+		load: result,
+	};
+}
+
+/** The least of each. */
+export function leastOf(windows: readonly Counts[]): Counts {
+	const [first, ...others] = windows;
+	if (first === undefined) throw new Error("there is no window");
+	return others.reduce(
+		(least, counts) => ({
+			objects: Math.min(least.objects, counts.objects),
+			bytes: Math.min(least.bytes, counts.bytes),
+			byKind: Object.fromEntries(
+				Object.entries(least.byKind).map(([kind, count]) => [kind, Math.min(count, counts.byKind[kind] ?? 0)]),
+			),
+			writes: Math.min(least.writes, counts.writes),
+			sleeps: Math.min(least.sleeps, counts.sleeps),
+			load: counts.load,
+		}),
+		first,
+	);
+}
+
+async function reportOf(pid: number, path: string): Promise<HeapReport> {
+	rmSync(path, { force: true });
+	process.kill(pid, "SIGUSR2");
+	const giveUpAt = performance.now() + REPORT_DEADLINE_MS;
+	while (!existsSync(path)) {
+		if (performance.now() > giveUpAt) throw new Error("the process did not report its heap");
+		await Bun.sleep(5);
+	}
+	return JSON.parse(readFileSync(path, "utf8")) as HeapReport;
+}

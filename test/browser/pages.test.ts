@@ -173,8 +173,10 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			if (typeof stuck === "string") found.push(stuck);
 			await picture(tab.page, `failing-${name}-${view.join("-")}`);
 			for (const problem of await problemsOf(tab.page)) found.push(`${name}, ${view}: ${problem}`);
-			for (const part of ["The database is away.", "req_test", "Try again"])
-				if ((await tab.page.getByText(part).count()) === 0) found.push(`${name}: does not say “${part}”`);
+			for (const part of ["The database is away.", "req_test", "Try again"]) {
+				const isThere = tab.page.getByText(part).first().waitFor();
+				await isThere.catch(() => found.push(`${name}: does not say “${part}”`));
+			}
 			for (const problem of await layoutInTheOther(tab.page, view)) found.push(`${name}, not ${view}: ${problem}`);
 		});
 		return found;

@@ -151,7 +151,9 @@ describe("revocation on three instances under load", () => {
 		);
 		paused.process()?.kill("SIGCONT");
 		const answers = await Promise.all(waiting);
-		for (const answer of answers) expect(["api_key_revoked", "service_unavailable"]).toContain(answer.code as string);
+		// A connection that was idle for too long meanwhile is closed instead.
+		for (const { code } of answers.filter(({ status }) => status !== 0))
+			expect(["api_key_revoked", "service_unavailable"]).toContain(code as string);
 		await asking.stop();
 		const sentLater = asking.sent.filter((one) => one.sentAtMs > returnedMs);
 		expect(sentLater.filter((one) => one.status === 200)).toEqual([]);

@@ -9,6 +9,7 @@
  * the count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
  */
 import type { Socket } from "bun";
+import { sharedMs } from "./shared-clock.ts";
 
 export interface UpstreamCount {
 	/** Answers sent whole. */
@@ -33,7 +34,7 @@ export interface FastUpstream {
 export const STREAM_EVENTS = 100;
 export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
-/** Digits of the time at which an event left, microseconds of the system's monotonic clock. */
+/** Digits of the time at which an event left, microseconds of the shared clock. */
 export const STAMP_DIGITS = 16;
 const EVENT_BYTES = 150;
 const FLOOD_EVENTS = 700_000;
@@ -41,8 +42,9 @@ const VARIANTS = 16;
 const PROMPT_TOKENS = 100;
 const COMPLETION_TOKENS = 10;
 const HEAD_BYTES_MAX = 32 * 1024;
-/** The model's name stands at the beginning of a body, whoever wrote it. */
+/** The model's name stands at the beginning of a body; of one where it does not, all is kept and looked through. */
 const MODEL_WITHIN_BYTES = 96;
+const MODEL = /"model": ?"([a-z]+)/;
 
 type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 
@@ -94,7 +96,9 @@ function streamEnd(variant: number, completion: number): string {
 }
 
 function stampedEvent(): string {
-	const stamp = String(process.hrtime.bigint() / 1000n).padStart(STAMP_DIGITS, "0");
+	const stamp = Math.round(sharedMs() * 1000)
+		.toString()
+		.padStart(STAMP_DIGITS, "0");
 	return `${EVENT_CHUNK}${stamp}${PADDING}${EVENT_SUFFIX}\r\n`;
 }
 
@@ -237,9 +241,12 @@ export function startFastUpstream(): FastUpstream {
 				data.carry = Buffer.from(view.subarray(at));
 				return;
 			}
-			const model =
-				/"model": ?"([a-z]+)/.exec(view.toString("latin1", bodyAt, bodyAt + MODEL_WITHIN_BYTES))?.[1] ?? "plain";
-			data.kind = model as Kind;
+			const model = MODEL.exec(view.toString("latin1", bodyAt, bodyAt + MODEL_WITHIN_BYTES))?.[1];
+			if (model === undefined && view.length - bodyAt < length) {
+				data.carry = Buffer.from(view.subarray(at));
+				return;
+			}
+			data.kind = (model ?? MODEL.exec(view.toString("latin1", bodyAt, bodyAt + length))?.[1] ?? "plain") as Kind;
 			data.remaining = length;
 			at = bodyAt;
 		}

@@ -18,6 +18,8 @@ export interface Gateway {
 }
 
 const START_DEADLINE_MS = 30_000;
+/** It loads some hundred megabytes of modules first. */
+const LITELLM_START_DEADLINE_MS = 180_000;
 
 /** Runs a program that prints `{"port":…}` in its first line. */
 export async function startPortPrinter(
@@ -137,6 +139,43 @@ export async function startPortkey(upstreamPort: number): Promise<Gateway | unde
 	return { ...processGateway("Portkey", port, child, headers), streams: false };
 }
 
+/**
+ * Undefined unless the folder LITELLM_HOME is a virtual environment of Python with `litellm[proxy]` in it. It runs with one
+ * worker and without keys, database or log: what its accounting costs comes on top.
+ */
+export async function startLitellm(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
+	const program = join(process.env.LITELLM_HOME ?? "/nonexistent", "bin/litellm");
+	if (!existsSync(program)) return undefined;
+	const port = freePort();
+	mkdirSync(folder, { recursive: true });
+	const config = join(folder, "litellm.yaml");
+	writeFileSync(config, litellmConfig(upstreamPort));
+	const argv = [program, "--config", config, "--host", "127.0.0.1", "--port", String(port), "--num_workers", "1"];
+	const child = Bun.spawn(onGatewayCore(argv), {
+		cwd: folder,
+		env: {
+			...baseEnvironment(),
+			LITELLM_MODE: "PRODUCTION",
+			LITELLM_LOG: "ERROR",
+			LITELLM_LOCAL_MODEL_COST_MAP: "True",
+			LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true",
+			NO_PROXY: "127.0.0.1",
+		},
+		stdout: "ignore",
+		stderr: "ignore",
+	});
+	await untilListening(port, LITELLM_START_DEADLINE_MS);
+	return processGateway("LiteLLM", port, child);
+}
+
+function litellmConfig(upstreamPort: number): string {
+	const model = (name: string) =>
+		`  - model_name: ${name}
+    litellm_params: { model: openai/${name}, api_base: "http://127.0.0.1:${upstreamPort}/v1", api_key: none }
+`;
+	return `model_list:\n${["plain", "stream", "burst"].map(model).join("")}litellm_settings: { telemetry: false }\n`;
+}
+
 /** The upstream itself, for what a gateway adds. */
 export function directGateway(upstreamPort: number): Gateway {
 	return { name: "direct", port: upstreamPort, headers: "", streams: true, pids: () => [], stop: async () => {} };
@@ -149,8 +188,8 @@ export function freePort(): number {
 	return port;
 }
 
-async function untilListening(port: number): Promise<void> {
-	const giveUpAt = performance.now() + START_DEADLINE_MS;
+async function untilListening(port: number, deadlineMs = START_DEADLINE_MS): Promise<void> {
+	const giveUpAt = performance.now() + deadlineMs;
 	while (performance.now() < giveUpAt) {
 		const open = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
 			(socket) => {

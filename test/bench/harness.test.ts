@@ -1,8 +1,10 @@
 /** What the figures rest on: the client reads answers right however they are cut, the upstream counts right. */
 import { afterEach, describe, expect, test } from "bun:test";
+import { arrivalsOf } from "./arrivals.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { createFigures, ratioOf } from "./figures.ts";
 import { runLoad } from "./load.ts";
+import { runOpenLoad } from "./open-load.ts";
 import { growthSvg } from "./plot.ts";
 import { chatBody, streamBody } from "./prompts.ts";
 import { chatRequestBytes, openConnection } from "./raw-connection.ts";
@@ -90,6 +92,78 @@ describe("the client", () => {
 	});
 });
 
+describe("the open loop", () => {
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+	const schedule = { kind: "fixed", perSecond: 100, durationMs: 200, seed: 1 } as const;
+	const request = () => Buffer.from("x");
+	const ascending = (values: Float64Array) => [...values].sort((a, b) => a - b);
+
+	/** Calls `asked` with each request's answer. */
+	function serverThat(asked: (reply: () => void) => void): number {
+		const server = Bun.listen({
+			hostname: "127.0.0.1",
+			port: 0,
+			socket: { data: (socket) => asked(() => void socket.write(answer)) },
+		});
+		ends.push(() => server.stop(true));
+		return server.port;
+	}
+
+	test("arrivals come at the rate that was asked for, evenly or as chance has it, the same from the same seed", () => {
+		expect([...arrivalsOf({ ...schedule, durationMs: 50 })]).toEqual([0, 10, 20, 30, 40]);
+		const chance = { kind: "poisson", perSecond: 1_000, durationMs: 20_000, seed: 7 } as const;
+		const due = arrivalsOf(chance);
+		expect(arrivalsOf(chance)).toEqual(due);
+		expect(arrivalsOf({ ...chance, seed: 8 })).not.toEqual(due);
+		expect(Math.abs(due.length - 20_000)).toBeLessThan(600);
+		// Of exponential gaps 1 in e is longer than the mean.
+		const longer = due.filter((at, index) => at - (due[index - 1] ?? 0) > 1).length / due.length;
+		expect(longer).toBeCloseTo(1 / Math.E, 1);
+	});
+
+	test("a server's known delay is the least that it reports, and no answer is missed", async () => {
+		const port = serverThat((reply) => void setTimeout(reply, 40));
+		const result = await runOpenLoad({ ...schedule, port, connections: 20, request });
+		expect(result).toMatchObject({ requests: 20, failures: 0 });
+		const [least = 0] = ascending(result.latenciesMs);
+		expect(least).toBeGreaterThan(39);
+		expect(result.latenciesMs.length).toBe(20);
+	});
+
+	test("a server that stops for a while is charged for everybody who came meanwhile", async () => {
+		const held: (() => void)[] = [];
+		const port = serverThat((reply) => {
+			if (held.push(reply) === 20) for (const one of held) one();
+		});
+		const { latenciesMs, failures } = await runOpenLoad({ ...schedule, port, connections: 20, request });
+		expect(failures).toBe(0);
+		// The last one came 190 ms after the first, 180 after the second, and so on.
+		for (const [index, waited] of ascending(latenciesMs).entries()) expect(waited).toBeGreaterThan(10 * index - 1);
+	});
+
+	test("what finds no free connection waits, and its time runs from when it was due", async () => {
+		const port = serverThat((reply) => void setTimeout(reply, 20));
+		const result = await runOpenLoad({ ...schedule, port, connections: 1, request });
+		expect(result.requests).toBe(20);
+		// One after the other at 20 ms each, and due every 10: each waits 10 ms longer than the one before.
+		for (const [index, waited] of ascending(result.latenciesMs).entries())
+			expect(waited).toBeGreaterThan(19 + 9 * index);
+		expect(Math.max(...result.lateMs)).toBeGreaterThan(9 * 19);
+	});
+
+	test("a stream counts from its first token, and one without tokens or end is a failure", async () => {
+		const upstream = startFastUpstream();
+		ends.push(() => upstream.stop());
+		const bytes = chatRequestBytes(upstream, "secret", streamBody("burst"));
+		const streamed = { ...schedule, connections: 20, streamed: true };
+		const whole = await runOpenLoad({ ...streamed, port: upstream.port, request: () => bytes });
+		expect(whole).toMatchObject({ requests: 20, failures: 0 });
+		expect(whole.firstMs.length).toBe(20);
+		const none = await runOpenLoad({ ...streamed, port: serverThat((reply) => reply()), request });
+		expect(none).toMatchObject({ requests: 20, failures: 20, firstFailure: "a stream without a token" });
+	});
+});
+
 describe("the upstream", () => {
 	test("counts what it served: every answer once, the usage that it sent", async () => {
 		const upstream = startFastUpstream();
@@ -112,6 +186,15 @@ describe("the upstream", () => {
 		// Sixteen variants in turn: the fifty before came to three whole turns and two more.
 		expect(prompt).toBeGreaterThan(sums.prompt);
 		expect(prompt - 100 * 70).toBe(completion - 10 * 70);
+	});
+
+	test("finds the model wherever a body names it", async () => {
+		const upstream = startFastUpstream();
+		ends.push(() => upstream.stop());
+		const body = JSON.stringify({ messages: [{ role: "user", content: "x".repeat(100_000) }], model: "burst" });
+		const answer = await fetch(`http://127.0.0.1:${upstream.port}/v1/chat/completions`, { method: "POST", body });
+		expect(answer.headers.get("content-type")).toBe("text/event-stream");
+		expect((await answer.text()).endsWith("data: [DONE]\n\n")).toBe(true);
 	});
 
 	test("streams whole answers, and the client stamps each event", async () => {

@@ -9,7 +9,7 @@
  *
  * A run over all scenarios writes `results/<date>.{md,json}`, `results/latest.md` and `results/growth.svg` (a quick one
  * `results/<date>-quick.{md,json}` alone); any other one prints only.
- * nginx, wrk and Portkey appear where they are installed. Exit code 1 if a check of the run's own results does not hold.
+ * nginx, wrk and Portkey appear where they are installed, LiteLLM where its folder is given (README.md). Exit code 1 if a check of the run's own results does not hold.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,6 +20,7 @@ import { growth } from "./growth.ts";
 import { latency } from "./latency.ts";
 import { describeMachine, moveToCore } from "./machine.ts";
 import { memory } from "./memory.ts";
+import { openLoop } from "./open-loop.ts";
 import { plain } from "./plain.ts";
 import { growthSvg } from "./plot.ts";
 import { jsonOf, markdownOf } from "./report.ts";
@@ -36,6 +37,7 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	stream,
 	first,
 	latency,
+	open: openLoop,
 	wrk,
 	memory,
 	settle,

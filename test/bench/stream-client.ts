@@ -2,6 +2,7 @@
 import { STAMP_DIGITS, STREAM_EVENTS } from "./fast-upstream.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
+import { sharedMs } from "./shared-clock.ts";
 
 export interface StreamOptions {
 	readonly port: number;
@@ -66,12 +67,13 @@ export async function runStreams(options: StreamOptions): Promise<StreamResult> 
 			if (running === 0) done.resolve();
 			return;
 		}
-		open[index] = { sentAtMs: nowMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
+		open[index] = { sentAtMs: sharedMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
 		connections[index]?.send(options.request(index));
 	}
 
 	function take(stream: OpenStream, bytes: Buffer): void {
-		const atMs = nowMs();
+		// The clock by which the upstream stamps its events.
+		const atMs = sharedMs();
 		const text = stream.carry + bytes.toString("latin1");
 		let from = 0;
 		for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
@@ -138,9 +140,4 @@ export async function runStreams(options: StreamOptions): Promise<StreamResult> 
 		delaysMs: Float64Array.from(delaysMs),
 		gapsMs: Float64Array.from(gapsMs),
 	};
-}
-
-/** The clock by which the upstream stamps its events. */
-function nowMs(): number {
-	return Number(process.hrtime.bigint() / 1000n) / 1000;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { UpstreamCount } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
-import { startBare, startNginx, startPortkey, startPortPrinter } from "./gateways.ts";
+import { startBare, startLitellm, startNginx, startPortkey, startPortPrinter } from "./gateways.ts";
 import type { BenchDatabase, BenchPostgres } from "./product.ts";
 import { buildProduct, chargeOf, startBenchPostgres, startProduct } from "./product.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
@@ -150,7 +150,8 @@ async function build(
 	const readingFloor = keep(await startBare(upstream.port, first.secrets, true));
 	const nginx = keep(await startNginx(upstream.port, join(folder, "nginx")));
 	const portkey = keep(await startPortkey(upstream.port));
-	const gateways = [bare, nginx, portkey, product].filter((gateway) => gateway !== undefined);
+	const litellm = keep(await startLitellm(upstream.port, join(folder, "litellm")));
+	const gateways = [bare, nginx, portkey, litellm, product].filter((gateway) => gateway !== undefined);
 	return {
 		mode,
 		folder,

@@ -23,6 +23,8 @@ export const topUp = pgTable(
 	},
 	(table) => [
 		index("top_up_account").on(table.accountId, table.createdAt),
+		/** Those that wait, among all that ever were. */
+		index("top_up_state").on(table.state, table.id),
 		/** For the checks of the books. */
 		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
 		uniqueIndex("top_up_same_reference").on(

@@ -29,34 +29,54 @@ interface Row {
 	requests: string | null;
 }
 
+/** Where a page begins: behind this row, at this balance. */
+interface Place {
+	readonly micros: string;
+	readonly runningNanoUsd: string;
+	readonly id: string;
+}
+
 /**
- * All movements, newest first, with a running sum: entries of the ledger and, a day in UTC each, usage. A day's usage
- * stands after that day's other movements.
+ * Movements, newest first, with a running sum: entries of the ledger and, a day in UTC each, usage. A day's usage stands
+ * after that day's other movements. The sum runs backwards, from what all of them come to, and from page to page in the
+ * cursor: so a page reads its own days and entries, however many there are before.
  */
 export async function ledgerPage(
 	statements: Statements,
 	accountId: string,
 	page: { asked: number; after: string | null },
 ): Promise<LedgerRow[]> {
-	const [, place = null, id = null] = page.after === null ? [] : (/^(\d{1,17})\.(.{1,100})$/.exec(page.after) ?? []);
-	if (page.after !== null && place === null) throw new Fault("invalid_request", "That is no page.", { param: "after" });
+	const { micros = null, runningNanoUsd = null, id = null } = page.after === null ? {} : readPlace(page.after);
 	const rows = await statements<Row>`
-		with days as (
-			select date_trunc('day', hour, 'UTC') as day, sum(charged_nano_usd) as charged, sum(requests) as requests
-			from usage_hour where account_id = ${accountId} group by 1
-		), movements as (
-			select 'usage:' || to_char(day at time zone 'UTC', 'YYYY-MM-DD') as id, 'usage' as kind, -charged as amount, '' as note,
-				day as at, day + interval '1 day' as place, requests from days
+		with recursive days as (
+			select (select date_trunc('day', max(h.hour), 'UTC') from usage_hour h where h.account_id = ${accountId}
+				and h.hour < coalesce(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', 'infinity')) as day, 0 as newer
 			union all
-			select id, kind, amount_nano_usd, note, created_at, created_at, null from ledger_entry where account_id = ${accountId}
+			select (select date_trunc('day', max(h.hour), 'UTC') from usage_hour h where h.account_id = ${accountId} and h.hour < d.day), d.newer + 1
+			from days d where d.day is not null and d.newer < ${page.asked}::integer
+		), movements as (
+			select 'usage:' || to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as id, 'usage' as kind, -u.charged as amount, '' as note,
+				d.day as at, d.day + interval '1 day' as place, u.requests
+			from days d cross join lateral (
+				select sum(h.charged_nano_usd) as charged, sum(h.requests) as requests from usage_hour h
+				where h.account_id = ${accountId} and h.hour >= d.day and h.hour < d.day + interval '1 day'
+			) u where d.day is not null
+			union all
+			(select e.id, e.kind, e.amount_nano_usd, e.note, e.created_at, e.created_at, null from ledger_entry e
+				where e.account_id = ${accountId}
+					and e.created_at <= coalesce(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', 'infinity')
+					and (${micros}::bigint is null or ((extract(epoch from e.created_at) * 1000000)::bigint, e.id) < (${micros}::bigint, ${id}::text))
+				order by e.created_at desc, e.id desc limit ${page.asked})
 		), placed as (
 			select *, (extract(epoch from place) * 1000000)::bigint as micros from movements
-		), summed as (
-			select *, sum(amount) over (order by micros, id) as running from placed
+		), anchor as (
+			select coalesce(${runningNanoUsd}::numeric, (select b.limit_nano_usd from budget b where b.id = ${accountId})
+				- coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)) as running
 		)
-		select id, kind, amount, running, note, at, micros as place, requests from summed
-		where ${place}::bigint is null or (micros, id) < (${place}::bigint, ${id}::text)
-		order by micros desc, id desc limit ${page.asked}`;
+		select p.id, p.kind, p.amount, a.running - sum(p.amount) over (order by p.micros desc, p.id desc) + p.amount as running,
+			p.note, p.at, p.micros as place, p.requests
+		from placed p, anchor a where ${micros}::bigint is null or (p.micros, p.id) < (${micros}::bigint, ${id}::text)
+		order by p.micros desc, p.id desc limit ${page.asked}`;
 	return rows.map((row) => ({
 		id: row.id,
 		kind: row.kind,
@@ -65,6 +85,14 @@ export async function ledgerPage(
 		note: row.note,
 		atMs: row.at.getTime(),
 		requests: row.requests === null ? null : Number(row.requests),
-		cursor: `${row.place}.${row.id}`,
+		cursor: `${row.place}.${BigInt(row.running) - BigInt(row.amount)}.${row.id}`,
 	}));
+}
+
+/** Fault invalid_request. */
+function readPlace(text: string): Place {
+	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
+	if (micros === undefined || runningNanoUsd === undefined || id === undefined)
+		throw new Fault("invalid_request", "That is no page.", { param: "after" });
+	return { micros, runningNanoUsd, id };
 }

@@ -38,13 +38,21 @@ export async function listWaiting(
 	page: { asked: number; after: string | null },
 	secondLookFrom: NanoUsd | null,
 ): Promise<TopUpWaiting[]> {
-	const rows = await statements<Row>`
-		select t.*, a.email, a.name, c.transaction_reference, coalesce(u.email, c.first_by) as first_by
-		from top_up t join account a on a.id = t.account_id
-			left join top_up_check c on c.top_up_id = t.id left join console_user u on u.id = c.first_by
-		where t.state = ${state} and (${page.after}::text is null
-			or case when ${state}::text = 'pending' then t.id > ${page.after}::text else t.id < ${page.after}::text end)
-		order by case when ${state}::text = 'pending' then t.id end asc, t.id desc limit ${page.asked}`;
+	const { asked, after } = page;
+	// Each order by the index of its own: all top-ups that ever were are not read for the few that wait.
+	const rows = await (state === "pending"
+		? statements<Row>`
+			select t.*, a.email, a.name, c.transaction_reference, coalesce(u.email, c.first_by) as first_by
+			from top_up t join account a on a.id = t.account_id
+				left join top_up_check c on c.top_up_id = t.id left join console_user u on u.id = c.first_by
+			where t.state = 'pending' and t.id > coalesce(${after}::text, '')
+			order by t.id limit ${asked}`
+		: statements<Row>`
+			select t.*, a.email, a.name, c.transaction_reference, coalesce(u.email, c.first_by) as first_by
+			from top_up t join account a on a.id = t.account_id
+				left join top_up_check c on c.top_up_id = t.id left join console_user u on u.id = c.first_by
+			where t.state = ${state} and (${after}::text is null or t.id < ${after}::text)
+			order by t.id desc limit ${asked}`);
 	return rows.map((row) => {
 		const amountNanoUsd = nanoUsdOfColumn(row.amount_nano_usd);
 		return {

@@ -1,4 +1,4 @@
-import { bigint, doublePrecision, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 
 const count = (name: string) => bigint(name, { mode: "number" }).notNull();
 
@@ -24,8 +24,18 @@ export const usageHour = pgTable(
 		/** Requests that had a first token. */
 		firstTokens: count("first_tokens"),
 	},
-	(table) => [primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] })],
+	(table) => [
+		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
+		/** A day of all accounts. */
+		index("usage_hour_hour").on(table.hour),
+	],
 );
+
+/** What an account's hours come to, so that a running balance needs no look at all of them. Triggers of `usage_hour` keep it. */
+export const usageTotal = pgTable("usage_total", {
+	accountId: text("account_id").primaryKey(),
+	chargedNanoUsd: count("charged_nano_usd"),
+});
 
 /** How far `usage_hour` goes; one row. */
 export const usageCursor = pgTable("usage_cursor", {

@@ -18,6 +18,7 @@ import nettedNotes from "./0016_netted_notes.sql" with { type: "text" };
 import batchNotice from "./0017_batch_notice.sql" with { type: "text" };
 import sealedDays from "./0018_sealed_days.sql" with { type: "text" };
 import removal from "./0019_removal.sql" with { type: "text" };
+import usageTotal from "./0020_usage_total.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0017_batch_notice", sql: batchNotice },
 	{ name: "0018_sealed_days", sql: sealedDays },
 	{ name: "0019_removal", sql: removal },
+	{ name: "0020_usage_total", sql: usageTotal },
 ];

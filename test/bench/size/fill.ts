@@ -159,6 +159,7 @@ function hoursText(size: Size, days: number): string {
 		) x where d.day < ${days} and started < now() - interval '3 minutes'
 		group by d.day, n, hour, model, ending order by d.day, hour, n;
 		commit;
+		insert into usage_total select account_id, sum(charged_nano_usd) from usage_hour group by 1;
 		insert into usage_cursor (id, horizon, folded_at) values (1, pg_current_xact_id()::text::bigint, now());
 		update api_key set last_used_at = now() - interval '1 hour' where id like 'key_1%';`;
 }

@@ -3,6 +3,7 @@ import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../db/statements.ts";
+import { createKeptBatches } from "./kept-batches.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
@@ -66,9 +67,6 @@ const RETRY_MS_MAX = 1_000;
 const REFUSED_ALONE_MAX = 3;
 /** How often those are tried again that wait for a row. */
 const ASIDE_RETRY_MS = 250;
-/** What was acknowledged is kept for so long and so many, for `sendAgain`: a standby is behind by less. */
-const KEPT_MS = 30_000;
-const KEPT_MAX = 20_000;
 
 interface Queued {
 	readonly item: QueuedSettlement;
@@ -84,8 +82,8 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Somebody holds a row that they need. */
 	let aside: Queued[] = [];
 	let asideDueMs = 0;
-	/** Acknowledged lately, oldest first. */
-	let kept: { readonly json: string; readonly atMs: number }[] = [];
+	/** Acknowledged lately. */
+	const kept = createKeptBatches();
 	let opened: OpenRequest[] = [];
 	/** Opened before the last flush: those that still run are worth a row. */
 	let outlived: OpenRequest[] = [];
@@ -180,15 +178,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	function acknowledge(batch: readonly Queued[], held: ReadonlySet<Queued>): void {
-		const nowMs = clock.monotonicMs();
-		for (const queued of batch) {
-			if (held.has(queued)) continue;
-			queued.item.acknowledge();
-			kept.push({ json: queued.item.json, atMs: nowMs });
-		}
-		// Cut in large pieces, so that it costs nothing for each.
-		const old = kept[kept.length >> 1];
-		if (kept.length > KEPT_MAX || (old && nowMs - old.atMs > KEPT_MS)) kept = kept.slice(kept.length >> 1);
+		const carriedOut = held.size === 0 ? batch : batch.filter((queued) => !held.has(queued));
+		for (const { item } of carriedOut) item.acknowledge();
+		kept.add(jsonOf(carriedOut), carriedOut.length, clock.monotonicMs());
 	}
 
 	/** Gives those that wait for a row that somebody holds. */
@@ -200,7 +192,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function deliver(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		const { late, busy } = await store.flush(jsonOf(batch.map(({ item }) => item)), openJson);
+		const { late, busy } = await store.flush(jsonOf(batch), openJson);
 		if (!late) return busy.size === 0 ? NONE : new Set(batch.filter(({ item }) => isHeld(item, busy)));
 		const held = new Set<Queued>();
 		for (const queued of batch) {
@@ -216,20 +208,24 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function sendAgain(): Promise<number> {
 		let unknown = 0;
-		for (let at = 0; at < kept.length && !stopped; ) {
-			const batch = kept.slice(at, at + options.batchMax);
+		for (const batch of kept.texts()) unknown += await sendBatchAgain(batch);
+		return unknown;
+	}
+
+	/** Gives how many settlements of it were not known. */
+	async function sendBatchAgain(batch: string): Promise<number> {
+		while (!stopped) {
 			try {
-				unknown += (await store.flush(jsonOf(batch), "[]")).fresh;
+				return (await store.flush(batch, "[]")).fresh;
 			} catch (error) {
-				if (error instanceof LeaseExceeded) for (const { json } of batch) await store.settleLate(json);
+				if (!(error instanceof LeaseExceeded)) await sleep(clock, RETRY_MS_MAX);
 				else {
-					await sleep(clock, RETRY_MS_MAX);
-					continue;
+					for (const event of JSON.parse(batch)) await store.settleLate(JSON.stringify(event));
+					return 0;
 				}
 			}
-			at += batch.length;
 		}
-		return unknown;
+		return 0;
 	}
 
 	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
@@ -306,7 +302,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	};
 }
 
-const jsonOf = (items: readonly { readonly json: string }[]) => `[${items.map(({ json }) => json).join(",")}]`;
+const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.json).join(",")}]`;
 
 const isHeld = ({ id, account, key }: QueuedSettlement, busy: ReadonlySet<string>) =>
 	busy.has(id) || busy.has(account) || busy.has(key);

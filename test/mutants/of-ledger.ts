@@ -114,8 +114,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "settlements that wait for a held row count as acknowledged",
-				before: "if (held.has(queued)) continue;",
-				after: "",
+				before: "held.size === 0 ? batch : batch.filter((queued) => !held.has(queued));",
+				after: "batch;",
 			},
 			{
 				breaks: "settlements that wait for a held row are lost with a failed flush",
@@ -144,7 +144,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "nothing that was acknowledged lately can be sent again",
-				before: "kept.push({ json: queued.item.json, atMs: nowMs });",
+				before: "kept.add(jsonOf(carriedOut), carriedOut.length, clock.monotonicMs());",
 				after: "",
 			},
 			{

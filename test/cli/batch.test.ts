@@ -9,12 +9,13 @@ import { temporaryFolder } from "../support/at-end.ts";
 import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { MAIN, runCli } from "./run-cli.ts";
+import { runHere } from "./run-here.ts";
 
 const { service, upstream } = await withBatches();
 const { secret } = await service.customer();
 const folder = temporaryFolder();
 const env = { TOLLGATE_API_KEY: secret, TOLLGATE_URL: service.url };
-const run = (path: string, ...more: string[]) => runCli(["batch", "run", path, "--model", "test-model", ...more], env);
+const run = (path: string, ...more: string[]) => runHere(["batch", "run", path, "--model", "test-model", ...more], env);
 
 function inputOf(name: string, lines: readonly unknown[]): string {
 	const path = join(folder, name);

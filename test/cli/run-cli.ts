@@ -27,6 +27,10 @@ export async function runCli(
 		new Response(child.stderr).text(),
 		child.exited,
 	]);
+	return cliResult(exitCode, stdout, stderr);
+}
+
+export function cliResult(exitCode: number, stdout: string, stderr: string): CliResult {
 	return {
 		exitCode,
 		stdout,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runHere } from "../cli/run-here.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -66,7 +66,7 @@ interface Act {
 }
 
 const cli = async (...args: string[]): Promise<boolean> =>
-	(await runCli([...args, "--json"], commandLine)).json<{ effective: boolean }>().effective;
+	(await runHere([...args, "--json"], commandLine)).json<{ effective: boolean }>().effective;
 const answered = ({ status, body }: { status: number; body: { fence?: { effective: boolean } } }): boolean =>
 	status === 200 && body.fence?.effective === true;
 const change = async ({ id }: Stage, body: object) =>

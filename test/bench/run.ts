@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
+import { grants } from "./grants.ts";
 import { growth } from "./growth.ts";
 import { latency } from "./latency.ts";
 import { describeMachine, moveToCore } from "./machine.ts";
@@ -24,6 +25,7 @@ import { openLoop } from "./open-loop.ts";
 import { plain } from "./plain.ts";
 import { growthSvg } from "./plot.ts";
 import { jsonOf, markdownOf } from "./report.ts";
+import { revocations } from "./revocations.ts";
 import { settle } from "./settle.ts";
 import { startUp } from "./start-up.ts";
 import { first, stream } from "./stream.ts";
@@ -41,6 +43,8 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	wrk,
 	memory,
 	settle,
+	grants,
+	revocations,
 	"start-up": startUp,
 	workers,
 	growth,

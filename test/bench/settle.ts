@@ -1,16 +1,15 @@
 /** The write-behind path alone: how many settlements one instance gets into Postgres. */
-import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
-import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Figures } from "./figures.ts";
+import { liveInstance } from "./live-instance.ts";
 import { CORES, moveToCore } from "./machine.ts";
 import { cpuMicros } from "./process-usage.ts";
+import { walBytes } from "./wal.ts";
 import type { World } from "./world.ts";
 
 const CUSTOMERS = 100;
@@ -24,17 +23,12 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 	const database = await world.postgres.database("bench_settle");
 	const customers: Awaited<ReturnType<typeof database.customer>>[] = [];
 	for (let index = 0; index < CUSTOMERS; index++) customers.push(await database.customer(1));
-	const instanceLease = await startInstanceLease(
-		{ db: database, clock: systemClock, log: silentLog, apply() {}, reset() {}, onDiskFailed() {} },
-		{ instanceId: "bench", dataDir: join(world.folder, "settle"), mode: "process", leaseTtlMs: 60_000 },
-	);
-	const ledger = instanceLease.ledger();
-	if (!ledger) throw new Error("the instance is not live");
+	const instance = await liveInstance(database, world.folder, "settle");
+	const { ledger, store } = instance;
 	const rows = world.mode.quick ? ROWS_QUICK : ROWS;
 	const rounds = world.mode.rounds;
 	const need = nanoUsd((CHARGE * rows * (rounds + 1)) / CUSTOMERS + 1e9);
 	for (const { accountId, keyIds } of customers) await ledger.draw(accountId, keyIds[0] as string, need);
-	const store = createPgLedgerStore({ statements: database.ledger }, "bench", ledger.epoch);
 	// The database stays where it is, so that this process has a core to itself as the gateway has.
 	moveToCore("gateway");
 	try {
@@ -47,6 +41,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
 			let acknowledged = 0;
 			const own = process.cpuUsage();
+			const walBefore = await walBytes(database.sql);
 			const postgresCpu = cpuMicros(world.postgres.pids());
 			const startedMs = performance.now();
 			for (const { event, json } of queue) {
@@ -62,10 +57,12 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			figures.add("settle", "CPU per settlement", "µs", "tollgate", (used.user + used.system) / rows);
 			const postgresMicros = cpuMicros(world.postgres.pids()) - postgresCpu;
 			figures.add("settle", "CPU per settlement", "µs", "Postgres beside it", postgresMicros / rows);
+			const wal = (await walBytes(database.sql)) - walBefore;
+			figures.add("settle", "WAL per settlement", "bytes", "tollgate", wal / rows);
 		}
 	} finally {
 		moveToCore(CORES ? "rest" : "gateway");
-		await instanceLease.stop(30_000);
+		await instance.stop();
 	}
 	const books = await database.books();
 	const expected = rows * (rounds + 1);

@@ -1,15 +1,11 @@
 /** What the ledger's own statements cost in books of a size, one after the other on the real functions. */
-import { join } from "node:path";
-import { systemClock } from "../../../src/base/clock.ts";
 import { newUuid } from "../../../src/base/id.ts";
-import { silentLog } from "../../../src/base/log.ts";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
-import { startInstanceLease } from "../../../src/ledger/instance-lease.ts";
-import { createPgLedgerStore } from "../../../src/ledger/pg-store.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
 import type { LedgerStore } from "../../../src/ledger/store.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { liveInstance } from "../live-instance.ts";
 import { accountId, CHARGE_NANO_USD, INSTANCE, keyId } from "./fill.ts";
 import type { Measured } from "./measure.ts";
 
@@ -25,15 +21,11 @@ const FIRST = 100;
 
 export async function ledgerSteps(measured: Measured): Promise<void> {
 	const { database, counter, add } = measured;
-	const hold = (instanceId: string) =>
-		startInstanceLease(
-			{ db: database, clock: systemClock, log: silentLog, apply() {}, reset() {}, onDiskFailed() {} },
-			{ instanceId, dataDir: join(measured.folder, instanceId), mode: "process", leaseTtlMs: 60_000 },
-		);
-	const instances = [await hold("bench-1"), await hold("bench-2")] as const;
-	const [here, there] = instances.map(({ instanceId, present }) =>
-		createPgLedgerStore({ statements: database.ledger }, instanceId, present()?.epoch ?? 0),
-	) as [LedgerStore, LedgerStore];
+	const [first, second] = [
+		await liveInstance(database, measured.folder, "bench-1"),
+		await liveInstance(database, measured.folder, "bench-2"),
+	];
+	const [here, there] = [first.store, second.store];
 	const accounts = Array.from({ length: DRAWN }, (_, at) => accountId(FIRST + at));
 	const budgets = accounts.flatMap((account, at) => [account, keyId(FIRST + at, 1)]);
 	add("a first grant of a budget", await counter.cost(() => grant(here, budgets, 1e9), budgets.length));
@@ -46,7 +38,8 @@ export async function ledgerSteps(measured: Measured): Promise<void> {
 	add("a fold of 2,000 settlements into the sums by hour", await counter.cost(fold));
 	add("a fold of nothing new", await counter.cost(fold));
 	await contested(measured, here, there);
-	for (const instance of instances) await instance.stop(30_000);
+	await first.stop();
+	await second.stop();
 }
 
 export async function booksSteps({ database, counter, add, say }: Measured): Promise<void> {

@@ -18,7 +18,7 @@ export interface Faults {
 const RESTART_MS_MAX = 8_000;
 
 export function createFaults(world: World): Faults {
-	const { random, timeline, server } = world;
+	const { random, timeline, database } = world;
 	let processes = 0;
 
 	function startProcess(host: Host): void {
@@ -109,20 +109,18 @@ export function createFaults(world: World): Faults {
 	/** `tollgate instance recover --journal-lost`: an epoch that may be running is watched for as long as its lease. */
 	function attest(host: Host, seen = new Map<number, { beat: number; sinceMs: number }>()): void {
 		const again = () => timeline.after(500, `${host.id}: attest again`, () => attest(host, seen));
-		if (!server.up) return void again();
+		if (!database.up) return void again();
 		const unfinished = () =>
 			[...world.model.instances.values()].filter(({ id, state }) => id === host.id && state !== "left");
-		const ignored = () => {};
 		const epochs = unfinished();
 		for (const { epoch, beat, state, ttlMs } of epochs) {
 			if (state !== "live" && state !== "joining") continue;
 			const known = seen.get(epoch);
 			if (known?.beat !== beat) seen.set(epoch, { beat, sinceMs: timeline.nowMs() });
-			else if (timeline.nowMs() - known.sinceMs > ttlMs + GRACE_MS)
-				server.fenceOff(host.id, epoch, beat)(ignored, ignored);
+			else if (timeline.nowMs() - known.sinceMs > ttlMs + GRACE_MS) database.fenceOff(host.id, epoch, beat);
 		}
 		if (epochs.some(({ state }) => state === "live" || state === "joining")) return void again();
-		for (const { epoch } of epochs) server.close(host.id, epoch, true, Number.POSITIVE_INFINITY)(ignored, ignored);
+		for (const { epoch } of epochs) database.closeLost(host.id, epoch);
 		if (unfinished().length > 0) return void again();
 		world.count("attested");
 		if (!host.lost) return;
@@ -168,13 +166,13 @@ export function createFaults(world: World): Faults {
 	}
 
 	function outage(): void {
-		if (!server.up) return;
-		server.crash();
+		if (!database.up) return;
+		database.crash();
 		timeline.after(random.fraction() * 9_000, "server: up", serverUp);
 	}
 
 	function serverUp(): void {
-		server.up = true;
+		database.up = true;
 		world.lastFaultMs = timeline.nowMs();
 		for (const listener of [...world.listeners, ...world.recallListeners]) listener();
 	}
@@ -247,7 +245,7 @@ export function createFaults(world: World): Faults {
 	function heal(): void {
 		world.stormy = false;
 		world.lastFaultMs = timeline.nowMs();
-		if (!server.up) serverUp();
+		if (!database.up) serverUp();
 		for (const host of world.hosts) {
 			host.disk.room = Number.POSITIVE_INFINITY;
 			for (const process of [host.process, ...host.others]) {

@@ -5,7 +5,8 @@ const HOLD_MS = [50, 400, 3_000, 12_000];
 
 /** Now and then until then, somebody holds rows of one account: its budgets, its leases, its running requests. */
 export function holdRows(world: World, untilMs: number): void {
-	const { random, timeline, model } = world;
+	const { random, timeline, model, database } = world;
+	const held = new Set<string>();
 	const meanMs = random.pick([1_000, 4_000]);
 
 	function next(): void {
@@ -19,7 +20,7 @@ export function holdRows(world: World, untilMs: number): void {
 	function hold(): void {
 		const account = random.pick(["acc1", "acc2"]);
 		const names = rowsOf(account).filter(() => random.chance(0.5));
-		const fresh = names.filter((name) => !model.held.has(name));
+		const fresh = names.filter((name) => !held.has(name));
 		if (fresh.length === 0) return;
 		const forMs = Math.min(random.fraction() * random.pick(HOLD_MS), untilMs - timeline.nowMs());
 		world.count("rows held");
@@ -27,9 +28,11 @@ export function holdRows(world: World, untilMs: number): void {
 		const state = world.heldRows.get(account) ?? { rows: 0, untilMs: 0 };
 		world.heldRows.set(account, state);
 		state.rows += fresh.length;
-		for (const name of fresh) model.held.add(name);
+		const letGo = database.hold(fresh);
+		for (const name of fresh) held.add(name);
 		timeline.after(forMs, "let go", () => {
-			for (const name of fresh) model.held.delete(name);
+			letGo();
+			for (const name of fresh) held.delete(name);
 			state.rows -= fresh.length;
 			state.untilMs = timeline.nowMs();
 		});

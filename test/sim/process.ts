@@ -1,21 +1,15 @@
 import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
-import type { FenceStore } from "../../src/cluster/fence.ts";
 import { createGate } from "../../src/cluster/gate.ts";
-import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
-import type { WitnessStore } from "../../src/cluster/witness.ts";
-import { DatabaseBusy, DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { holdInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
-import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
 import type { Appended } from "./disk.ts";
-import { CheckViolated, RowHeld } from "./model-store.ts";
 import type { Statement } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
 import type { Host, World } from "./world.ts";
@@ -43,8 +37,6 @@ export interface SimProcess {
 	hearRecalls(): void;
 }
 
-/** Small, so that there are several. */
-const CLOSE_BATCH = 3;
 /** How long a statement is waited for; then its outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
 
@@ -93,7 +85,7 @@ export function callServer<T>(
 	statement: Statement<T>,
 	onReply: () => void,
 ): Promise<T> {
-	const { timeline, random, server } = world;
+	const { timeline, random, database } = world;
 	return new Promise((resolve, reject) => {
 		if (caller.dead) return;
 		let answered = false;
@@ -125,7 +117,7 @@ export function callServer<T>(
 					if (random.chance(0.5)) deliver(() => reject(away(`${name}: connection lost`)));
 					return;
 				}
-				if (!server.up) return deliver(() => reject(away(`${name}: refused`)));
+				if (!database.up) return deliver(() => reject(away(`${name}: refused`)));
 				const lost = (fate >= 0.02 && fate < 0.05) || (fate >= 0.07 && fate < 0.09);
 				statement(
 					(result) => {
@@ -158,7 +150,7 @@ export function createSimProcess(
 	name: string,
 	crash: (process: SimProcess) => void,
 ): SimProcess {
-	const { random, timeline, model, server } = world;
+	const { random, timeline, database } = world;
 	const rate = 1 + (random.fraction() - 0.5) * 0.02;
 	const state = { dead: false, pausedUntilMs: Number.NEGATIVE_INFINITY };
 	const clock = createSimClock(world, state, name, rate);
@@ -185,15 +177,7 @@ export function createSimProcess(
 
 	const keyring = createKeyring({
 		log,
-		load: (digest) =>
-			call(
-				"load key",
-				server.atOnce(() => {
-					const key = world.keys.get(digest);
-					const account = { state: "active", toppedUp: true, signedIn: true } as const;
-					return { seq: model.seq(), key: key ? keyFields(key.id, key.account, key.revoked) : null, account };
-				}),
-			),
+		load: database.keyLoader(call),
 	});
 
 	const process: SimProcess = {
@@ -222,15 +206,15 @@ export function createSimProcess(
 		call,
 		async start() {
 			const gate = createGate({ clock });
-			const storeFor = (id: string, epoch: number) => ledgerStore(world, process, id, epoch);
+			const storeFor = (id: string, epoch: number) => database.ledger(call, name, id, epoch);
 			process.instanceLease = await holdInstanceLease(
 				{
 					clock,
 					log,
 					newUuid: random.uuid,
 					gate: world.mutant?.gate?.(gate) ?? gate,
-					heartbeats: heartbeatStore(world, call),
-					witness: witnessStore(world, call),
+					heartbeats: database.heartbeats(call),
+					witness: database.fence(call),
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {
@@ -283,110 +267,6 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 
 export const keyFields = (id: string, accountId: string, revoked: boolean): KeyFields =>
 	plainKeyFields(id, { accountId, state: revoked ? "revoked" : "active" });
-
-function heartbeatStore({ server, model }: World, call: SimProcess["call"]): HeartbeatStore {
-	return {
-		join: (id, ttlMs) =>
-			call(
-				"join",
-				server.atOnce(() => model.join(id, ttlMs)),
-			),
-		position: () =>
-			call(
-				"position",
-				server.atOnce(() => model.position()),
-			),
-		goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
-		heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
-		readAfter: (seq) =>
-			call(
-				"read log",
-				server.atOnce(() => model.log.slice(seq, seq + 50)),
-			),
-		leave: (id, epoch) => call("leave", server.leave(id, epoch)),
-	};
-}
-
-/** What fences and witnesses ask, through the caller's connection. */
-export function witnessStore(
-	{ server, model, quietServers }: World,
-	call: <T>(label: string, statement: Statement<T>) => Promise<T>,
-): WitnessStore & FenceStore {
-	return {
-		server: () =>
-			call(
-				"which server",
-				server.atOnce(() => ({ mark: model.server, unquietMs: quietServers.has(model.server) ? 0 : LEASE_TTL_MS })),
-			),
-		quiet: (mark) =>
-			call(
-				"quiet",
-				server.atOnce(() => void quietServers.add(mark)),
-			),
-		live: () =>
-			call(
-				"live",
-				server.atOnce(() => model.live()),
-			),
-		silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
-		lagging: (seq) => call("lagging", server.lagging(seq)),
-		fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
-	};
-}
-
-function ledgerStore(world: World, process: SimProcess, id: string, epoch: number): LedgerStore {
-	const { server, model } = world;
-	const call: SimProcess["call"] = (label, statement) =>
-		process.call(label, (done, fail) =>
-			statement(
-				(result) => {
-					world.log?.(`${world.timeline.nowMs().toFixed(1)} ${process.name} ${label} -> ${JSON.stringify(result)}`);
-					done(result);
-				},
-				(error) => fail(asLedgerError(error)),
-			),
-		);
-	return {
-		grant: (requests) =>
-			call(
-				"grant",
-				server.atOnce(() => model.grant(id, epoch, requests)),
-			),
-		giveBack: (requests) =>
-			call(
-				"return",
-				server.atOnce(() => model.giveBack(id, epoch, requests)),
-			),
-		flush: (settled, open) =>
-			call(
-				"flush",
-				server.atOnce(() => model.flush(id, epoch, settled, open)),
-			),
-		settleLate: (event) =>
-			call(
-				"settle late",
-				server.atOnce(() => model.settleLate(id, epoch, event)),
-			),
-		close: () => call("close", server.close(id, epoch, false, CLOSE_BATCH)),
-		recall: (budgets) =>
-			call(
-				"recall",
-				server.atOnce(() => model.recall(id, epoch, budgets)),
-			),
-		recalls: () =>
-			call(
-				"recalls",
-				server.atOnce(() => model.recalled(id, epoch)),
-			),
-	};
-}
-
-/** As the Postgres store does it. */
-function asLedgerError(error: unknown): unknown {
-	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
-	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
-	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
-}
 
 function simLog(world: World, name: string): Log {
 	const at = (level: string) => (message: string, fields?: Readonly<Record<string, unknown>>) => {

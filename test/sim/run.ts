@@ -1,29 +1,76 @@
 /**
  * The simulation as a long run:
  *
- *   bun test/sim/run.ts --seeds 10000 [--from N]   stops at the first failing seed and prints it
+ *   bun test/sim/run.ts [--seeds N] [--from N]     10,000 seeds; stops at the first failing seed and prints it
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
  *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that the short form does not find
+ *   … --sql [--seeds N] [--seed S]                 the same world on a real Postgres, with the real functions
+ *   … --sql --mutants [WORD] [--seeds N]           which broken lines of the functions do so many seeds find?
  */
 import { parseArgs } from "node:util";
+import { mutants as sourceMutants } from "../mutants/list.ts";
+import { stopTestPostgres, testPostgres } from "../support/postgres.ts";
 import { mutants } from "./mutants.ts";
-import { simulate } from "./simulate.ts";
+import { type SimResult, simulate } from "./simulate.ts";
+import { simulateSql } from "./simulate-sql.ts";
 
-const { values } = parseArgs({
+const FUNCTIONS = "db/functions/";
+
+const { values, positionals } = parseArgs({
+	args: process.argv.slice(2).filter((argument) => argument !== "--"),
+	allowPositionals: true,
 	options: {
-		seeds: { type: "string", default: "1000" },
+		seeds: { type: "string", default: "10000" },
 		from: { type: "string", default: "1" },
 		seed: { type: "string" },
 		log: { type: "boolean", default: false },
 		rare: { type: "boolean", default: false },
+		sql: { type: "boolean", default: false },
+		mutants: { type: "boolean", default: false },
 	},
 });
+const log = values.log ? console.log : undefined;
 
-process.exitCode = values.rare
-	? findRare(Number(values.from), Number(values.seeds))
-	: values.seed === undefined
-		? runMany(Number(values.from), Number(values.seeds))
-		: replay(Number(values.seed));
+process.exitCode = await run(Number(values.from), Number(values.seeds));
+
+async function run(from: number, count: number): Promise<number> {
+	if (values.rare) return findRare(from, count);
+	if (!values.sql)
+		return values.seed === undefined ? runMany(from, count, simulate) : show(simulate(Number(values.seed), { log }));
+	await testPostgres();
+	try {
+		if (values.mutants) return await findBrokenFunctions(from, count);
+		if (values.seed !== undefined) return show(await simulateSql(Number(values.seed), { log }));
+		return await runMany(from, count, simulateSql);
+	} finally {
+		await stopTestPostgres();
+	}
+}
+
+/** Ends with 0 whatever is found: what seeds do not find, tests do (`../mutants/results.md`). */
+async function findBrokenFunctions(from: number, count: number): Promise<number> {
+	const chosen = sourceMutants.filter(
+		({ file, breaks, equivalent }) =>
+			file.startsWith(FUNCTIONS) &&
+			equivalent === undefined &&
+			(positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word))),
+	);
+	let found = 0;
+	for (const { file, breaks, before, after } of chosen) {
+		const changed = { file: file.slice(FUNCTIONS.length), change: (text: string) => text.replace(before, () => after) };
+		let by = `none of ${count} seeds`;
+		for (let seed = from; seed < from + count; seed++) {
+			const { failure } = await simulateSql(seed, { changed });
+			if (failure === undefined) continue;
+			by = `seed ${seed}: ${failure.split("\n")[0]}`;
+			found += 1;
+			break;
+		}
+		console.log(`${file}: ${breaks}\n         ${by}`);
+	}
+	console.log(`${found} of ${chosen.length} found`);
+	return 0;
+}
 
 function findRare(from: number, count: number): number {
 	let missed = 0;
@@ -37,23 +84,27 @@ function findRare(from: number, count: number): number {
 	return missed;
 }
 
-function replay(seed: number): number {
-	const result = simulate(seed, { log: values.log ? console.log : undefined });
-	if (result.failure) for (const line of result.recent.slice(-40)) console.log(line);
-	console.log(
-		`seed ${seed}: ${result.failure ?? "all invariants hold"} (${result.steps} steps, trace ${result.hash.toString(16)})`,
-	);
-	return result.failure ? 1 : 0;
+function show(result: SimResult): number {
+	const { seed, failure, steps, hash } = result;
+	if (failure) for (const line of result.recent.slice(-40)) console.log(line);
+	console.log(`seed ${seed}: ${failure ?? "all invariants hold"} (${steps} steps, trace ${hash.toString(16)})`);
+	return failure ? 1 : 0;
 }
 
-function runMany(from: number, count: number): number {
+async function runMany(
+	from: number,
+	count: number,
+	one: (seed: number) => SimResult | Promise<SimResult>,
+): Promise<number> {
 	const totals = new Map<string, number>();
 	const startedMs = performance.now();
 	for (let seed = from; seed < from + count; seed++) {
-		const { failure, stats } = simulate(seed);
+		const { failure, stats } = await one(seed);
 		for (const [name, value] of Object.entries(stats)) totals.set(name, (totals.get(name) ?? 0) + value);
 		if (failure) {
-			console.log(`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts --seed ${seed}`);
+			console.log(
+				`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts${values.sql ? " --sql" : ""} --seed ${seed}`,
+			);
 			return 1;
 		}
 		if ((seed - from + 1) % 500 === 0) console.log(`${seed - from + 1} seeds`);

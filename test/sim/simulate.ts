@@ -1,10 +1,11 @@
 import { drainMicrotasks } from "bun:jsc";
 import { waitApplied } from "../../src/cluster/fence.ts";
+import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { holdRows } from "./holds.ts";
 import { checkAtRest, checkEnd, checkStep, hadHeldRows, isCalm } from "./invariants.ts";
 import type { Mutant } from "./mutants.ts";
-import { type Caller, callServer, createSimClock, keyFields, type SimProcess, witnessStore } from "./process.ts";
+import { type Caller, callServer, createSimClock, type SimProcess } from "./process.ts";
 import { runRequest } from "./request.ts";
 import { GRACE_MS } from "./terms.ts";
 import { addHost, Broken, createWorld, type SimKey, type World } from "./world.ts";
@@ -25,9 +26,6 @@ export interface SimOptions {
 }
 
 const STEPS_MAX = 400_000;
-const TRAFFIC_MS = 45_000;
-/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
-const REST_MS = 90_000;
 const STOP_MS = 60_000;
 /** What a revocation takes at most while nothing is wrong with any instance, whoever holds rows of accounts. */
 const REVOKED_MS_MAX = 500;
@@ -38,17 +36,41 @@ const TRIALS_MS = [
 
 /** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
 export function simulate(seed: number, options: SimOptions = {}): SimResult {
-	const world = createWorld(seed, options.mutant, options.log);
-	const { timeline } = world;
+	const run = createRun(createWorld(seed, options.mutant, options.log));
+	try {
+		for (const _ of run.script());
+		return run.result(undefined);
+	} catch (error) {
+		return run.failed(error);
+	}
+}
+
+/** As `simulate`, in a world whose database takes real time: nothing goes on until it has come to rest. */
+export async function simulateBeside(world: World, atRest: () => Promise<void>): Promise<SimResult> {
+	const run = createRun(world);
+	try {
+		for (const _ of run.script()) await atRest();
+		return run.result(undefined);
+	} catch (error) {
+		return run.failed(error);
+	}
+}
+
+/** Runs the timeline up to a moment; yields after each step. */
+type RunUntil = (untilMs: number, stop?: () => boolean) => Generator<void, void, void>;
+
+function createRun(world: World) {
+	const { timeline, seed } = world;
 	let steps = 0;
 	let broken: unknown;
 	const failLater = (error: unknown) => {
 		broken ??= error;
 	};
 
-	function runUntil(untilMs: number, stop?: () => boolean): void {
+	function* runUntil(untilMs: number, stop?: () => boolean): Generator<void, void, void> {
 		while (timeline.step(untilMs)) {
 			steps += 1;
+			yield;
 			if (broken) throw broken;
 			checkStep(world);
 			if (steps > STEPS_MAX) throw new Broken("the run does not come to rest");
@@ -57,39 +79,44 @@ export function simulate(seed: number, options: SimOptions = {}): SimResult {
 		if (broken) throw broken;
 	}
 
+	function* script(): Generator<void, void, void> {
+		const faults = createFaults(world);
+		setUp(world, faults);
+		drainMicrotasks();
+		yield;
+		yield* runUntil(3_000);
+		const calmOnly = world.random.chance(0.2);
+		startTraffic(world, failLater);
+		if (!calmOnly) startStorm(world, faults);
+		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + world.trafficMs);
+		yield* runUntil(timeline.nowMs() + world.trafficMs);
+		faults.heal();
+		yield* finish(world, faults, runUntil);
+	}
+
 	const result = (failure: string | undefined): SimResult => {
 		timeline.note(Number([...world.model.budgets.values()].reduce((sum, { drawn }) => sum + drawn, 0)));
 		return { seed, failure, hash: timeline.hash(), steps, stats: world.stats, recent: timeline.recent() };
 	};
 
-	try {
-		const faults = createFaults(world);
-		setUp(world, faults);
-		drainMicrotasks();
-		runUntil(3_000);
-		const calmOnly = world.random.chance(0.2);
-		startTraffic(world, failLater);
-		if (!calmOnly) startStorm(world, faults);
-		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + TRAFFIC_MS);
-		runUntil(timeline.nowMs() + TRAFFIC_MS);
-		faults.heal();
-		finish(world, faults, runUntil);
-		return result(undefined);
-	} catch (error) {
-		if (error instanceof Broken) return result(error.message);
-		return result(error instanceof Error ? `${error.name}: ${error.message}\n${error.stack}` : String(error));
-	}
+	return {
+		script,
+		result,
+		failed(error: unknown): SimResult {
+			if (error instanceof Broken) return result(error.message);
+			return result(error instanceof Error ? `${error.name}: ${error.message}\n${error.stack}` : String(error));
+		},
+	};
 }
 
 function setUp(world: World, faults: Faults): void {
-	const { model, random } = world;
+	const { database, random } = world;
 	for (const account of ["acc1", "acc2"]) {
-		model.budgets.set(account, { id: account, kind: "account", account, limit: 0, drawn: 0, writtenOff: 0 });
-		book(world, account, world.lonely ? 100_000 : random.int(300, 3_000), `opening ${account}`);
+		database.addAccount(account, world.lonely ? 100_000 : random.int(300, 3_000));
 		for (let number = 1; number <= 5; number++) {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
-			model.budgets.set(id, { id, kind: "key", account, limit, drawn: 0, writtenOff: 0 });
+			database.addKey(id, account, limit);
 			world.keys.set(id, { id, account, revoked: false });
 			world.ceilings.set(id, limit ?? Number.POSITIVE_INFINITY);
 		}
@@ -97,13 +124,9 @@ function setUp(world: World, faults: Faults): void {
 	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
 }
 
-function book(world: World, account: string, amount: number, ref: string): void {
-	world.model.book(account, "top_up", amount, ref, false);
-}
-
 function startTraffic(world: World, failLater: (error: unknown) => void): void {
-	const { random, timeline } = world;
-	const untilMs = timeline.nowMs() + TRAFFIC_MS;
+	const { random, timeline, trafficMs } = world;
+	const untilMs = timeline.nowMs() + trafficMs;
 	const meanMs = random.pick([40, 100, 250]);
 	const operator: Caller = createOperator(world);
 	const arrive = (): void => {
@@ -140,12 +163,12 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 	};
 	// Some at any time, some at the worst: while an instance is going live, or has just been cut off.
 	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
-	for (let count = anyTime; count > 0; count--) revokeSoon(random.fraction() * TRAFFIC_MS);
+	for (let count = anyTime; count > 0; count--) revokeSoon(random.fraction() * trafficMs);
 	world.onDelicate = (kind) => {
 		if (kind === delicate && random.chance(0.9)) revokeSoon(5 + random.fraction() * random.pick([2, 30, 300]));
 	};
 	for (let count = world.lonely ? 0 : random.int(2, 8); count > 0; count--) {
-		timeline.after(random.fraction() * TRAFFIC_MS, "operator: money", () => moveMoney(world));
+		timeline.after(random.fraction() * trafficMs, "operator: money", () => moveMoney(world));
 	}
 }
 
@@ -156,20 +179,12 @@ function createOperator(world: World): Caller {
 
 /** As the console does it: one statement, repeated until it is known to be carried out, then the fence. */
 async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
-	const { server, model, timeline } = world;
+	const { database, timeline } = world;
 	const startedMs = timeline.nowMs();
-	const call = <T>(statement: Parameters<typeof callServer<T>>[3]) =>
-		callServer(world, operator, "operator", statement, () => {});
+	const call: Call = (_label, statement) => callServer(world, operator, "operator", statement, () => {});
 	let seq: number | undefined;
-	while (seq === undefined) {
-		seq = await call(
-			server.appending(() => {
-				key.revoked = true;
-				return model.append("key", key.id, keyFields(key.id, key.account, true) as unknown as Record<string, unknown>);
-			}),
-		).catch(() => undefined);
-	}
-	const store = witnessStore(world, (_label, statement) => call(statement));
+	while (seq === undefined) seq = await database.revoke(call, key.id).catch(() => undefined);
+	const store = database.fence(call);
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	const fence = () => waitApplied({ store, clock: operator.clock }, seq, options);
 	let applied = await fence().catch(() => undefined);
@@ -184,33 +199,24 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 
 /** Top-ups, refunds and changes of caps, each of which the database does at one moment. */
 function moveMoney(world: World): void {
-	const { model, random, server, timeline } = world;
-	if (!server.up) return;
+	const { model, random, database, timeline } = world;
+	if (!database.up) return;
 	const budget = random.pick([...model.budgets.values()]);
 	// The real statement would wait for the row.
 	if (hadHeldRows(world, budget.account, timeline.nowMs())) return;
-	server.appending(() => {
-		if (budget.kind === "account") {
-			const amount = random.chance(0.7) ? random.int(100, 1_000) : -random.int(10, 200);
-			const ref = `money ${timeline.nowMs()}`;
-			model.book(budget.id, "adjustment", amount, ref, false);
-			return;
-		}
-		const limit = random.chance(0.2) ? null : random.int(0, 1_500);
-		const lowered = limit !== null && (budget.limit === null || limit < budget.limit);
-		budget.limit = limit;
-		world.ceilings.set(budget.id, Math.max(budget.drawn, limit ?? Number.POSITIVE_INFINITY));
-		model.append("budget", budget.id, { lowered });
-	})(
-		() => world.count("money moved"),
-		() => {},
-	);
+	const moved = () => world.count("money moved");
+	if (budget.kind === "key") {
+		database.setCap(budget.id, () => (random.chance(0.2) ? null : random.int(0, 1_500)), moved);
+		return;
+	}
+	const amount = () => (random.chance(0.7) ? random.int(100, 1_000) : -random.int(10, 200));
+	database.adjust(budget.id, amount, moved);
 }
 
 function startStorm(world: World, faults: Faults): void {
-	const { random, timeline } = world;
+	const { random, timeline, trafficMs } = world;
 	const fromMs = timeline.nowMs() + random.fraction() * 10_000;
-	const untilMs = fromMs + random.int(8_000, TRAFFIC_MS - 10_000);
+	const untilMs = fromMs + random.int(8_000, trafficMs - 10_000);
 	const meanMs = random.pick([500, 2_000, 5_000]);
 	const blow = (): void => {
 		if (timeline.nowMs() >= untilMs) {
@@ -228,20 +234,20 @@ function startStorm(world: World, faults: Faults): void {
 }
 
 /** Lets everything come to rest, stops it in good order, replays what was left, and checks the books. */
-function finish(world: World, faults: Faults, runUntil: (untilMs: number, stop?: () => boolean) => void): void {
+function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<void, void, void> {
 	const { timeline, hosts } = world;
-	runUntil(timeline.nowMs() + REST_MS);
+	yield* runUntil(timeline.nowMs() + world.restMs);
 	checkAtRest(world);
 	for (const record of world.requests.values()) {
 		if (record.admitted && !record.ended && !isGone(world, record.host.id, record.epoch)) {
 			throw new Broken(`request ${record.id} never ended`);
 		}
 	}
-	stopAll(world, runUntil);
+	yield* stopAll(world, runUntil);
 	// Whatever a process could not hand in is replayed by the next one.
 	for (const host of hosts) faults.startProcess(host);
-	runUntil(timeline.nowMs() + 10_000);
-	stopAll(world, runUntil);
+	yield* runUntil(timeline.nowMs() + 10_000);
+	yield* stopAll(world, runUntil);
 	checkEnd(world);
 }
 
@@ -252,7 +258,7 @@ function isGone({ hosts }: World, hostId: string, epoch: number): boolean {
 	);
 }
 
-function stopAll(world: World, runUntil: (untilMs: number, stop?: () => boolean) => void): void {
+function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void> {
 	const { hosts, timeline } = world;
 	const outcomes: boolean[] = [];
 	const stopping = hosts.map((host) => {
@@ -262,7 +268,7 @@ function stopAll(world: World, runUntil: (untilMs: number, stop?: () => boolean)
 		return { host, process };
 	});
 	drainMicrotasks();
-	runUntil(timeline.nowMs() + STOP_MS + 1_000, () => outcomes.length === stopping.length);
+	yield* runUntil(timeline.nowMs() + STOP_MS + 1_000, () => outcomes.length === stopping.length);
 	if (outcomes.length < stopping.length || outcomes.includes(false))
 		throw new Broken("an instance did not stop cleanly");
 	for (const { host, process } of stopping) {

@@ -1,10 +1,12 @@
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
 import { createRandom, type Random } from "../support/random.ts";
+import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
+import { createModelDatabase } from "./model-database.ts";
 import { createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";
 import type { SimProcess } from "./process.ts";
-import { createSimServer, type SimServer } from "./server.ts";
+import { createSimServer } from "./server.ts";
 import { createTimeline, type Timeline } from "./timeline.ts";
 
 /** Thrown when an invariant is broken: the seed has found something. */
@@ -66,7 +68,7 @@ export interface World {
 	readonly timeline: Timeline;
 	readonly random: Random;
 	readonly model: ModelStore;
-	readonly server: SimServer;
+	readonly database: SimDatabase;
 	readonly hosts: Host[];
 	readonly keys: Map<string, SimKey>;
 	readonly requests: Map<string, RequestRecord>;
@@ -88,13 +90,15 @@ export interface World {
 	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
 	/** How far the server's wall clock is ahead. */
 	serverAheadMs: number;
-	/** Marks of servers on which everybody has waited for as long as a lease. */
-	readonly quietServers: Set<string>;
 	readonly recallListeners: Set<() => void>;
 	/** What running requests held when their process died, by lease. */
 	readonly heldAtDeath: Map<string, number>;
 	/** A statement was carried out since the last check. */
 	storeChanged: boolean;
+	/** How long requests come. */
+	readonly trafficMs: number;
+	/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
+	readonly restMs: number;
 	/** True while faults are injected. */
 	stormy: boolean;
 	lastFaultMs: number;
@@ -119,43 +123,22 @@ export function createWorld(
 	seed: number,
 	mutant: Mutant | undefined,
 	log: ((line: string) => void) | undefined,
+	databaseOf: (world: Omit<World, "database">) => SimDatabase = modelDatabase,
+	terms: Pick<World, "trafficMs" | "restMs"> = { trafficMs: 45_000, restMs: 90_000 },
 ): World {
 	const random = createRandom(seed);
 	const timeline = createTimeline();
 	const listeners = new Set<() => void>();
-	const serverWallMs = () => timeline.nowMs() + world.serverAheadMs;
+	const serverWallMs = () => timeline.nowMs() + withoutDatabase.serverAheadMs;
 	const baseModel = createModelStore(serverWallMs);
 	const model = mutant?.model ? mutant.model(baseModel) : baseModel;
-	let announcedSeq = 0;
-	let announcedTicket = 0;
-	/** What NOTIFY does: once for each commit that appended to the log. */
-	function announce(): void {
-		world.storeChanged = true;
-		const ticket = model.recalls.at(-1)?.ticket ?? 0;
-		if (ticket > announcedTicket) {
-			announcedTicket = ticket;
-			for (const listener of world.recallListeners) listener();
-		}
-		if (model.seq() === announcedSeq) return;
-		announcedSeq = model.seq();
-		for (const listener of listeners) listener();
-	}
-	const server = createSimServer(
-		{ model, timeline, random, wallMs: serverWallMs, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
-		{
-			commitMsMax: (delicate) =>
-				!world.stormy ? 1 : delicate ? random.pick([1, 600, 600]) : random.chance(0.04) ? 1_500 : 1,
-			flaws: mutant?.flaws ?? {},
-		},
-	);
 	const stats: Record<string, number> = {};
-	const world: World = {
+	const withoutDatabase: Omit<World, "database"> = {
 		seed,
 		mode: random.pick(["process", "process", "host", "remote"] as const),
 		timeline,
 		random,
 		model,
-		server,
 		hosts: [],
 		keys: new Map(),
 		requests: new Map(),
@@ -169,10 +152,11 @@ export function createWorld(
 		deafness: random.pick([0.1, 0.3, 0.9]),
 		heldRows: new Map(),
 		serverAheadMs: 0,
-		quietServers: new Set(["1/1"]),
 		recallListeners: new Set(),
 		heldAtDeath: new Map(),
 		storeChanged: true,
+		trafficMs: terms.trafficMs,
+		restMs: terms.restMs,
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,
 		mayWriteOff: false,
@@ -182,18 +166,48 @@ export function createWorld(
 			stats[what] = (stats[what] ?? 0) + 1;
 		},
 		fault(what) {
-			world.lastFaultMs = timeline.nowMs();
-			world.count(`fault: ${what}`);
+			withoutDatabase.lastFaultMs = timeline.nowMs();
+			withoutDatabase.count(`fault: ${what}`);
 			log?.(`${timeline.nowMs().toFixed(1)} FAULT ${what}`);
 		},
 		log,
 	};
+	const world: World = Object.assign(withoutDatabase, { database: databaseOf(withoutDatabase) });
 	watchUsage(world);
 	return world;
 }
 
+/** A database that is the model itself. */
+function modelDatabase(world: Omit<World, "database">): SimDatabase {
+	const { model, random, timeline, mutant } = world;
+	let announcedSeq = 0;
+	let announcedTicket = 0;
+	/** What NOTIFY does: once for each commit that appended to the log. */
+	function announce(): void {
+		world.storeChanged = true;
+		const ticket = model.recalls.at(-1)?.ticket ?? 0;
+		if (ticket > announcedTicket) {
+			announcedTicket = ticket;
+			for (const listener of world.recallListeners) listener();
+		}
+		if (model.seq() === announcedSeq) return;
+		announcedSeq = model.seq();
+		for (const listener of world.listeners) listener();
+	}
+	const wallMs = () => timeline.nowMs() + world.serverAheadMs;
+	const server = createSimServer(
+		{ model, timeline, random, wallMs, onCommit: announce, onDelicate: (kind) => world.onDelicate(kind) },
+		{
+			commitMsMax: (delicate) =>
+				!world.stormy ? 1 : delicate ? random.pick([1, 600, 600]) : random.chance(0.04) ? 1_500 : 1,
+			flaws: mutant?.flaws ?? {},
+		},
+	);
+	return createModelDatabase(world, server);
+}
+
 /** Usage that reaches the store is not pending any more. */
-function watchUsage(world: World): void {
+function watchUsage(world: Omit<World, "database">): void {
 	const { usage } = world.model;
 	const set = usage.set.bind(usage);
 	usage.set = (id, row) => {
@@ -206,7 +220,7 @@ function watchUsage(world: World): void {
 	};
 }
 
-export function addPending(world: World, record: RequestRecord, amount: number): void {
+export function addPending(world: Pick<World, "pendingCharges">, record: RequestRecord, amount: number): void {
 	for (const budget of [record.account, record.key]) {
 		const key = leaseKey(budget, record.host.id, record.epoch);
 		world.pendingCharges.set(key, (world.pendingCharges.get(key) ?? 0) + amount);

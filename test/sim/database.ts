@@ -1,0 +1,37 @@
+import type { FenceStore } from "../../src/cluster/fence.ts";
+import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
+import type { WitnessStore } from "../../src/cluster/witness.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
+import type { LoadedKey } from "../../src/keys/keyring.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import type { Statement } from "./server.ts";
+
+/** Sends a statement through somebody's connection and whatever befalls it there. */
+export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
+
+/**
+ * The database of a simulated world: the model (`model-database.ts`), or a real Postgres with the real functions
+ * (`sql-database.ts`). Processes reach it through their connection; what operators and accidents do arrives at once.
+ */
+export interface SimDatabase {
+	up: boolean;
+	/** Statements under way are aborted. */
+	crash(): void;
+	heartbeats(call: Call): HeartbeatStore;
+	/** What fences and witnesses ask. */
+	fence(call: Call): WitnessStore & FenceStore;
+	ledger(call: Call, name: string, id: string, epoch: number): LedgerStore;
+	keyLoader(call: Call): (digest: KeyDigest) => Promise<LoadedKey>;
+	/** Gives the number of the entry. */
+	revoke(call: Call, key: string): Promise<number>;
+	addAccount(id: string, credit: number): void;
+	addKey(id: string, account: string, limit: number | null): void;
+	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */
+	adjust(account: string, amount: () => number, moved: () => void): void;
+	setCap(key: string, limit: () => number | null, moved: () => void): void;
+	fenceOff(id: string, epoch: number, beat: number): void;
+	/** An operator's attestation that a journal is lost. */
+	closeLost(id: string, epoch: number): void;
+	/** Somebody holds these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
+	hold(rows: readonly string[]): () => void;
+}

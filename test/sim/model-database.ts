@@ -1,0 +1,179 @@
+import { DatabaseBusy } from "../../src/db/statements.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { LeaseExceeded } from "../../src/ledger/store.ts";
+import type { Call, SimDatabase } from "./database.ts";
+import { CheckViolated, RowHeld } from "./model-store.ts";
+import { keyFields } from "./process.ts";
+import type { SimServer } from "./server.ts";
+import { LEASE_TTL_MS } from "./terms.ts";
+import type { World } from "./world.ts";
+
+/** Small, so that there are several. */
+const CLOSE_BATCH = 3;
+const ignored = () => {};
+
+/** The model's statements, as each party sends them. */
+export function createModelDatabase(world: Omit<World, "database">, server: SimServer): SimDatabase {
+	const { model } = world;
+	/** Marks of servers on which everybody has waited for as long as a lease. */
+	const quietServers = new Set([model.server]);
+
+	return {
+		get up() {
+			return server.up;
+		},
+		set up(value) {
+			server.up = value;
+		},
+		crash: () => server.crash(),
+		heartbeats: (call) => ({
+			join: (id, ttlMs) =>
+				call(
+					"join",
+					server.atOnce(() => model.join(id, ttlMs)),
+				),
+			position: () =>
+				call(
+					"position",
+					server.atOnce(() => model.position()),
+				),
+			goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
+			heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
+			readAfter: (seq) =>
+				call(
+					"read log",
+					server.atOnce(() => model.log.slice(seq, seq + 50)),
+				),
+			leave: (id, epoch) => call("leave", server.leave(id, epoch)),
+		}),
+		fence: (call) => ({
+			server: () =>
+				call(
+					"which server",
+					server.atOnce(() => ({ mark: model.server, unquietMs: quietServers.has(model.server) ? 0 : LEASE_TTL_MS })),
+				),
+			quiet: (mark) =>
+				call(
+					"quiet",
+					server.atOnce(() => void quietServers.add(mark)),
+				),
+			live: () =>
+				call(
+					"live",
+					server.atOnce(() => model.live()),
+				),
+			silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
+			lagging: (seq) => call("lagging", server.lagging(seq)),
+			fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
+		}),
+		ledger: (call, name, id, epoch) => ledgerStore(world, server, { call, name }, id, epoch),
+		keyLoader: (call) => (digest) =>
+			call(
+				"load key",
+				server.atOnce(() => {
+					const key = world.keys.get(digest);
+					const account = { state: "active", toppedUp: true, signedIn: true } as const;
+					return { seq: model.seq(), key: key ? keyFields(key.id, key.account, key.revoked) : null, account };
+				}),
+			),
+		revoke: (call, id) =>
+			call(
+				"revoke",
+				server.appending(() => {
+					const key = world.keys.get(id);
+					if (!key) throw new Error(`no key ${id}`);
+					key.revoked = true;
+					return model.append("key", id, keyFields(id, key.account, true) as unknown as Record<string, unknown>);
+				}),
+			),
+		addAccount(id, credit) {
+			model.budgets.set(id, { id, kind: "account", account: id, limit: 0, drawn: 0, writtenOff: 0 });
+			model.book(id, "top_up", credit, `opening ${id}`, false);
+		},
+		addKey(id, account, limit) {
+			model.budgets.set(id, { id, kind: "key", account, limit, drawn: 0, writtenOff: 0 });
+		},
+		adjust: (account, amount, moved) =>
+			server.appending(
+				() => void model.book(account, "adjustment", amount(), `money ${world.timeline.nowMs()}`, false),
+			)(moved, ignored),
+		setCap: (id, limitOf, moved) =>
+			server.appending(() => {
+				const budget = model.budgets.get(id);
+				if (!budget) return;
+				const limit = limitOf();
+				const lowered = limit !== null && (budget.limit === null || limit < budget.limit);
+				budget.limit = limit;
+				world.ceilings.set(id, Math.max(budget.drawn, limit ?? Number.POSITIVE_INFINITY));
+				model.append("budget", id, { lowered });
+			})(moved, ignored),
+		fenceOff: (id, epoch, beat) => server.fenceOff(id, epoch, beat)(ignored, ignored),
+		closeLost: (id, epoch) => server.close(id, epoch, true, Number.POSITIVE_INFINITY)(ignored, ignored),
+		hold(rows) {
+			for (const row of rows) model.held.add(row);
+			return () => {
+				for (const row of rows) model.held.delete(row);
+			};
+		},
+	};
+}
+
+function ledgerStore(
+	world: Omit<World, "database">,
+	server: SimServer,
+	caller: { call: Call; name: string },
+	id: string,
+	epoch: number,
+): LedgerStore {
+	const { model } = world;
+	const call: Call = (label, statement) =>
+		caller.call(label, (done, fail) =>
+			statement(
+				(result) => {
+					world.log?.(`${world.timeline.nowMs().toFixed(1)} ${caller.name} ${label} -> ${JSON.stringify(result)}`);
+					done(result);
+				},
+				(error) => fail(asLedgerError(error)),
+			),
+		);
+	return {
+		grant: (requests) =>
+			call(
+				"grant",
+				server.atOnce(() => model.grant(id, epoch, requests)),
+			),
+		giveBack: (requests) =>
+			call(
+				"return",
+				server.atOnce(() => model.giveBack(id, epoch, requests)),
+			),
+		flush: (settled, open) =>
+			call(
+				"flush",
+				server.atOnce(() => model.flush(id, epoch, settled, open)),
+			),
+		settleLate: (event) =>
+			call(
+				"settle late",
+				server.atOnce(() => model.settleLate(id, epoch, event)),
+			),
+		close: () => call("close", server.close(id, epoch, false, CLOSE_BATCH)),
+		recall: (budgets) =>
+			call(
+				"recall",
+				server.atOnce(() => model.recall(id, epoch, budgets)),
+			),
+		recalls: () =>
+			call(
+				"recalls",
+				server.atOnce(() => model.recalled(id, epoch)),
+			),
+	};
+}
+
+/** As the Postgres store does it. */
+function asLedgerError(error: unknown): unknown {
+	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
+	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
+	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
+}

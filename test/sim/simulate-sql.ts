@@ -1,0 +1,65 @@
+import type postgres from "postgres";
+import type { StatementValue } from "../../src/db/lane.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { type SimOptions, type SimResult, simulateBeside } from "./simulate.ts";
+import { createSqlDatabase } from "./sql-database.ts";
+import { createSqlMirror } from "./sql-mirror.ts";
+import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
+import { createSqlServer, type SqlServer } from "./sql-server.ts";
+import { Broken, createWorld, type World } from "./world.ts";
+
+/** Less than the model's world takes: here each statement is a round trip. */
+const TERMS = { trafficMs: 20_000, restMs: 45_000 };
+/** How often the product's own check looks at the books. */
+const CHECK_MS = 5_000;
+
+/** As `simulate`, with the real functions on a real Postgres: the same world, its time, its faults, its invariants. */
+export async function simulateSql(
+	seed: number,
+	options: SimOptions & { changed?: ChangedFunctions } = {},
+): Promise<SimResult> {
+	const schema = await createSqlSchema(options.changed);
+	const monitor = schema.connect("monitor");
+	let server: SqlServer | undefined;
+	const make = (unfinished: Omit<World, "database">) => {
+		const mirror = createSqlMirror(unfinished, monitor);
+		const announce = (channel: string) => announceTo(unfinished, channel);
+		server = createSqlServer(unfinished, { schema, monitor, mirror, announce });
+		return createSqlDatabase(unfinished, server);
+	};
+	try {
+		const world = createWorld(seed, options.mutant, options.log, make, TERMS);
+		let checkedMs = 0;
+		const atRest = async () => {
+			await server?.atRest();
+			if (world.timeline.nowMs() < checkedMs + CHECK_MS) return;
+			checkedMs = world.timeline.nowMs();
+			await checkBooks(monitor);
+		};
+		return await simulateBeside(world, atRest);
+	} finally {
+		await server?.end();
+		await monitor.end({ timeout: 1 });
+		await schema.drop();
+	}
+}
+
+/** By the product's own check, in one snapshot of what is committed. */
+async function checkBooks(monitor: postgres.Sql): Promise<void> {
+	const statements: Statements = Object.assign(
+		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) =>
+			(await monitor(strings, ...values)) as unknown as Row[],
+		{ end: async () => {} },
+	);
+	const { ok, checks } = await reconcile(statements);
+	if (ok) return;
+	throw new Broken(
+		`the books do not reconcile: ${checks.filter((check) => !check.ok).map(({ name, detail }) => `${name} ${detail}`)}`,
+	);
+}
+
+function announceTo(world: Pick<World, "listeners" | "recallListeners">, channel: string): void {
+	const heard = channel === "tollgate_control" ? world.listeners : world.recallListeners;
+	for (const listener of heard) listener();
+}

@@ -1,0 +1,140 @@
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import type { StatementValue } from "../../src/db/lane.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { keyLoader } from "../../src/keys/key-loader.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import type { Call, SimDatabase } from "./database.ts";
+import { instanceKey } from "./model-store.ts";
+import type { Fate, SqlServer } from "./sql-server.ts";
+import { GRACE_MS } from "./terms.ts";
+import type { World } from "./world.ts";
+
+const AT_ONCE: Fate = { commitMs: 0, fuse: null };
+
+/** The product's own statements, each sent as its store sends it, on a real Postgres. */
+export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer): SimDatabase {
+	const { model, random, timeline } = world;
+
+	/** As the model server does it: what a revocation rests on takes time, the rest now and then. */
+	function fateOf(text: string, values: readonly StatementValue[]): Fate {
+		const delicate = delicateOf(text, values);
+		if (delicate) world.onDelicate(delicate);
+		if (!world.stormy) return AT_ONCE;
+		const fuse = random.chance(0.01) ? random.int(0, 3) : null;
+		if (fuse !== null) world.count("cancelled in the midst");
+		if (delicate) return { commitMs: random.fraction() * random.pick([1, 600, 600]), fuse };
+		return { commitMs: random.chance(0.04) ? random.fraction() * 1_500 : 0, fuse };
+	}
+
+	function delicateOf(text: string, [id, epoch]: readonly StatementValue[]): "renewal" | "go live" | undefined {
+		if (text.includes("instance_go_live")) return "go live";
+		if (!text.includes("instance_renew")) return undefined;
+		const instance = model.instances.get(instanceKey(String(id), Number(epoch)));
+		const isLate = instance && instance.leaseUntilMs < timeline.nowMs() + world.serverAheadMs - GRACE_MS;
+		return isLate ? "renewal" : undefined;
+	}
+
+	/** What the product's stores take for their client. */
+	function statementsOf(call: Call): Statements {
+		const run = <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
+			const text = strings.join(" ");
+			const label = /from (\w+)|select (\w+)/.exec(text)?.[0] ?? "statement";
+			return call<Row[]>(label, (done, fail) => {
+				const log = (what: string) =>
+					world.log?.(`${timeline.nowMs().toFixed(1)} ${text.trim()} ${JSON.stringify(values)} -> ${what}`);
+				server.statement<Row>(strings, values, () => fateOf(text, values))(
+					(rows) => {
+						log(JSON.stringify(rows));
+						done(rows);
+					},
+					(error) => {
+						log(String(error));
+						fail(error);
+					},
+				);
+			});
+		};
+		return Object.assign(run, { end: async () => {} });
+	}
+
+	/** Of nobody's process: it arrives at once. */
+	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
+	const ignored = () => {};
+	let laidDown: Promise<unknown> = Promise.resolve();
+	/** What the world begins with, one after the other. */
+	function inTurn(work: () => Promise<unknown>): void {
+		laidDown = laidDown.then(work);
+	}
+
+	return {
+		get up() {
+			return server.up;
+		},
+		set up(value) {
+			server.up = value;
+		},
+		crash: () => server.crash(),
+		heartbeats: (call) => createPgHeartbeatStore(statementsOf(call)),
+		fence: (call) => createPgFenceStore(statementsOf(call)),
+		ledger: (call, _name, id, epoch) => createPgLedgerStore({ statements: statementsOf(call) }, id, epoch),
+		keyLoader: (call) => keyLoader(statementsOf(call)),
+		revoke: async (call, id) => (await revokeKey(statementsOf(call), { id })).seq,
+		addAccount(id, credit) {
+			inTurn(
+				() => directly`
+					with a as (insert into account (id, email, name, topped_up, signed_in_at)
+						values (${id}, ${`${id}@example.com`}, ${id}, true, clock_timestamp()) returning id)
+					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a`,
+			);
+			const opening = `opening ${id}`;
+			inTurn(
+				() => directly`select ledger_book(${opening}, ${id}, 'adjustment', ${credit}, ${opening}, 'sim', '', false)`,
+			);
+		},
+		addKey(id, account, limit) {
+			inTurn(
+				() => directly`
+					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd)
+						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint) returning *)
+					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k`,
+			);
+		},
+		adjust(account, amount, moved) {
+			const ref = `money ${timeline.nowMs()}`;
+			directly`select ledger_book(${random.uuid()}, ${account}, 'adjustment', ${amount()}, ${ref}, 'sim', '', false)`.then(
+				moved,
+				ignored,
+			);
+		},
+		setCap(key, limit, moved) {
+			directly`select key_update(${key}, null, ${JSON.stringify({ capNanoUsd: limit() })}::text::jsonb)`.then(
+				moved,
+				ignored,
+			);
+		},
+		fenceOff(id, epoch, beat) {
+			directly`select instance_stand(${id}, ${epoch}, ${beat}, array['joining', 'live', 'silent'], 'dead', null, null)`.catch(
+				ignored,
+			);
+		},
+		closeLost(id, epoch) {
+			directly`select closed, done from lease_close(${id}, ${epoch}, true, 1000)`.catch(ignored);
+		},
+		hold: (rows) =>
+			server.lock(async (sql) => {
+				for (const row of rows) {
+					const [kind = "", name = ""] = row.split(" ");
+					const [budget = "", instance = "", epoch = ""] = name.split("|");
+					if (kind === "budget") await sql`select 1 from budget where id = ${name} for update skip locked`;
+					else if (kind === "reservation")
+						await sql`select 1 from reservation where request_id = ${name} for update skip locked`;
+					else
+						await sql`
+							select 1 from lease where budget_id = ${budget} and instance_id = ${instance} and epoch = ${Number(epoch)}
+							for update skip locked`;
+				}
+			}),
+	};
+}

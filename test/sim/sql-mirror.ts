@@ -1,0 +1,152 @@
+import type postgres from "postgres";
+import type { ControlKind } from "../../src/cluster/control-log.ts";
+import { instanceKey, leaseKey, type ModelState, type ModelUsage } from "./model-store.ts";
+import { EPOCH_MS } from "./sql-schema.ts";
+import type { World } from "./world.ts";
+
+/** What the tables say, kept in the world's model, so that all invariants read it there. */
+export interface SqlMirror {
+	/** Takes in what was committed since the last time; gives what was announced by it, in order. Quiet: no transaction is open. */
+	read(isQuiet: boolean): Promise<readonly Announcement[]>;
+}
+
+export interface Announcement {
+	readonly channel: string;
+	readonly payload: string;
+}
+
+interface Change {
+	readonly id: number;
+	readonly what: string;
+	readonly gone: boolean;
+	readonly row: Readonly<Record<string, unknown>>;
+}
+
+export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql): SqlMirror {
+	const { model, ceilings } = world;
+
+	/** Of tables whose rows are only added, what goes is of no interest; a request's usage is replaced, never removed. */
+	function take({ what, gone, row }: Change): void {
+		const text = (name: string) => row[name] as string;
+		const number = (name: string) => Number(row[name]);
+		const orNull = (name: string) => (row[name] === null ? null : Number(row[name]));
+		switch (what) {
+			case "budget": {
+				const id = text("id");
+				const known = model.budgets.get(id);
+				const limit = orNull("limit_nano_usd");
+				const drawn = number("drawn_nano_usd");
+				const kind = text("kind") as "account" | "key";
+				if (known && kind === "key" && known.limit !== limit)
+					ceilings.set(id, Math.max(known.drawn, limit ?? Number.POSITIVE_INFINITY));
+				const writtenOff = number("written_off_nano_usd");
+				model.budgets.set(id, { id, kind, account: text("account_id"), limit, drawn, writtenOff });
+				return;
+			}
+			case "lease": {
+				const [budget, instance, epoch] = [text("budget_id"), text("instance_id"), number("epoch")];
+				model.leases.set(leaseKey(budget, instance, epoch), {
+					budget,
+					instance,
+					epoch,
+					granted: number("granted_nano_usd"),
+					returned: number("returned_nano_usd"),
+					settled: number("settled_nano_usd"),
+					state: text("state") as "open" | "closed",
+					recalled: number("recalled"),
+				});
+				return;
+			}
+			case "usage_event":
+				if (!gone) model.usage.set(text("request_id"), usageOf(row));
+				return;
+			case "reservation": {
+				const id = text("request_id");
+				if (gone) return void model.reservations.delete(id);
+				const [account, key, instance] = [text("account_id"), text("key_id"), text("instance_id")];
+				const [epoch, reserved] = [number("epoch"), number("reserved_nano_usd")];
+				model.reservations.set(id, { account, key, instance, epoch, reserved });
+				return;
+			}
+			case "ledger_entry": {
+				const [account, kind, ref] = [text("account_id"), text("kind"), text("source_ref")];
+				model.entries.push({ account, kind, amount: number("amount_nano_usd"), ref });
+				return;
+			}
+			case "instance_beat":
+				if (!gone) takeBeat(row);
+				return;
+			case "control_log":
+				model.log.push({
+					seq: number("seq"),
+					kind: text("kind") as ControlKind,
+					subject: text("subject"),
+					payload: row.payload as Record<string, unknown>,
+				});
+				return;
+			case "recall":
+				if (gone) return;
+				model.recalls.push({
+					budget: text("budget_id"),
+					ticket: number("ticket"),
+					instance: text("instance_id"),
+					epoch: number("epoch"),
+					atMs: Date.parse(text("at")) - EPOCH_MS,
+				});
+				return;
+		}
+	}
+
+	function takeBeat(row: Change["row"]): void {
+		const [id, epoch, beat] = [String(row.id), Number(row.epoch), Number(row.beat)];
+		const known = model.instances.get(instanceKey(id, epoch));
+		if (known && known.beat >= beat) return;
+		model.instances.set(instanceKey(id, epoch), {
+			id,
+			epoch,
+			beat,
+			state: row.state as ModelState,
+			ttlMs: Number(row.ttl_ms),
+			leaseUntilMs: Date.parse(String(row.lease_until)) - EPOCH_MS,
+			appliedSeq: Number(row.applied_seq),
+		});
+	}
+
+	/** Up to here all is known: rows of a transaction that is still open may come later, with lower numbers. */
+	let knownId = 0;
+	const knownAbove = new Set<number>();
+
+	return {
+		async read(isQuiet) {
+			const rows = await sql<
+				Change[]
+			>`select id::integer, what, gone, row from change where id > ${knownId} order by id`;
+			const changes = rows.filter(({ id }) => !knownAbove.has(id));
+			for (const { id } of changes) knownAbove.add(id);
+			if (isQuiet && changes.length > 0) {
+				knownId = Math.max(...knownAbove);
+				knownAbove.clear();
+			}
+			for (const change of changes) if (change.what !== "notify") take(change);
+			if (changes.length > 0) world.storeChanged = true;
+			return changes.filter(({ what }) => what === "notify").map(({ row }) => row as unknown as Announcement);
+		},
+	};
+}
+
+/** What the invariants ask of a request's usage; the rest is of no interest here. */
+function usageOf(row: Change["row"]): ModelUsage {
+	const usage = {
+		id: row.request_id,
+		account: row.account_id,
+		key: row.key_id,
+		instance: row.instance_id,
+		epoch: Number(row.epoch),
+		card: row.rate_card_id,
+		reserved: Number(row.reserved_nano_usd),
+		charged: Number(row.charged_nano_usd),
+		off: Number(row.written_off_nano_usd),
+		basis: row.basis,
+	};
+	return usage as unknown as ModelUsage;
+}

@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
+import { testPostgres, uniqueName } from "../support/postgres.ts";
+
+/** A database of its own with the real tables and functions, whose time and server the simulation sets. */
+export interface SqlSchema {
+	/** A client of one connection, which looks into the simulation's schema first. */
+	connect(name: string): postgres.Sql;
+	drop(): Promise<void>;
+}
+
+/** Where the server's time begins, ms since 1970; the books want one that is not in a closed day. */
+export const EPOCH_MS = 1_700_000_000_000;
+
+/** What the mirror follows; `sim.note` writes down each row that a committed statement left. */
+const FOLLOWED = [
+	"budget",
+	"lease",
+	"usage_event",
+	"reservation",
+	"ledger_entry",
+	"instance_beat",
+	"control_log",
+	"recall",
+];
+
+/**
+ * Functions are found by the connection's search_path, so what stands in this schema is taken for the server's own: its
+ * clock, its identity, its announcements. Sequences hold what is set, since all sessions see it at once, whatever they do.
+ *
+ * sim.fuse: so many more rows may be changed by this session's statement; then it is ended as `pg_cancel_backend` ends one.
+ */
+const SCHEMA = `
+create schema sim;
+create sequence sim.clock minvalue 0;
+create sequence sim.timeline;
+create function sim.clock_timestamp() returns timestamptz language sql volatile as
+	$$ select to_timestamp(last_value / 1000000.0) from sim.clock $$;
+create function sim.now() returns timestamptz language sql volatile as $$ select sim.clock_timestamp() $$;
+create function sim.server_mark() returns text language sql volatile as $$ select 'simulated/' || last_value from sim.timeline $$;
+create table sim.change (id bigserial primary key, what text not null, gone boolean not null, row jsonb not null);
+create function sim.pg_notify(p_channel text, p_payload text) returns void language sql as
+	$$ insert into sim.change (what, gone, row) values ('notify', false, jsonb_build_object('channel', p_channel, 'payload', p_payload)) $$;
+create function sim.note() returns trigger language plpgsql as $$
+declare
+  v_fuse integer := nullif(current_setting('sim.fuse', true), '')::integer;
+begin
+  if v_fuse is not null then
+    if v_fuse = 0 then
+      raise exception 'canceling statement due to user request' using errcode = '57014';
+    end if;
+    perform set_config('sim.fuse', (v_fuse - 1)::text, false);
+  end if;
+  insert into sim.change (what, gone, row) values (tg_table_name, tg_op = 'DELETE', to_jsonb(case when tg_op = 'DELETE' then old else new end));
+  return null;
+end $$;
+do $$
+declare
+  c record;
+begin
+  for c in select table_name, column_name from information_schema.columns
+      where table_schema = 'public' and column_default in ('now()', 'clock_timestamp()') loop
+    execute format('alter table public.%I alter column %I set default sim.clock_timestamp()', c.table_name, c.column_name);
+  end loop;
+  for c in select unnest(array[${FOLLOWED.map((name) => `'${name}'`).join(", ")}]) as name loop
+    execute format('create trigger zz_sim_note after insert or update or delete on public.%I for each row execute function sim.note()', c.name);
+  end loop;
+end $$;
+`;
+
+/** One of the product's files of functions, changed. */
+export interface ChangedFunctions {
+	/** Below `src/db/functions/`. */
+	readonly file: string;
+	change(text: string): string;
+}
+
+export async function createSqlSchema(changed?: ChangedFunctions): Promise<SqlSchema> {
+	const server = await testPostgres();
+	const name = uniqueName("test_sim");
+	const asAdmin = async (statement: string) => {
+		const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
+		await admin.unsafe(statement).finally(() => admin.end());
+	};
+	await asAdmin(`create database ${name} template ${server.template}`);
+	const connect = (label: string) =>
+		postgres(server.urlOf(name), {
+			max: 1,
+			fetch_types: false,
+			onnotice: () => {},
+			connection: {
+				application_name: `sim ${label}`,
+				search_path: `sim, ${FUNCTION_SET}, public, pg_catalog`,
+				// In the world's time; here only lest a defect of the simulation hang for ever.
+				statement_timeout: 60_000,
+			},
+		});
+	const setUp = connect("set-up");
+	try {
+		await setUp.unsafe(SCHEMA);
+		if (changed) {
+			const text = readFileSync(join(import.meta.dir, "../../src/db/functions", changed.file), "utf8");
+			await setUp.unsafe(`set search_path = ${FUNCTION_SET}, public; ${changed.change(text)}`);
+		}
+	} finally {
+		await setUp.end();
+	}
+	return { connect, drop: () => asAdmin(`drop database if exists ${name} with (force)`) };
+}

@@ -1,0 +1,289 @@
+import { drainMicrotasks } from "bun:jsc";
+import type postgres from "postgres";
+import type { StatementValue } from "../../src/db/lane.ts";
+import { DatabaseBusy } from "../../src/db/statements.ts";
+import type { Statement } from "./server.ts";
+import type { SqlMirror } from "./sql-mirror.ts";
+import { EPOCH_MS, type SqlSchema } from "./sql-schema.ts";
+import type { World } from "./world.ts";
+
+/** What befalls a statement on the server. */
+export interface Fate {
+	/** In the world's time, how long it keeps its locks before it is committed; 0: at once. */
+	readonly commitMs: number;
+	/** After so many changed rows it is cancelled; null: never. */
+	readonly fuse: number | null;
+}
+
+/** A Postgres in simulated time: each statement runs as far as it gets before anything else happens in the world. */
+export interface SqlServer {
+	up: boolean;
+	statement<Row>(
+		strings: TemplateStringsArray,
+		values: readonly StatementValue[],
+		fateOf: () => Fate,
+	): Statement<Row[]>;
+	/** A transaction of somebody else's that keeps what it locks, until the returned function is called. */
+	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
+	/** Statements under way are aborted. */
+	crash(): void;
+	/** Resolves when nothing runs any more but what waits for somebody's locks, and all that was committed is known. */
+	atRest(): Promise<void>;
+	end(): Promise<void>;
+}
+
+interface Session {
+	readonly sql: postgres.Sql;
+	readonly pid: number;
+}
+
+interface Work {
+	readonly order: number;
+	readonly label: string;
+	session: Session | undefined;
+	/** running: Postgres is at it. waiting: for a lock. open: carried out and not committed. over: told to whom it concerns. */
+	state: "running" | "waiting" | "open" | "over";
+	running: Promise<void>;
+	/** It was ended for this reason. */
+	ended: Error | undefined;
+	/** What is left to be done when Postgres has come to an end with it. */
+	finish: (() => void) | undefined;
+	cancelled: boolean;
+	/** What it has changed is not committed. */
+	inTransaction: boolean;
+	/** Whom to tell if its open transaction is aborted. */
+	aborted: ((error: Error) => void) | undefined;
+}
+
+/** As `lock_timeout` of all clients of single statements. */
+const LOCK_TIMEOUT_MS = 500;
+
+export function createSqlServer(
+	world: Omit<World, "database">,
+	parts: {
+		schema: SqlSchema;
+		monitor: postgres.Sql;
+		mirror: SqlMirror;
+		announce: (channel: string, payload: string) => void;
+	},
+): SqlServer {
+	const { timeline } = world;
+	const { schema, monitor, mirror } = parts;
+	const works = new Set<Work>();
+	const idle: Session[] = [];
+	const all: postgres.Sql[] = [];
+	let orders = 0;
+
+	const nowUs = () => Math.floor((EPOCH_MS + timeline.nowMs() + world.serverAheadMs) * 1000);
+
+	async function takeSession(): Promise<Session> {
+		const session = idle.pop();
+		if (session) return session;
+		const sql = schema.connect(`session ${all.length}`);
+		all.push(sql);
+		const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+		return { sql, pid: row?.pid ?? 0 };
+	}
+
+	function begin(label: string, run: (work: Work) => Promise<() => void>): Work {
+		const work: Work = {
+			order: orders++,
+			label,
+			session: undefined,
+			state: "running",
+			running: Promise.resolve(),
+			ended: undefined,
+			finish: undefined,
+			cancelled: false,
+			inTransaction: false,
+			aborted: undefined,
+		};
+		works.add(work);
+		resume(work, () => run(work));
+		return work;
+	}
+
+	function resume(work: Work, run: () => Promise<() => void>): void {
+		work.state = "running";
+		work.running = run().then((finish) => {
+			work.finish = finish;
+		});
+	}
+
+	function over(work: Work): void {
+		work.state = "over";
+		works.delete(work);
+		if (work.session) idle.push(work.session);
+		work.session = undefined;
+	}
+
+	/** The locks that it waits for are not to be had in time. */
+	function cancelLater(work: Work): void {
+		timeline.after(LOCK_TIMEOUT_MS, `server: lock timeout of ${work.label}`, () => {
+			if (work.state === "waiting") cancel(work, new DatabaseBusy("a row that the statement needs is held"));
+		});
+	}
+
+	function cancel(work: Work, reason: Error): void {
+		const pid = work.session?.pid;
+		if (work.cancelled || pid === undefined) return;
+		work.cancelled = true;
+		work.ended = reason;
+		world.count("cancelled while it waited");
+		begin("cancel", async (own) => {
+			await monitor`select pg_cancel_backend(${pid})`;
+			return () => over(own);
+		});
+	}
+
+	const rollback = (work: Work) => work.session?.sql.unsafe("rollback") ?? Promise.resolve();
+
+	function statement<Row>(
+		strings: TemplateStringsArray,
+		values: readonly StatementValue[],
+		fateOf: () => Fate,
+	): Statement<Row[]> {
+		return (done, fail) => {
+			const { commitMs, fuse } = fateOf();
+			const label = strings.join(" ").trim().slice(0, 60).replace(/\s+/g, " ");
+			begin(label, async (own) => {
+				own.session = await takeSession();
+				const { sql } = own.session;
+				own.inTransaction = commitMs > 0;
+				try {
+					await Promise.all([
+						sql`select setval('clock', ${nowUs()}::bigint), set_config('sim.fuse', ${fuse === null ? "" : String(fuse)}, false)`,
+						...(commitMs > 0 ? [sql.unsafe("begin")] : []),
+					]);
+					const rows = (await sql(strings, ...values)) as unknown as Row[];
+					if (commitMs === 0)
+						return () => {
+							over(own);
+							done(rows);
+						};
+					return () => {
+						own.state = "open";
+						own.aborted = fail;
+						timeline.after(commitMs, `server: commit of ${label}`, () => commit(own, () => done(rows), fail));
+					};
+				} catch (error) {
+					if (commitMs > 0) await rollback(own);
+					own.inTransaction = false;
+					return () => {
+						over(own);
+						fail(own.ended ?? error);
+					};
+				}
+			});
+		};
+	}
+
+	function commit(work: Work, done: () => void, fail: (error: unknown) => void): void {
+		if (work.state !== "open") return;
+		resume(work, async () => {
+			const failure = await work.session?.sql.unsafe("commit").then(
+				() => undefined,
+				(error: unknown) => error,
+			);
+			work.inTransaction = false;
+			return () => {
+				over(work);
+				if (failure === undefined) done();
+				else fail(failure);
+			};
+		});
+	}
+
+	/** Rolls it back, after something else. */
+	function end(work: Work, after: Promise<unknown>, tell: () => void): void {
+		resume(work, async () => {
+			await after;
+			await rollback(work);
+			work.inTransaction = false;
+			return () => {
+				over(work);
+				tell();
+			};
+		});
+	}
+
+	/** All that runs has come to an end or waits for a lock. */
+	async function settle(): Promise<void> {
+		for (const work of works) if (work.state === "waiting") work.state = "running";
+		for (;;) {
+			const running = [...works].filter(({ state, finish }) => state === "running" && finish === undefined);
+			if (running.length === 0) return;
+			const mayWait = [...works].some(({ state }) => state === "open") || running.length > 1;
+			const ends = Promise.race(running.map((work) => work.running));
+			if (!mayWait) await ends;
+			else if (await isStuck(running, ends)) {
+				for (const work of running) {
+					work.state = "waiting";
+					world.count("waited for a lock");
+					cancelLater(work);
+				}
+				return;
+			}
+		}
+	}
+
+	/** Each of them waits for a lock that another one holds, in one and the same look. */
+	async function isStuck(running: readonly Work[], ends: Promise<void>): Promise<boolean> {
+		const first = await Promise.race([ends.then(() => "ended"), Bun.sleep(3)]);
+		if (first === "ended") return false;
+		const rows = await monitor<{ pid: number }[]>`select distinct pid from pg_locks where not granted`;
+		const waiting = new Set(rows.map(({ pid }) => pid));
+		return running.every(
+			({ finish, session }) => finish === undefined && session !== undefined && waiting.has(session.pid),
+		);
+	}
+
+	return {
+		up: true,
+		statement,
+		lock(work) {
+			const own = begin("somebody's locks", async (self) => {
+				self.session = await takeSession();
+				await self.session.sql.unsafe("begin");
+				await work(self.session.sql).catch(() => {});
+				return () => {
+					self.state = "open";
+				};
+			});
+			return () => {
+				if (own.state === "open") end(own, Promise.resolve(), () => {});
+			};
+		},
+		crash() {
+			this.up = false;
+			const down = new Error("the server went down");
+			const waiting = [...works].filter(({ state }) => state === "waiting");
+			for (const work of waiting) cancel(work, down);
+			const gone = Promise.all(waiting.map((work) => work.running));
+			for (const work of works) {
+				if (work.state !== "open") continue;
+				// None of those that waited gets what it waited for.
+				end(work, gone, () => work.aborted?.(down));
+			}
+		},
+		async atRest() {
+			for (;;) {
+				await settle();
+				const finished = [...works].filter(({ finish }) => finish !== undefined).sort((a, b) => a.order - b.order);
+				if (finished.length === 0) return;
+				const isQuiet = [...works].every(({ finish, inTransaction }) => finish !== undefined && !inTransaction);
+				const announced = await mirror.read(isQuiet);
+				for (const work of finished) {
+					const { finish } = work;
+					work.finish = undefined;
+					finish?.();
+				}
+				for (const { channel, payload } of announced) parts.announce(channel, payload);
+				drainMicrotasks();
+			}
+		},
+		async end() {
+			await Promise.all(all.map((sql) => sql.end({ timeout: 1 })));
+		},
+	};
+}

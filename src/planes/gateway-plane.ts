@@ -34,6 +34,7 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
 import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
+import { startMemoryReturn } from "../ops/memory-return.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { countOpenFindings, startPaymentWatch } from "../ops/payment-watch.ts";
 import { createRefusals, refusalReadings } from "../ops/refusals.ts";
@@ -259,6 +260,13 @@ async function build(
 		endsConnections: () => sendsAway,
 	});
 	cleanup.add(() => server.stop(true));
+	const memoryReturn = startMemoryReturn({
+		clock,
+		open: () => server.pendingRequests,
+		resident: () => process.memoryUsage.rss(),
+		collect: () => Bun.gc(true),
+	});
+	cleanup.add(() => memoryReturn.stop());
 	const internalServer =
 		config.runDir === null
 			? undefined

@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+import { startMemoryReturn } from "../../src/ops/memory-return.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const MB = 1024 * 1024;
+
+function setUp() {
+	const state = { open: 0, residentMb: 100, collections: 0 };
+	const clock = createManualClock();
+	const memoryReturn = startMemoryReturn({
+		clock,
+		open: () => state.open,
+		resident: () => state.residentMb * MB,
+		collect() {
+			state.collections += 1;
+			state.residentMb = 110;
+		},
+	});
+	clock.advance(3_000);
+	return { state, clock, memoryReturn };
+}
+
+test("what a burst left is collected once nothing is open any more, and once", () => {
+	const { state, clock } = setUp();
+	state.open = 5_000;
+	state.residentMb = 260;
+	clock.advance(60_000);
+	expect(state.collections).toBe(0);
+	state.open = 0;
+	clock.advance(1_000);
+	expect(state.collections).toBe(0);
+	clock.advance(1_000);
+	expect(state.collections).toBe(1);
+	clock.advance(600_000);
+	expect(state.collections).toBe(1);
+	state.residentMb = 200;
+	clock.advance(1_000);
+	expect(state.collections).toBe(2);
+});
+
+test("nobody's request meets the pause: as long as one is open at each look nothing is collected", () => {
+	const { state, clock } = setUp();
+	state.residentMb = 1_000;
+	for (let second = 0; second < 100; second += 1) {
+		state.open = 1 - (second % 2);
+		clock.advance(1_000);
+	}
+	expect(state.collections).toBe(0);
+});
+
+test("a process that has not grown is left alone", () => {
+	const { state, clock } = setUp();
+	state.residentMb = 131;
+	clock.advance(600_000);
+	expect(state.collections).toBe(0);
+	state.residentMb = 132;
+	clock.advance(1_000);
+	expect(state.collections).toBe(1);
+});
+
+test("after its stop no timer is left", () => {
+	const { clock, memoryReturn } = setUp();
+	memoryReturn.stop();
+	expect(clock.pending()).toBe(0);
+});

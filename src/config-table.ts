@@ -77,6 +77,18 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 		"0",
 		"days after which settled requests are removed from the database, their sums never; 35 or more, 0 for never",
 	),
+	ofConsole(
+		"RETENTION_LEASE_DAYS",
+		"90",
+		"days after which leases and epochs of instances that ended are removed, their sums never; 7 or more, 0 for never",
+	),
+	ofConsole(
+		"RETENTION_CONTROL_DAYS",
+		"30",
+		"days after which entries of the control log are removed that all have applied; 2 or more, 0 for never",
+	),
+	ofConsole("RETENTION_AUDIT_DAYS", "0", "days after which acts of people are removed; 365 or more, 0 for never"),
+	ofConsole("RETENTION_REFUSAL_DAYS", "30", "days after which refused requests are removed; 0 for never"),
 	ofConsole("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
 	ofConsole("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	ofConsole("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),

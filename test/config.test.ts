@@ -55,7 +55,7 @@ describe("loadConfig", () => {
 			journal: "process",
 			leaseTtlMs: 30_000,
 			booksVerifyRowsPerS: 500,
-			retention: { usageDays: 0 },
+			retention: { usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 0, refusalDays: 30 },
 			keyPepper: null,
 			consoleSecret: null,
 			production: false,

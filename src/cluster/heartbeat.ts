@@ -44,8 +44,11 @@ export interface Heartbeat {
 	stop(): void;
 }
 
-/** Why an epoch ended: it was fenced off, or the database is on another server, which may not know all that the last one did. */
-export type EndOfEpoch = "fenced off" | "another server";
+/**
+ * Why an epoch ended: it was fenced off; the database is on another server, which may not know all that the last one did;
+ * or entries that it had not applied were removed while it was away.
+ */
+export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
 export interface HeartbeatDeps {
 	store: HeartbeatStore;
@@ -59,6 +62,10 @@ export interface HeartbeatDeps {
 	apply(entry: ControlEntry): void;
 	/** The gate is closed and a new epoch is needed. */
 	onEnded(why: EndOfEpoch): void;
+}
+
+class EntriesRemoved extends Error {
+	override readonly name = "EntriesRemoved" as const;
 }
 
 /** Attempts to go live before the start is given up; each follows the log once more. */
@@ -80,11 +87,15 @@ export async function startHeartbeat(
 	let again = false;
 	let cancelTimer = () => {};
 
-	/** Reads and applies the next entries; false if there were none. */
+	/**
+	 * Reads and applies the next entries; false if there were none. Numbers have no gaps: where one is missing, it was
+	 * removed, and may have taken away what is still allowed here.
+	 */
 	async function follow(): Promise<boolean> {
 		const entries = await store.readAfter(applied);
 		for (const entry of entries) {
 			assert(entry.seq > applied, "the control log is read in order");
+			if (entry.seq !== applied + 1) throw new EntriesRemoved();
 			deps.apply(entry);
 			applied = entry.seq;
 		}
@@ -143,7 +154,8 @@ export async function startHeartbeat(
 					await renew();
 				} while (again && !stopped);
 			} catch (error) {
-				log.warn("heartbeat failed", { instance: id, epoch, error });
+				if (error instanceof EntriesRemoved && !stopped) end("entries removed");
+				else log.warn("heartbeat failed", { instance: id, epoch, error });
 			} finally {
 				running = undefined;
 			}

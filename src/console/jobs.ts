@@ -6,9 +6,10 @@ import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
-import { removeUsage } from "../ledger/removal.ts";
+import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
+import { forgetActs } from "../ops/audit.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
 import { sendCreditAlerts } from "./credit/credit-alerts.ts";
 import { forgetRefusals } from "./log/refused-log.ts";
@@ -78,14 +79,17 @@ export function startJobs(deps: JobDeps): Jobs {
 		const rows = (deps.booksVerifyRowsPerS * VERIFY_MS) / 1000;
 		every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, rows));
 	}
-	if (deps.retention.usageDays > 0)
-		every(REMOVE_MS, "removal of old requests", () => removeUsage(books, deps.retention.usageDays, false));
+	const { usageDays, leaseDays, controlDays, auditDays, refusalDays } = deps.retention;
+	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, false));
+	if (leaseDays > 0) every(REMOVE_MS, "old leases", () => removeLeases(books, leaseDays));
+	if (controlDays > 0) every(FORGET_MS, "old entries of the control log", () => removeControl(books, controlDays));
+	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(deps.statements, auditDays));
+	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements, refusalDays));
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
-	every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));

@@ -158,7 +158,7 @@ export async function updateKey(
 /** Fault not_found. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
-		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
+		select k.*, budget_spent(k.id) as spent
 		from api_key k
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
@@ -170,7 +170,7 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 export async function listKeys(statements: Statements, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
-		select k.*, coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = k.id), 0) as spent
+		select k.*, budget_spent(k.id) as spent
 		from api_key k
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 		order by k.id desc limit ${asked}`;

@@ -77,3 +77,14 @@ export async function listAudit(
 		detail: row.detail,
 	}));
 }
+
+const FORGET_ROWS = 1_000;
+
+/** Forgets what was done more than `days` ago. Looks at the oldest 1,000 acts at most. */
+export async function forgetActs(statements: Statements, days: number): Promise<void> {
+	await statements`
+		delete from audit_event e using (
+			select o.id, o.at from audit_event o order by o.id limit ${FORGET_ROWS}::integer
+		) old
+		where e.id = old.id and old.at < clock_timestamp() - make_interval(days => ${days}::integer)`;
+}

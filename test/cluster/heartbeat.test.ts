@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { removeControl } from "../../src/ledger/removal.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -232,4 +234,46 @@ test("two starts of one identity in the same moment take two epochs, and neither
 	commit.resolve();
 	await first;
 	expect(await second).toBe(2);
+});
+
+test("who was away while entries were removed that he had not applied ends, and applies none of those behind them", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	const append = (subject: string) => appendControl(db.statements, "key", subject, {});
+	await append("before");
+	let paused = false;
+	const entered = Promise.withResolvers<void>();
+	const resumed = Promise.withResolvers<void>();
+	const member = await joinTestInstance(
+		{
+			...store,
+			readAfter: async (seq) => {
+				if (paused) {
+					entered.resolve();
+					await resumed.promise;
+				}
+				return store.readAfter(seq);
+			},
+		},
+		"paused",
+	);
+	await member.heartbeat.goLive();
+	const busy = await joinTestInstance(store, "busy");
+	await busy.heartbeat.goLive();
+	paused = true;
+	await entered.promise;
+	await append("revoked");
+	await append("later");
+	await waitFor(() => busy.applied.length === 2, "the other instance to apply both");
+	await db.sql`update control_log set at = now() - interval '40 days'`;
+	// While its lease runs, nothing goes that it has not applied.
+	await removeControl({ statements: db.statements, clock: systemClock }, 30);
+	expect(await db.sql`select 1 from control_log where subject in ('revoked', 'later')`).toHaveLength(2);
+	await db.sql`update instance_beat set lease_until = now() - interval '1 second' where id = 'paused'`;
+	await removeControl({ statements: db.statements, clock: systemClock }, 30);
+	expect((await db.sql`select subject from control_log`).map(({ subject }) => subject)).toEqual(["later"]);
+	resumed.resolve();
+	expect(await member.ended).toBe("entries removed");
+	expect(member.gate.isOpen()).toBe(false);
+	expect(member.applied).toEqual([]);
+	busy.heartbeat.stop();
 });

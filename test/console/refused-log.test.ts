@@ -166,8 +166,11 @@ test("refusals are forgotten after 30 days, all of them however many, and no new
 	await write(31, 2_500);
 	await write(29, 10);
 	const before = (await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n;
-	const forgotten = await Promise.all([forgetRefusals(service.db.statements), forgetRefusals(service.db.statements)]);
-	await forgetRefusals(service.db.statements);
+	const forgotten = await Promise.all([
+		forgetRefusals(service.db.statements, 30),
+		forgetRefusals(service.db.statements, 30),
+	]);
+	await forgetRefusals(service.db.statements, 30);
 	expect(forgotten[0] + forgotten[1]).toBeLessThanOrEqual(2_500);
 	const rows = await service.db.sql`
 		select count(*)::int as n, count(*) filter (where account_id = 'acc_old')::int as kept from refused_request`;

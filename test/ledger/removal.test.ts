@@ -27,7 +27,10 @@ test("what is old enough goes, its sums stay through every check, every round an
 	expect(await books.removeAll()).toBe(0);
 	// Sums of a removed day are still held together by the chain of seals, and its entries by their hash.
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd - 1 where day = (select min(day) from sealed_day)`;
-	expect(await books.broken()).toEqual(["each seal follows from the one before it"]);
+	expect(await books.broken()).toEqual([
+		"each seal follows from the one before it",
+		"what leases have spent is what their days were sealed with",
+	]);
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd + 1 where day = (select min(day) from sealed_day)`;
 	await sql`update ledger_entry set note = 'changed'`;
 	await books.verify();
@@ -155,14 +158,16 @@ test("a request attested as lost is not written down among those that are remove
 	).toEqual([{ old: false }] as never);
 });
 
-test("nothing is removed while version 0.1 may run, which cannot join once something was", async () => {
+test("nothing is removed until version 0.1 has been gone for a month, which cannot join once something was", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const join = (id: string) => sql`
 		insert into instance (id, epoch, state, lease_until, applied_seq) values (${id}, 1, 'joining', now() + interval '1 minute', 0)`;
 	await join("former");
 	expect(await books.removeAll()).toBe(0);
-	await sql`update instance set state = 'left' where id = 'former'`;
+	await sql`update instance set state = 'left', ended_at = now() - interval '29 days' where id = 'former'`;
+	expect(await books.removeAll()).toBe(0);
+	await sql`update instance set ended_at = now() - interval '31 days' where id = 'former'`;
 	expect(await books.removeAll()).toBe(OLD);
 	await expect((async () => join("again"))()).rejects.toThrow("belongs to a newer version");
 	await expect((async () => sql`update control_clock set seq = seq + 1`)()).rejects.toThrow(

@@ -24,7 +24,7 @@ export async function sendCreditAlerts(deps: {
 	const rows = await deps.statements<Row>`
 		with seen as (
 			select c.account_id, c.threshold_nano_usd as threshold, c.armed,
-				b.limit_nano_usd - coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = b.id), 0) as balance
+				b.limit_nano_usd - budget_spent(b.id) as balance
 			from credit_alert c join budget b on b.id = c.account_id
 		), changed as (
 			update credit_alert c set armed = s.balance >= s.threshold,

@@ -156,17 +156,16 @@ function shortageOf(row: Row): RefusedShortage | null {
 	};
 }
 
-const KEPT_DAYS = 30;
 const FORGET_ROWS = 1_000;
 const FORGET_BATCHES_MAX = 50;
 
-/** Forgets refusals older than a month, in small bites: each locks its rows for a moment only. Gives their number. */
-export async function forgetRefusals(statements: Statements): Promise<number> {
+/** Forgets refusals older than so many days, in small bites: each locks its rows for a moment only. Gives their number. */
+export async function forgetRefusals(statements: Statements, days: number): Promise<number> {
 	let forgotten = 0;
 	for (let batch = 0; batch < FORGET_BATCHES_MAX; batch++) {
 		const [row] = await statements<{ rows: number }>`
 			with old as (
-				select request_id from refused_request where refused_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer)
+				select request_id from refused_request where refused_at < clock_timestamp() - make_interval(days => ${days}::integer)
 				order by refused_at limit ${FORGET_ROWS} for update skip locked
 			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
 			select count(*)::integer as rows from gone`;

@@ -48,7 +48,7 @@ export async function searchAccounts(
 	const rows = await statements<Row>`
 		select a.*, b.limit_nano_usd - s.spent as balance, s.spent
 		from account a join budget b on b.id = a.id cross join lateral (
-			select coalesce(sum(l.settled_nano_usd), 0) as spent from lease l where l.budget_id = a.id) s
+			select budget_spent(a.id) as spent) s
 		where (${pattern}::text is null or a.email ilike ${pattern}::text or a.name ilike ${pattern}::text or a.id = ${q}::text
 				or a.id = (select account_id from api_key where id = ${q}::text) or a.id = (select account_id from top_up where id = ${q}::text))
 			and (${page.after}::text is null or a.id < ${page.after}::text)

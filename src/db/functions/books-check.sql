@@ -75,6 +75,14 @@ begin
     from ledger_entry e left join top_up t on t.id = substr(e.source_ref, 7)
     where e.created_at >= s.entries_from and e.kind = 'top_up' and (e.source_ref not like 'topup:%' or t.amount_nano_usd is distinct from e.amount_nano_usd)
     union all
+    select 'what leases have spent is what their days were sealed with', x.leases || ' and ' || x.days from (
+      select coalesce(sum(u.nano), 0) as leases,
+        (select coalesce(sum(d.charged_nano_usd), 0) from sealed_day d) + coalesce(s.charged_nano_usd, 0) as days
+      from budget b join (
+        select y.budget_id, y.spent_nano_usd as nano from sealed_budget y union all select y.budget_id, y.charged_nano_usd from sealed_lease y
+      ) u on u.budget_id = b.id where b.kind = 'account'
+    ) x where x.leases <> x.days
+    union all
     select 'every closed day is as it was sealed', d.day::text || ' ' || d.problem from sealed_day d where d.problem is not null
     union all
     select 'every closed day is as it was sealed', b.budget_id || ' ' || b.problem from sealed_budget b where b.problem is not null
@@ -99,6 +107,7 @@ begin
     ('no lease is open whose instance has left'),
     ('no settled request is still shown as running'),
     ('every confirmed top-up is booked once, and no other'),
+    ('what leases have spent is what their days were sealed with'),
     ('every closed day is as it was sealed'),
     ('each seal follows from the one before it')
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
@@ -163,14 +172,14 @@ end $$;
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
-    select b.budget_id, b.entries_nano_usd, b.spent_nano_usd, s.entries_from from seal_round r, sealing s, lateral (
+    select b.budget_id, b.entries_nano_usd, b.spent_nano_usd, b.removed_nano_usd, s.entries_from from seal_round r, sealing s, lateral (
       select * from sealed_budget x where x.budget_id > r.budget_id order by x.budget_id limit p_limit
     ) b where r.id = 1 and s.id = 1
   ), looked as (
     select p.budget_id, case
       when p.entries_nano_usd <> (select coalesce(sum(e.amount_nano_usd), 0) from ledger_entry e
         where e.account_id = p.budget_id and e.created_at < p.entries_from) then 'its sealed ledger entries come to another sum'
-      when p.spent_nano_usd <> (select coalesce(sum(l.settled_nano_usd), 0) from lease l
+      when p.spent_nano_usd <> p.removed_nano_usd + (select coalesce(sum(l.settled_nano_usd), 0) from lease l
         where l.budget_id = p.budget_id and l.sealed) then 'its sealed leases come to another sum'
       end as problem from page p
   ), told as (

@@ -9,6 +9,13 @@
 -- whoever has it reads, in a statement of its own, a standing that no closing changes until commit. It is held as long as
 -- such a statement runs, and those do not wait.
 
+-- What was ever spent of a budget: leases that may still change, and the sum of all others.
+create or replace function budget_spent(p_budget text) returns numeric
+language sql stable set enable_seqscan = off as $$
+  select coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = p_budget and not l.sealed), 0)
+    + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
+$$;
+
 -- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one a budget.
 -- A grant is as much of `want` as is fair (half of what is available, divided by the live instances), at least `min` if
 -- that much is available, else nothing. While others lack the budget too, it is `min`. An unknown budget has nothing.

@@ -129,6 +129,10 @@ begin
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
       x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms);
+  -- An epoch that was removed since it ended is there again, so that its lease is sealed and goes some day.
+  insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
+    select p_instance, p_epoch, 1, 'left', 0, now(), now()
+      where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
   -- The closed lease takes the amount in and spends it at once, so that settled stays the sum of its requests.
   insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
     select g.id, p_instance, p_epoch, v_fit, v_fit, 'closed' from budget g where g.id in (x.account, x.key)

@@ -4,11 +4,12 @@
 -- enable_seqscan = off: the tables that are read here are long, and only a part of each is wanted.
 
 -- Version 0.1 counts all rows there ever were, and knows of no request that must not be settled any more: nothing goes
--- while one of its epochs has not ended, and from then on it cannot join again. False while that is so.
+-- until the last of its epochs has ended for 30 days, and from then on it cannot join again. False before.
 create or replace function removal_ready() returns boolean
 language plpgsql as $$
 begin
-  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
+  if exists (select 1 from instance_now i where i.is_0_1
+      and (i.state <> 'left' or coalesce(i.ended_at, i.started_at) > clock_timestamp() - interval '30 days')) then
     return false;
   end if;
   if to_regclass('control_clock') is null or exists (
@@ -84,6 +85,123 @@ begin
       update removal set usage_before = v_until, usage_said_at = clock_timestamp() where id = 1;
     end if;
   end if;
+end $$;
+
+-- Looks at p_limit operations on leases of more than p_days ago, and removes those of ended epochs whose leases are
+-- sealed or removed: nobody repeats them, and no sum needs them. Round after round, since some stay; a round begins a day
+-- after the last one did. Returns how many there were; null if somebody is at it.
+create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
+language plpgsql set enable_seqscan = off as $$
+declare
+  r removal;
+  v_until timestamptz := least(clock_timestamp() - make_interval(days => p_days),
+    (select s.day from sealing s where s.id = 1)::timestamp at time zone 'UTC');
+begin
+  select * into r from removal where id = 1 for update skip locked;
+  if not found then
+    return;
+  end if;
+  seen := 0; removed := 0;
+  if r.op_at = '-infinity' and r.op_round_at > clock_timestamp() - interval '1 day' or not exists (select 1 from sealing)
+      or not exists (select 1 from lease_op o where o.at < v_until) or not removal_ready() then
+    return;
+  end if;
+  with page as materialized (
+    select o.id, o.at, o.budget_id, o.instance_id, o.epoch from lease_op o
+      where o.at >= r.op_at and (o.at, o.id) > (r.op_at, r.op_id) and o.at < v_until order by o.at, o.id limit p_limit
+  ), gone as (
+    delete from lease_op o using page p where o.id = p.id
+      and not exists (select 1 from lease l where l.budget_id = p.budget_id and l.instance_id = p.instance_id and l.epoch = p.epoch and not l.sealed)
+      and not exists (select 1 from instance_now i where i.id = p.instance_id and i.epoch = p.epoch and i.state <> 'left')
+      returning 1
+  ), moved as (
+    update removal x set op_at = last.at, op_id = last.id,
+        op_round_at = case when r.op_at = '-infinity' then clock_timestamp() else x.op_round_at end
+      from (select p.at, p.id from page p order by p.at desc, p.id desc limit 1) last where x.id = 1
+  )
+  select (select count(*) from page), (select count(*) from gone) into seen, removed;
+  if seen < p_limit then
+    update removal set op_at = '-infinity', op_id = '00000000-0000-0000-0000-000000000000' where id = 1;
+  end if;
+end $$;
+
+-- Removes sealed leases of epochs that ended more than p_days ago, at most p_limit: what they came to is in sealed_budget.
+create or replace function removal_leases(p_days integer, p_limit integer) returns bigint
+language plpgsql set enable_seqscan = off as $$
+declare
+  v_removed bigint;
+begin
+  if not exists (select 1 from instance_now i join lease l on l.instance_id = i.id and l.epoch = i.epoch and l.sealed
+      where i.state = 'left' and i.ended_at < clock_timestamp() - make_interval(days => p_days)) or not removal_ready() then
+    return 0;
+  end if;
+  with old as materialized (
+    select l.budget_id, l.instance_id, l.epoch, l.settled_nano_usd
+      from instance_now i join lease l on l.instance_id = i.id and l.epoch = i.epoch and l.sealed
+      where i.state = 'left' and i.ended_at < clock_timestamp() - make_interval(days => p_days)
+      limit p_limit for update of l skip locked
+  ), kept as (
+    update sealed_budget b set removed_nano_usd = b.removed_nano_usd + o.nano
+      from (select x.budget_id, sum(x.settled_nano_usd) as nano from old x group by 1) o where b.budget_id = o.budget_id
+  ), gone as (
+    delete from lease l using old o where l.budget_id = o.budget_id and l.instance_id = o.instance_id and l.epoch = o.epoch returning 1
+  )
+  select count(*) into v_removed from gone;
+  return v_removed;
+end $$;
+
+-- Removes what epochs stood at that ended more than p_days ago and have no lease any more, but for the newest of each
+-- identity, from which the next one is counted: at most p_limit of them. Returns how many.
+create or replace function removal_epochs(p_days integer, p_limit integer) returns bigint
+language plpgsql set enable_seqscan = off as $$
+declare
+  e record;
+  v_removed bigint := 0;
+begin
+  for e in select i.id, i.epoch from instance_now i
+      where i.state = 'left' and i.ended_at < clock_timestamp() - make_interval(days => p_days)
+        and exists (select 1 from instance_beat n where n.id = i.id and n.epoch > i.epoch)
+        and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
+        and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
+      limit p_limit loop
+    if v_removed = 0 and not removal_ready() then
+      return 0;
+    end if;
+    -- A late settlement has the same lock, shared, and makes a lease: a statement of its own after the lock sees that.
+    if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
+      delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
+        and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and l.sealed)
+        and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and not l.sealed);
+      v_removed := v_removed + 1;
+    end if;
+  end loop;
+  return v_removed;
+end $$;
+
+-- Removes the oldest entries of the control log that are p_days old and that every epoch has applied whose lease runs, at
+-- most p_limit. The newest entry stays: the next one is counted from it. Who was away for longer finds that an entry is
+-- missing, and begins anew. Returns how many.
+create or replace function removal_control(p_days integer, p_limit integer) returns bigint
+language plpgsql set enable_seqscan = off as $$
+declare
+  v_keep bigint := least((select max(l.seq) from control_log l),
+    (select min(i.applied_seq) + 1 from instance_now i where i.state in ('live', 'silent') and i.lease_until > clock_timestamp()));
+  v_removed bigint;
+begin
+  if not exists (select 1 from (select l.seq, l.at from control_log l order by l.seq limit 1) o
+      where o.seq < v_keep and o.at < clock_timestamp() - make_interval(days => p_days)) or not removal_ready() then
+    return 0;
+  end if;
+  with page as materialized (
+    select l.seq, l.at from control_log l order by l.seq limit p_limit
+  ), gone as (
+    delete from control_log l where l.seq in (select p.seq from page p) and l.seq < v_keep
+      -- Without a gap in between, even if the clock went back.
+      and l.seq < coalesce((select min(p.seq) from page p where p.at >= clock_timestamp() - make_interval(days => p_days)), v_keep)
+      returning 1
+  )
+  select count(*) into v_removed from gone;
+  return v_removed;
 end $$;
 
 -- Counts settlements that are refused since requests of their time are removed, but for those whose rows are still there.

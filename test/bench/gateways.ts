@@ -173,7 +173,7 @@ function litellmConfig(upstreamPort: number): string {
 		`  - model_name: ${name}
     litellm_params: { model: openai/${name}, api_base: "http://127.0.0.1:${upstreamPort}/v1", api_key: none }
 `;
-	return `model_list:\n${["plain", "stream", "burst"].map(model).join("")}litellm_settings: { telemetry: false }\n`;
+	return `model_list:\n${["plain", "stream", "burst", "talk"].map(model).join("")}litellm_settings: { telemetry: false }\n`;
 }
 
 /** The upstream itself, for what a gateway adds. */

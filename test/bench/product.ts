@@ -221,5 +221,5 @@ function catalogText(upstreamPort: number): string {
         dialect: openai
         max_concurrency: 20000
 `;
-	return `models:\n${["plain", "stream", "burst", "idle", "flood"].map(model).join("")}`;
+	return `models:\n${["plain", "stream", "burst", "idle", "flood", "talk"].map(model).join("")}`;
 }

@@ -27,7 +27,7 @@ interface Goal {
 	readonly atLeast?: boolean;
 }
 
-const COLUMNS_MAX = 6;
+const COLUMNS_MAX = 7;
 const PRODUCT = "tollgate";
 const BARE = "bare Bun";
 const READING = "bare Bun, reading";

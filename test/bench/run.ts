@@ -6,6 +6,7 @@
  *     bun run bench -- plain stream --quick        only these
  *     bun run bench -- plain --source              the source instead of the compiled binary
  *     … --rounds 5 --window 3                      other rounds and windows (s)
+ *     … --streams 2000                             so many people at once in `day` and `tokens` (1,000)
  *
  * A run over all scenarios writes `results/<date>.{md,json}`, `results/latest.md` and `results/growth.svg` (a quick one
  * `results/<date>-quick.{md,json}` alone); any other one prints only.
@@ -14,6 +15,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { costOfTokens } from "./cost-of-tokens.ts";
+import { day } from "./day.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
 import { grants } from "./grants.ts";
@@ -40,6 +43,8 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	first,
 	latency,
 	open: openLoop,
+	day,
+	tokens: costOfTokens,
 	wrk,
 	memory,
 	settle,
@@ -59,6 +64,7 @@ const { values: flags, positionals } = parseArgs({
 		source: { type: "boolean", default: false },
 		rounds: { type: "string" },
 		window: { type: "string" },
+		streams: { type: "string" },
 	},
 });
 for (const name of positionals) {
@@ -73,6 +79,7 @@ const mode: BenchMode = {
 	windowMs: windowS * 1000,
 	warmUpMs: flags.quick ? 700 : 4_000,
 	rounds: Number(flags.rounds ?? 3),
+	streams: Number(flags.streams ?? (flags.quick ? 100 : 1_000)),
 	fromSource: flags.source,
 };
 

@@ -14,6 +14,8 @@ export interface BenchMode {
 	readonly windowMs: number;
 	readonly warmUpMs: number;
 	readonly rounds: number;
+	/** Open at once where people talk with a model. */
+	readonly streams: number;
 	/** What is measured: the compiled binary, or the source. */
 	readonly fromSource: boolean;
 }
@@ -57,6 +59,7 @@ export interface Isolated {
 	readonly gateway: Gateway & { readonly readyMs: number };
 	readonly database: BenchDatabase;
 	readonly secrets: readonly string[];
+	readonly keyIds: readonly string[];
 	/**
 	 * Ends the process and checks its books against what the upstream served within `charged`; with `loose`, where
 	 * clients were cut off, only that they reconcile.
@@ -122,7 +125,7 @@ async function build(
 	async function isolated(name: string, options: IsolatedOptions = {}): Promise<Isolated> {
 		const database = await bench.database(`bench_${name}`);
 		ends.push(() => database.close());
-		const { secrets } = await database.customer(KEYS);
+		const { secrets, keyIds } = await database.customer(KEYS);
 		await options.prepare?.(database);
 		const gateway = await startProduct({
 			command,
@@ -136,6 +139,7 @@ async function build(
 			gateway,
 			database,
 			secrets,
+			keyIds,
 			async stop({ loose } = { loose: false }) {
 				await gateway.stop();
 				const books = await checkBooks(name, database, served.get(gateway) ?? NO_COUNT);

@@ -12,6 +12,7 @@ import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
 import { createDirectGatewayClient } from "./console/gateway-client.ts";
+import { createConsoleMetrics } from "./planes/console-metrics.ts";
 import type { ConsolePlane } from "./planes/console-plane.ts";
 import { createConsolePlane } from "./planes/console-plane.ts";
 import type { GatewayPlane } from "./planes/gateway-plane.ts";
@@ -50,10 +51,12 @@ export async function createApp(
 			),
 			listeningAt: () => ready(gateway).url,
 		});
-		const { handle } = people;
+		const { handle, figures } = people;
+		const consoleMetrics = createConsoleMetrics({ figures, cleanup }, { worker: "console" });
 		gateway = await createGatewayPlane(config, {
 			...shared,
-			console: { handle, problem: () => undefined, loopLag: async () => undefined },
+			console: { handle, problem: () => undefined },
+			otherMetrics: async () => [{ worker: "console", text: await consoleMetrics.text() }],
 			internalSecret,
 			onDiskFailed: deps.onDiskFailed ?? (() => process.exit(1)),
 		});

@@ -99,7 +99,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	ofConsole("GITHUB_CLIENT_SECRET", "", ""),
 	ofConsole("GOOGLE_CLIENT_ID", "", "sign-in with Google, together with its secret"),
 	ofConsole("GOOGLE_CLIENT_SECRET", "", ""),
-	ofGateway("METRICS_TOKEN", "", "bearer token that /metrics asks for; 16 characters or more"),
+	variable("METRICS_TOKEN", "", "bearer token that /metrics asks for; 16 characters or more"),
 	ofGateway(
 		"OTEL_EXPORTER_OTLP_ENDPOINT",
 		"",

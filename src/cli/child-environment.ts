@@ -33,6 +33,8 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		// The embedded database looks to it like any other.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
+		// The first run has one, whatever is set.
+		WORKERS: String(config.demo ? 1 : config.workers),
 		// An instance that is alone keeps its name, whether or not it was supervised before.
 		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,
 	};

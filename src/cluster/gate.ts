@@ -6,6 +6,8 @@ export interface Gate {
 	isOpen(): boolean;
 	/** Why it is closed, for `/readyz`; undefined while open. */
 	reason(): string | undefined;
+	/** How long it stays open unless it is extended, by the clock that says less; 0 if it is closed. */
+	leftMs(): number;
 	/** The moment from which a promise of `forMs` counts: taken before the heartbeat is sent. */
 	mark(): GateMark;
 	/** Open until `forMs` after the mark, by whichever clock runs faster. */
@@ -36,6 +38,11 @@ export function createGate(deps: { clock: Clock }): Gate {
 		isOpen: () => closedFor === undefined && isFresh(),
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
+		leftMs() {
+			if (closedFor !== undefined) return 0;
+			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
+			return Math.max(0, forMs - passedMs);
+		},
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
 		extend(since, durationMs) {
 			if (final) return;

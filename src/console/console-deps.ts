@@ -7,6 +7,7 @@ import type { Transactional } from "../db/transactional.ts";
 import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
+import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
@@ -37,6 +38,7 @@ export interface ConsoleParts {
 	readonly auth: () => Auth;
 	readonly visits: Visits;
 	readonly live: LiveFeed;
+	readonly figures: ConsoleFigures;
 	/** Where people reach the service: scheme, host and port. */
 	readonly origin: () => string;
 }

@@ -23,6 +23,7 @@ import { createWebhookSender, webhookSecret } from "./batches/webhook.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
+import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live/live-feed.ts";
@@ -49,6 +50,7 @@ export interface ConsoleDeps {
 	readonly consoleSecret: string;
 	readonly gateways: GatewayClient;
 	readonly books: Pick<Reconciler, "run">;
+	readonly figures: ConsoleFigures;
 	/** Where people reach the service without PUBLIC_URL, for links and cookies; known once somebody listens. */
 	readonly listeningAt: () => string;
 }
@@ -125,6 +127,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		liveness,
 		tx,
 		books: deps.books,
+		figures: deps.figures,
 		clock,
 		log,
 		config,

@@ -18,6 +18,8 @@ import { beginEpoch } from "./epoch.ts";
 import { openJournalHome } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
+import type { LedgerCounts } from "./ledger-counts.ts";
+import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { recoverJournals } from "./recovery.ts";
 
@@ -28,6 +30,8 @@ export interface InstanceLease {
 	/** The present epoch's ledger whether or not the gate is open; for views. */
 	present(): Ledger | undefined;
 	gate: Gate;
+	/** Over all epochs. */
+	counts: LedgerCounts;
 	instanceId: string;
 	/** Resolves when no journal of an epoch before is being replayed. */
 	recovered(): Promise<void>;
@@ -59,6 +63,7 @@ export interface InstanceLeaseDeps {
 /** What an instance lease is made of. */
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
+	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
 	listen(onChange: () => void): Promise<void>;
 	/** As `listen`, for recalls. */
@@ -84,13 +89,16 @@ const WITNESS_MS_MAX = 5_000;
 /** Joins, replays what earlier epochs left, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
+	const counts = createLedgerCounts();
 	const parts: InstanceLeaseParts = {
 		...deps,
 		newUuid,
+		counts,
 		gate: createGate({ clock }),
 		heartbeats: createPgHeartbeatStore(db.liveness),
 		witness: createPgFenceStore(db.liveness),
-		storeFor: (instanceId, epoch) => createPgLedgerStore({ statements: db.ledger }, instanceId, epoch),
+		storeFor: (instanceId, epoch) =>
+			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
 		journals: openJournalHome(join(options.dataDir, "journal")),
 		listen: (onChange) => db.listen(CONTROL_CHANNEL, onChange, onChange),
 		listenRecalls: (onRecall) => db.listen(RECALL_CHANNEL, onRecall, onRecall),
@@ -205,6 +213,7 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
 		present: () => present?.ledger,
 		gate,
+		counts: parts.counts ?? createLedgerCounts(),
 		instanceId: options.instanceId,
 		recovered: async () => {
 			while (recovering) await recovering;

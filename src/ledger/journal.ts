@@ -26,6 +26,8 @@ export interface Journal {
 	durable(): Promise<void>;
 	/** True if no further request can be opened now. */
 	isFull(): boolean;
+	/** What is kept now, for views. */
+	size(): { readonly segments: number; readonly bytes: number };
 	/** Closes the files; they stay for a replay. */
 	close(): void;
 	/** Closes and removes everything: all of it is in Postgres. */
@@ -238,6 +240,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
 		durable,
 		isFull,
+		size() {
+			let bytes = 0;
+			for (const segment of segments.values()) bytes += segment.bytes;
+			return { segments: segments.size, bytes };
+		},
 		close() {
 			if (closed) return;
 			closed = true;

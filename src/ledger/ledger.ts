@@ -72,6 +72,7 @@ export interface LedgerView {
 	readonly running: number;
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
+	readonly journal: ReturnType<Journal["size"]>;
 	/** Over accounts, as of the last second; those of keys mirror them. */
 	readonly totals: SliceTotals;
 }
@@ -278,6 +279,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			running: running.size,
 			queued: writer.queued(),
 			oldestUnflushedMs: writer.oldestAgeMs(),
+			journal: journal.size(),
 			totals: slices.totals(),
 		}),
 

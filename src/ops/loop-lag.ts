@@ -33,23 +33,17 @@ export function startLoopLag(): LoopLagMeter {
 	};
 }
 
-/** Of this process, and of the console's beside it: no value where there is none, or it does not answer. */
-export function lagReadings(own: () => LoopLag, ofConsole: () => Promise<LoopLag | undefined>): Reading[] {
-	const values = (lag: LoopLag | undefined) =>
-		lag === undefined ? [] : QUANTILES.map((quantile) => ({ labels: { quantile }, value: lag[quantile] }));
-	const labels = ["quantile"];
+/** `name`: a console's lag has another one, so that who scales gateways by theirs need not leave it out. */
+export function lagReadings(own: () => LoopLag, name = "process_event_loop_lag_seconds"): Reading[] {
 	return [
 		{
-			name: "process_event_loop_lag_seconds",
+			name,
 			help: "How late the event loop was since the last question; quantile 1 is the longest.",
-			labels,
-			read: () => values(own()),
-		},
-		{
-			name: "tollgate_console_event_loop_lag_seconds",
-			help: "The same of the console's process.",
-			labels,
-			read: async () => values(await ofConsole()),
+			labels: ["quantile"],
+			read() {
+				const lag = own();
+				return QUANTILES.map((quantile) => ({ labels: { quantile }, value: lag[quantile] }));
+			},
 		},
 	];
 }

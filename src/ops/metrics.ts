@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram as PromHistogram, Registry } from "prom-client";
-import type { Histogram, RequestSeries, RequestStats } from "./request-stats.ts";
+import type { Histogram } from "../base/histogram.ts";
 
 /** One number that is read when metrics are asked for. */
 export interface Reading {
@@ -21,16 +21,29 @@ export interface Metrics {
 	readonly contentType: string;
 }
 
-/** Nothing is counted for the sake of metrics: every value is read from where the work keeps it. */
-export function createMetrics(stats: RequestStats, readings: readonly Reading[]): Metrics {
+/** A histogram whose counts are kept where the work is done. */
+export interface MetricHistogram {
+	/** Ends in `_seconds` if it is of times. */
+	readonly name: string;
+	readonly help: string;
+	/** In which its bounds and sum are kept; times are told in seconds. */
+	readonly unit: "ms" | "count";
+	read(): Histogram;
+}
+
+/**
+ * Nothing is counted for the sake of metrics: every value is read from where the work keeps it. `labels` stand on each
+ * series.
+ */
+export function createMetrics(
+	readings: readonly Reading[],
+	histograms: readonly MetricHistogram[],
+	labels: Readonly<Record<string, string>> = {},
+): Metrics {
 	const registry = new Registry();
-	for (const reading of [...readings, ...requestReadings(stats), ...processReadings()]) register(registry, reading);
-	registry.registerMetric(
-		new KeptHistogram("tollgate_first_token_seconds", "Time to the first token.", stats.firstTokenMs),
-	);
-	registry.registerMetric(
-		new KeptHistogram("tollgate_duration_seconds", "Time from admission to the end.", stats.durationMs),
-	);
+	registry.setDefaultLabels({ ...labels });
+	for (const reading of readings) register(registry, reading);
+	for (const histogram of histograms) registry.registerMetric(new KeptHistogram(histogram));
 	return { text: () => registry.metrics(), contentType: registry.contentType };
 }
 
@@ -63,76 +76,30 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 
 /** A histogram whose counts are kept elsewhere. */
 class KeptHistogram extends PromHistogram {
-	readonly #about: { readonly name: string; readonly help: string };
-	readonly #of: () => Histogram;
+	readonly #of: MetricHistogram;
 
-	constructor(name: string, help: string, of: () => Histogram) {
-		super({ name, help, registers: [] });
-		this.#about = { name, help };
+	constructor(of: MetricHistogram) {
+		super({ name: of.name, help: of.help, registers: [] });
 		this.#of = of;
 	}
 
-	/** What the registry writes. Bounds and sum are kept in milliseconds. */
+	/** What the registry writes. */
 	async getForPromString() {
-		const { bounds, counts, sum } = this.#of();
-		const value = (part: string, value: number, labels = {}) => ({
-			metricName: `${this.#about.name}_${part}`,
-			labels,
-			value,
-		});
+		const { name, help, unit, read } = this.#of;
+		const { bounds, counts, sum } = read();
+		const told = (kept: number) => (unit === "ms" ? kept / 1_000 : kept);
+		const value = (part: string, value: number, labels = {}) => ({ metricName: `${name}_${part}`, labels, value });
 		let count = 0;
 		const buckets = counts.map((inBucket, at) => {
 			count += inBucket;
-			const boundMs = bounds[at];
-			return value("bucket", count, { le: boundMs === undefined ? "+Inf" : String(boundMs / 1_000) });
+			const bound = bounds[at];
+			return value("bucket", count, { le: bound === undefined ? "+Inf" : String(told(bound)) });
 		});
 		return {
-			...this.#about,
+			name,
+			help,
 			type: "histogram",
-			values: [...buckets, value("sum", sum / 1_000), value("count", count)],
+			values: [...buckets, value("sum", told(sum)), value("count", count)],
 		};
 	}
-}
-
-const SERIES_LABELS = ["endpoint", "model", "ending"];
-
-function requestReadings(stats: RequestStats): Reading[] {
-	const total = (name: string, help: string, pick: (series: RequestSeries) => number): Reading => ({
-		name,
-		help,
-		labels: SERIES_LABELS,
-		read: () =>
-			[...stats.series()].map((series) => {
-				const { endpoint, model, ending } = series;
-				return { labels: { endpoint, model, ending }, value: pick(series) };
-			}),
-	});
-	return [
-		total("tollgate_requests_total", "Settled requests.", (series) => series.requests),
-		total("tollgate_prompt_tokens_total", "Prompt tokens of settled requests.", (series) => series.promptTokens),
-		total(
-			"tollgate_completion_tokens_total",
-			"Generated tokens of settled requests.",
-			(series) => series.completionTokens,
-		),
-		total("tollgate_charged_nano_usd_total", "Charges, nano-dollars.", (series) => series.chargedNanoUsd),
-		{
-			name: "tollgate_errors_total",
-			help: "Requests that were answered with an error status.",
-			labels: ["code"],
-			read: () => [...stats.refusals()].map(([code, value]) => ({ labels: { code }, value })),
-		},
-	];
-}
-
-function processReadings(): Reading[] {
-	return [
-		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => process.memoryUsage().rss },
-		{ name: "process_heap_bytes", help: "Memory of the JavaScript heap.", read: () => process.memoryUsage().heapUsed },
-		{
-			name: "process_cpu_seconds_total",
-			help: "User and system time.",
-			read: () => (process.cpuUsage().user + process.cpuUsage().system) / 1e6,
-		},
-	];
 }

@@ -1,13 +1,19 @@
+import type { Histogram } from "../base/histogram.ts";
+import { createHistogram } from "../base/histogram.ts";
+
 /** Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics when somebody asks. */
 export interface RequestStats {
 	record(request: SettledRequest): void;
 	/** A request that was answered with an error status, by its code. */
 	refuse(code: string): void;
+	/** So long an event of a stream was waited for, after the first. */
+	gap(ms: number): void;
 	series(): Iterable<RequestSeries>;
 	refusals(): Iterable<readonly [code: string, count: number]>;
 	/** Times to the first token; cumulative counts a bucket. */
 	firstTokenMs(): Histogram;
 	durationMs(): Histogram;
+	gapMs(): Histogram;
 }
 
 export interface SettledRequest {
@@ -31,29 +37,25 @@ export interface RequestSeries {
 	chargedNanoUsd: number;
 }
 
-export interface Histogram {
-	/** Upper bounds in milliseconds. */
-	readonly bounds: readonly number[];
-	/** One count a bound, and one for what is above the last. */
-	readonly counts: readonly number[];
-	readonly sum: number;
-}
-
-const BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
-/** Models come and go with the catalogue; beyond this many series further ones are counted together. */
+/**
+ * Models come and go with the catalogue; beyond this many series further ones are counted together, as the model `other`:
+ * one series an endpoint and ending, of which there are few.
+ */
 const SERIES_MAX = 2_000;
+const OTHER_MODELS = "other";
 
 export function createRequestStats(): RequestStats {
 	const series = new Map<string, RequestSeries>();
 	const refusals = new Map<string, number>();
 	const first = createHistogram();
 	const duration = createHistogram();
+	const gaps = createHistogram();
 
-	function seriesOf({ endpoint, model, ending }: SettledRequest): RequestSeries {
+	function seriesOf({ endpoint, model, ending }: Pick<SettledRequest, "endpoint" | "model" | "ending">): RequestSeries {
 		const name = `${endpoint} ${ending} ${model}`;
 		let found = series.get(name);
 		if (found) return found;
-		if (series.size >= SERIES_MAX) return seriesOf({ endpoint, model: "other", ending } as SettledRequest);
+		if (series.size >= SERIES_MAX && model !== OTHER_MODELS) return seriesOf({ endpoint, model: OTHER_MODELS, ending });
 		found = { endpoint, model, ending, requests: 0, promptTokens: 0, completionTokens: 0, chargedNanoUsd: 0 };
 		series.set(name, found);
 		return found;
@@ -70,25 +72,11 @@ export function createRequestStats(): RequestStats {
 			duration.observe(request.ms);
 		},
 		refuse: (code) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
+		gap: (ms) => gaps.observe(ms),
 		series: () => series.values(),
 		refusals: () => refusals,
 		firstTokenMs: () => first,
 		durationMs: () => duration,
+		gapMs: () => gaps,
 	};
-}
-
-function createHistogram(): Histogram & { observe(valueMs: number): void } {
-	const counts = new Array<number>(BOUNDS_MS.length + 1).fill(0);
-	const histogram = {
-		bounds: BOUNDS_MS,
-		counts,
-		sum: 0,
-		observe(valueMs: number) {
-			let at = 0;
-			while (at < BOUNDS_MS.length && valueMs > (BOUNDS_MS[at] as number)) at += 1;
-			counts[at] = (counts[at] as number) + 1;
-			histogram.sum += valueMs;
-		},
-	};
-	return histogram;
 }

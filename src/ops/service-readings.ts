@@ -1,38 +1,47 @@
 import type { Reading } from "./metrics.ts";
+import type { ReplicaState } from "./replica-readings.ts";
+import { replicaReadings } from "./replica-readings.ts";
 
 /** What the parts of the service say of themselves, as numbers. */
 export interface ServiceState {
 	open(): boolean;
-	ledger():
-		| { running: number; queued: number; oldestUnflushedMs: number; free: number; held: number; unacknowledged: number }
-		| undefined;
+	leaseLeftMs(): number;
+	ledger(): LedgerState | undefined;
+	/** Requests that are being answered or whose answers go out, of all kinds. */
+	openRequests(): number;
 	openStreams(): number;
 	waitingForReplica(): number;
 	keyring(): { keys: number; unknown: number; accounts: number; loading: number };
-	replicas(): readonly {
-		alias: string;
-		modelId: string;
-		health: string;
-		breaker: string;
-		inFlight: number;
-		maxConcurrency: number;
-	}[];
+	replicas(): readonly ReplicaState[];
 	/** Undefined before the first check. */
 	booksOk(): boolean | undefined;
+	booksAgeMs(): number | undefined;
 	/** Undefined before the first look. */
 	paymentFindings(): number | undefined;
 }
 
+export interface LedgerState {
+	readonly running: number;
+	readonly queued: number;
+	readonly oldestUnflushedMs: number;
+	readonly free: number;
+	readonly held: number;
+	readonly unacknowledged: number;
+	readonly journal: { readonly segments: number; readonly bytes: number };
+}
+
 export function serviceReadings(state: ServiceState): Reading[] {
-	const ledger = (pick: (view: NonNullable<ReturnType<ServiceState["ledger"]>>) => number) => () => {
+	const ledger = (pick: (view: LedgerState) => number) => () => {
 		const view = state.ledger();
 		return view ? pick(view) : 0;
 	};
-	const replica = (pick: (view: ReturnType<ServiceState["replicas"]>[number]) => number) => () =>
-		state.replicas().map((view) => ({ labels: { replica: view.alias, model: view.modelId }, value: pick(view) }));
-	const labels = ["replica", "model"];
 	return [
 		{ name: "tollgate_admitting", help: "1 while this instance may admit requests.", read: () => Number(state.open()) },
+		{
+			name: "tollgate_lease_left_seconds",
+			help: "How long this instance may admit without another heartbeat; 0 while it may not.",
+			read: () => state.leaseLeftMs() / 1_000,
+		},
 		{
 			name: "tollgate_requests_running",
 			help: "Admitted requests that are not settled.",
@@ -49,6 +58,16 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			read: ledger((view) => view.oldestUnflushedMs / 1_000),
 		},
 		{
+			name: "tollgate_journal_bytes",
+			help: "The journal's length: what is open or not yet in Postgres, and what lies between.",
+			read: ledger(({ journal }) => journal.bytes),
+		},
+		{
+			name: "tollgate_journal_segments",
+			help: "Its files.",
+			read: ledger(({ journal }) => journal.segments),
+		},
+		{
 			name: "tollgate_credit_free_nano_usd",
 			help: "Credit in this instance's slices that is free.",
 			read: ledger((view) => view.free),
@@ -63,6 +82,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			help: "Charges that Postgres does not have yet.",
 			read: ledger((view) => view.unacknowledged),
 		},
+		{
+			name: "tollgate_requests_open",
+			help: "Requests of all kinds that were begun and not ended, towards clients.",
+			read: () => state.openRequests(),
+		},
 		{ name: "tollgate_streams_open", help: "Streams open towards clients.", read: () => state.openStreams() },
 		{
 			name: "tollgate_requests_waiting",
@@ -71,31 +95,21 @@ export function serviceReadings(state: ServiceState): Reading[] {
 		},
 		{ name: "tollgate_keys_cached", help: "Keys in memory.", read: () => state.keyring().keys },
 		{ name: "tollgate_unknown_keys_cached", help: "Digests known to be no key.", read: () => state.keyring().unknown },
-		{
-			name: "tollgate_replica_up",
-			help: "1 unless the replica is known to be down.",
-			labels,
-			read: replica((view) => Number(view.health !== "down")),
-		},
-		{
-			name: "tollgate_replica_breaker_open",
-			help: "1 while the breaker keeps traffic away.",
-			labels,
-			read: replica((view) => Number(view.breaker !== "closed")),
-		},
-		{
-			name: "tollgate_replica_places",
-			help: "Calls that the replica takes at once.",
-			labels,
-			read: replica((view) => view.maxConcurrency),
-		},
-		{ name: "tollgate_replica_in_flight", help: "Calls under way.", labels, read: replica((view) => view.inFlight) },
+		...replicaReadings(() => state.replicas()),
 		{
 			name: "tollgate_books_ok",
 			help: "1 if the last check of the books found nothing, -1 before the first.",
 			read: () => {
 				const ok = state.booksOk();
 				return ok === undefined ? -1 : Number(ok);
+			},
+		},
+		{
+			name: "tollgate_books_age_seconds",
+			help: "Since the last check of the books, -1 before the first.",
+			read: () => {
+				const ageMs = state.booksAgeMs();
+				return ageMs === undefined ? -1 : ageMs / 1_000;
 			},
 		},
 		{

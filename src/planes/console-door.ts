@@ -7,17 +7,13 @@ import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
-import type { LoopLag } from "../ops/loop-lag.ts";
 import { consoleAwayPage } from "./console-away.ts";
-import { LAG_HEADER, LAG_PATH } from "./run-dir.ts";
 
 /** Where a gateway sends what is not for programs. */
 export interface ConsoleDoor {
 	handle(connection: Connection): Promise<Response>;
 	/** Why the console could not be asked the last time; undefined if it could. */
 	problem(): string | undefined;
-	/** How late the console's event loop was; undefined if it does not say so soon. */
-	loopLag(): Promise<LoopLag | undefined>;
 }
 
 /** Live pages among them, each of which has one open for minutes. */
@@ -32,8 +28,6 @@ const SILENCE_S = 90;
 /** So long a request waits for a console that is just starting: about what it takes to be there again. */
 const START_WAIT_MS = 2_000;
 const START_POLL_MS = 50;
-/** Who asks for metrics waits no longer for the console's. */
-const LOOP_LAG_MS_MAX = 1_000;
 
 /** They speak of one connection, or a client could say by them who it is. */
 const NOT_PASSED_ON =
@@ -126,17 +120,6 @@ export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { s
 			}
 		},
 		problem: () => problem,
-		async loopLag() {
-			const signal = AbortSignal.timeout(LOOP_LAG_MS_MAX);
-			const headers = { [LAG_HEADER]: "yes" };
-			const init = { unix: options.socket, headers, signal, keepalive: false, proxy: false } as BunFetchRequestInit;
-			try {
-				const response = await fetch(`http://console${LAG_PATH}`, init);
-				return response.ok ? ((await response.json()) as LoopLag) : undefined;
-			} catch {
-				return undefined;
-			}
-		},
 	};
 }
 
@@ -144,7 +127,6 @@ export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { s
 export const noConsole: ConsoleDoor = {
 	handle: async () => errorResponse(new Fault("not_found", "There is no such endpoint."), newRequestId().requestId),
 	problem: () => undefined,
-	loopLag: async () => undefined,
 };
 
 function headersFor({ request, address }: Connection): Headers {

@@ -4,6 +4,8 @@ import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { createConsole } from "../console/console.ts";
+import type { ConsoleFigures } from "../console/console-figures.ts";
+import { createConsoleFigures } from "../console/console-figures.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
@@ -22,6 +24,8 @@ export interface ConsolePlane {
 	handle(connection: Connection): Promise<Response>;
 	/** For `/readyz`: whether the database answers; warns where no gateway is live. */
 	health(): Promise<HealthReport>;
+	/** What it counts, for metrics. */
+	readonly figures: ConsoleFigures;
 	/** Ends what would otherwise stay open for minutes. */
 	shutDown(): void;
 	/** Stops what it started. Harmless when repeated. */
@@ -73,7 +77,9 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		log,
 	});
 	cleanup.add(() => reconciler.stop());
+	const figures = createConsoleFigures();
 	const people = createConsole({
+		figures,
 		config,
 		databaseUrl,
 		tx: transactional.tx,
@@ -96,6 +102,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 			return (await pages.respond(request)) ?? notFound(request);
 		},
 		health: () => people.health(),
+		figures,
 		shutDown: () => people.shutDown(),
 		stop() {
 			stopping ??= cleanup.run();

@@ -6,9 +6,11 @@ import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createUrlCheck } from "../gateway/request-url.ts";
 import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
-import type { LoopLag } from "../ops/loop-lag.ts";
+import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
-import { LAG_HEADER, LAG_PATH, serveAt } from "./run-dir.ts";
+import { mayReadMetrics } from "./may-read-metrics.ts";
+import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
+import { serveAt } from "./run-dir.ts";
 
 /** As much as the largest chat of the playground; what is checked before it is read has its own limits. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
@@ -22,8 +24,8 @@ export function startConsoleServer(
 	deps: {
 		plane: Pick<ConsolePlane, "handle" | "health">;
 		socket: string | undefined;
-		/** Told to gateways alone. */
-		loopLag: () => LoopLag;
+		/** Told to gateways; to others where the console is started apart. */
+		metrics: Metrics;
 	},
 ): Server<undefined> {
 	const { plane, socket } = deps;
@@ -48,8 +50,9 @@ export function startConsoleServer(
 			const { pathname } = new URL(request.url);
 			if (pathname === "/livez") return new Response("ok\n");
 			if (pathname === "/readyz") return healthResponse(await plane.health());
-			if (socket !== undefined && pathname === LAG_PATH && request.headers.has(LAG_HEADER))
-				return Response.json(deps.loopLag());
+			if (socket !== undefined && asksForMetrics(request)) return metricsResponse(deps.metrics);
+			if (socket === undefined && pathname === "/metrics" && mayReadMetrics(config, connectionOf(request)))
+				return metricsResponse(deps.metrics);
 			return plane.handle(connectionOf(request));
 		},
 		error: (error: Error) => escapedError(error, "UNKNOWN"),

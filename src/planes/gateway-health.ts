@@ -55,6 +55,6 @@ function settlementsLate(instanceLease: InstanceLease): string | undefined {
 export function ledgerTotals(instanceLease: InstanceLease) {
 	const view = instanceLease.present()?.view();
 	if (!view) return undefined;
-	const { running, queued, oldestUnflushedMs, totals } = view;
-	return { running, queued, oldestUnflushedMs, ...totals };
+	const { running, queued, oldestUnflushedMs, journal, totals } = view;
+	return { running, queued, oldestUnflushedMs, journal, ...totals };
 }

@@ -33,24 +33,24 @@ import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
-import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
 import { startMemoryReturn } from "../ops/memory-return.ts";
-import { createMetrics } from "../ops/metrics.ts";
 import { countOpenFindings, startPaymentWatch } from "../ops/payment-watch.ts";
-import { createRefusals, refusalReadings } from "../ops/refusals.ts";
+import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
-import { serviceReadings } from "../ops/service-readings.ts";
 import type { Secrets } from "../secrets.ts";
 import { createStatus } from "../status/status.ts";
 import { createUpstreams } from "../upstream/upstreams.ts";
 import type { ConsoleDoor } from "./console-door.ts";
-import { createGatewayHealth, ledgerTotals } from "./gateway-health.ts";
+import { createGatewayHealth } from "./gateway-health.ts";
+import { createGatewayMetrics } from "./gateway-metrics.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { addressOf } from "./listening-address.ts";
 import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
 import { openTraces } from "./open-traces.ts";
+import type { ProcessMetrics } from "./process-metrics.ts";
+import { metricsOfAll, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 import { settledFields } from "./settled-fields.ts";
 
@@ -83,6 +83,8 @@ export interface GatewayPlaneDeps {
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
 	/** Takes what is not for programs. */
 	readonly console: ConsoleDoor;
+	/** Of the other processes of this service. */
+	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
 	/** Signs what may be asked in the name of a key. */
 	readonly internalSecret: string;
 	onDiskFailed(error: unknown): void;
@@ -197,22 +199,6 @@ async function build(
 	cleanup.add(() => durability.stop());
 	const payments = startPaymentWatch({ count: () => countOpenFindings(statements), clock, log });
 	cleanup.add(() => payments.stop());
-	const lag = startLoopLag();
-	cleanup.add(() => lag.stop());
-	const metrics = createMetrics(stats, [
-		...lagReadings(lag.read, deps.console.loopLag),
-		...serviceReadings({
-			open: () => instanceLease.gate.isOpen(),
-			ledger: () => ledgerTotals(instanceLease),
-			openStreams: () => openStreams.size(),
-			waitingForReplica: () => upstreams.waiting(),
-			keyring: () => keyring.size(),
-			replicas: () => upstreams.replicas(),
-			booksOk: () => books.last()?.ok,
-			paymentFindings: () => payments.open(),
-		}),
-		...refusalReadings(refusals),
-	]);
 	const gateway = {
 		authenticate: createAuthenticate(
 			{ keyring, lookUps, digest, failedAttempts, clock },
@@ -241,6 +227,23 @@ async function build(
 	// The console sees what is served from the first request on.
 	await reports.write();
 
+	const metrics = createGatewayMetrics(
+		{
+			stats,
+			instanceLease,
+			refusals,
+			books,
+			clock,
+			cleanup,
+			openRequests: () => server.pendingRequests,
+			openStreams: () => openStreams.size(),
+			waitingForReplica: () => upstreams.waiting(),
+			keyring: () => keyring.size(),
+			replicas: () => upstreams.replicas(),
+			paymentFindings: () => payments.open(),
+		},
+		workerLabel(config),
+	);
 	let sendsAway = false;
 	const claims = createPgClaims({ statements, instanceLease });
 	const running = createRunning({ claims, clock, log });
@@ -253,7 +256,7 @@ async function build(
 		health: createGatewayHealth({ instanceLease, catalog, books, payments, durability, console: deps.console, clock }),
 		files,
 		batches,
-		metrics,
+		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
 		console: deps.console,
 		internal,
 		internalOnPort: config.runDir === null && config.internalSecret !== null,
@@ -272,6 +275,7 @@ async function build(
 			? undefined
 			: startInternalServer(gatewaySocket(config.runDir, config.workerIndex ?? 1), {
 					internal,
+					metrics,
 				});
 	cleanup.add(() => internalServer?.stop(true));
 

@@ -1,8 +1,7 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
-import { isSameSecret } from "../base/same-secret.ts";
 import type { Config } from "../config.ts";
-import { createClientAddress, isLoopback } from "../gateway/client-address.ts";
+import { createClientAddress } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { EndpointDeps } from "../gateway/endpoints.ts";
@@ -13,6 +12,8 @@ import type { HealthReport } from "../ops/health.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleDoor } from "./console-door.ts";
+import { mayReadMetrics } from "./may-read-metrics.ts";
+import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
 export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
@@ -78,7 +79,7 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 /** The console's way in, at a Unix socket that only this user's processes can reach. */
 export function startInternalServer(
 	path: string,
-	deps: { internal: (connection: Connection) => Promise<Response> },
+	deps: { internal: (connection: Connection) => Promise<Response>; metrics: Metrics },
 ): Server<undefined> {
 	const connectionOf = (request: Request): Connection => ({
 		request,
@@ -87,7 +88,8 @@ export function startInternalServer(
 	});
 	return serveAt(path, {
 		maxRequestBodySize: BODY_BYTES_CEILING,
-		fetch: (request) => deps.internal(connectionOf(request)),
+		fetch: (request) =>
+			asksForMetrics(request) ? metricsResponse(deps.metrics) : deps.internal(connectionOf(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
 }
@@ -96,20 +98,4 @@ async function lastAnswer(answer: Response | Promise<Response>): Promise<Respons
 	const response = await answer;
 	response.headers.set("connection", "close");
 	return response;
-}
-
-/** By the token where there is one; else, in production, from this machine alone, and not through a proxy on it. */
-function mayReadMetrics({ metricsToken, production }: Config, { request, address }: Connection): boolean {
-	const { headers } = request;
-	if (metricsToken === null) {
-		if (!production) return true;
-		return isLoopback(address) && !headers.has("x-forwarded-for") && !headers.has("forwarded");
-	}
-	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);
-}
-
-async function metricsResponse(metrics: Metrics): Promise<Response> {
-	return new Response(await metrics.text(), {
-		headers: { "content-type": metrics.contentType, "cache-control": "no-store" },
-	});
 }

@@ -7,9 +7,9 @@ import type { Server } from "bun";
 /** The kernel takes 107 bytes for the address of a socket; the names that are added to the place take up to 47. */
 const PLACE_BYTES_MAX = 60;
 
-/** Where a gateway asks the console how late its event loop was. A client cannot: the door passes no header like this on. */
-export const LAG_PATH = "/loop-lag";
-export const LAG_HEADER = "x-tollgate-loop-lag";
+/** Where a gateway asks the other processes for their figures. A client cannot: the door passes no header like this on. */
+export const METRICS_PATH = "/process-metrics";
+export const METRICS_HEADER = "x-tollgate-process-metrics";
 
 export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
 export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);

@@ -4,13 +4,14 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { GatewayPlace } from "../console/gateway-client.ts";
 import { createGatewayClient } from "../console/gateway-client.ts";
-import { startLoopLag } from "../ops/loop-lag.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
+import { createConsoleMetrics } from "./console-metrics.ts";
 import { createConsolePlane } from "./console-plane.ts";
 import { startConsoleServer } from "./console-server.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { addressOf } from "./listening-address.ts";
 import { openDatabase } from "./open-database.ts";
+import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 
 /** The console plane as a process of its own. */
@@ -29,12 +30,11 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 			listeningAt: () => addressOf(config.host, runDir === null ? server.port : config.port),
 		});
 		cleanup.add(() => plane.stop());
-		const lag = startLoopLag();
-		cleanup.add(() => lag.stop());
+		const metrics = createConsoleMetrics({ figures: plane.figures, cleanup }, workerLabel(config));
 		const server = startConsoleServer(config, {
 			plane,
 			socket: runDir === null ? undefined : consoleSocket(runDir),
-			loopLag: lag.read,
+			metrics,
 		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,

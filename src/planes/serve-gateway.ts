@@ -8,6 +8,7 @@ import type { GatewayPlane } from "./gateway-plane.ts";
 import { createGatewayPlane } from "./gateway-plane.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { openDatabase } from "./open-database.ts";
+import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
 /** The gateway plane as a process of its own. */
@@ -22,6 +23,7 @@ export async function serveGateway(config: Config, { log }: { log: Log }) {
 				config.runDir === null
 					? noConsole
 					: createConsoleDoor({ clock: systemClock, log }, { socket: consoleSocket(config.runDir) }),
+			otherMetrics: config.runDir === null ? async () => [] : askOthers(config, config.runDir),
 			internalSecret: config.internalSecret ?? newInternalSecret(),
 			onDiskFailed: () => process.exit(1),
 		});

@@ -22,6 +22,7 @@ export const nullJournal: Journal = {
 	acknowledge() {},
 	durable: async () => {},
 	isFull: () => false,
+	size: () => ({ segments: 1, bytes: 0 }),
 	close() {},
 	destroy() {},
 };

@@ -44,7 +44,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 		speeds: createModelSpeeds({ clock: systemClock }),
 		clock: systemClock,
 		log: silentLog,
-		stats: { refuse() {} },
+		stats: { refuse() {}, gap() {} },
 		refusals: { record() {} },
 		limits: () => DEFAULT_LIMITS,
 	};

@@ -131,6 +131,32 @@ const answersOf = (ended: readonly Exchange[]) => {
 	return counts;
 };
 
+/** Whichever of two workers a connection meets, it hears of both and of the console. */
+async function expectOneScrapeForAll(url: string): Promise<void> {
+	const once = { headers: { connection: "close" } };
+	const asked = { method: "POST", headers: { ...once.headers, authorization: `Bearer ${secret}` }, body: CHAT };
+	const statuses = await Promise.all(
+		Array.from({ length: 40 }, async () => {
+			const answer = await fetch(`${url}/v1/chat/completions`, asked);
+			await answer.text();
+			return answer.status;
+		}),
+	);
+	expect(new Set(statuses)).toEqual(new Set([200]));
+	const workers = new Set<string>();
+	for (let scrape = 0; scrape < 8; scrape++) {
+		const text = await (await fetch(`${url}/metrics`, once)).text();
+		const requests = [...text.matchAll(/^tollgate_requests_total\{.*worker="([^"]+)"\} (\d+)$/gm)];
+		for (const [, worker] of requests) workers.add(worker as string);
+		expect(requests.reduce((sum, [, , count]) => sum + Number(count), 0)).toBe(40);
+		const up = [...text.matchAll(/^tollgate_worker_up\{worker="([^"]+)"\} 1$/gm)].map(([, worker]) => worker);
+		expect(up.toSorted()).toEqual(["console", "gateway-1", "gateway-2"]);
+		expect(text.match(/^# TYPE tollgate_admitting gauge$/gm)).toHaveLength(1);
+		expect(text.match(/^tollgate_admitting\{worker="gateway-[12]"\} 1$/gm)).toHaveLength(2);
+	}
+	expect([...workers].toSorted()).toEqual(["gateway-1", "gateway-2"]);
+}
+
 describe("three workers on one port", () => {
 	test("kill -9 of one costs its own connections alone, and it is started again", async () => {
 		const service = await startWorkers("killed", 3);
@@ -170,6 +196,7 @@ describe("three workers on one port", () => {
 	test("a rolling restart replaces all of them and refuses nothing", async () => {
 		const service = await startWorkers("rolled", 2);
 		try {
+			await expectOneScrapeForAll(service.url);
 			const old = service.workerPids();
 			const load = keepAsking(service.url, CLIENTS);
 			await waitFor(() => load.ended.length > 200, "the load to run");

@@ -57,3 +57,19 @@ test("a final close stays closed, another one only until the next extension", ()
 	expect(gate.isOpen()).toBe(false);
 	expect(gate.reason()).toBe("stopping");
 });
+
+test("what is left of it goes by the clock that says less, and is nothing once it is closed", () => {
+	const { gate, now } = build();
+	expect(gate.leftMs()).toBe(0);
+	gate.extend(gate.mark(), 100);
+	now.wall -= 3_600_000;
+	now.monotonic += 30;
+	expect(gate.leftMs()).toBe(70);
+	now.wall += 3_600_000 + 60;
+	expect(gate.leftMs()).toBe(40);
+	now.wall += 50;
+	expect(gate.leftMs()).toBe(0);
+	gate.extend(gate.mark(), 100);
+	gate.close("stopping");
+	expect(gate.leftMs()).toBe(0);
+});

@@ -21,6 +21,7 @@ const never = new AbortController().signal;
 
 const mails: Mail[] = [];
 const calls: WebhookMessage[] = [];
+const noted: string[] = [];
 /** What the mail server and the receiver do with each; by default they take it. */
 let onMail: (mail: Mail) => Promise<boolean>;
 let onCall: (message: WebhookMessage) => Promise<WebhookAnswer>;
@@ -37,6 +38,7 @@ const deps: NoticeDeps = {
 		calls.push(message);
 		return onCall(message);
 	},
+	figures: { notice: (channel, outcome) => void noted.push(`${channel} ${outcome}`) },
 	webhookSecretOf: (salt) => webhookSecret(SECRET, salt),
 	origin: () => "https://service.example",
 	serviceName: "service",

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -108,12 +108,16 @@ test("segments are removed from the oldest on, only when Postgres has all that t
 	const second = journal.admit(admit("2"));
 	const third = journal.admit(admit("3"));
 	expect([first, second, third]).toEqual([1, 2, 3]);
+	const whole = journal.size();
+	expect(whole.segments).toBe(3);
+	expect(whole.bytes).toBe(disk.list().reduce((sum, name) => sum + statSync(join(path, name)).size, 0));
 	// The settlement of the first request stands in the third segment, behind a second one that owes nothing.
 	journal.settle(settle("1"));
 	journal.acknowledge(second);
 	expect(disk.list()).toEqual(["00000001.log", "00000002.log", "00000003.log"]);
 	journal.acknowledge(first);
 	expect(disk.list()).toEqual(["00000003.log"]);
+	expect(journal.size().segments).toBe(1);
 	journal.acknowledge(third);
 	expect(disk.list()).toEqual(["00000003.log"]);
 	journal.destroy();

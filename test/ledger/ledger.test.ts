@@ -33,6 +33,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		acknowledge: () => {},
 		durable: () => new Promise((resolve) => syncs.push(resolve)),
 		isFull: () => state.full,
+		size: () => ({ segments: 1, bytes: 0 }),
 		close: () => void written.push("close"),
 		destroy: () => void written.push("destroy"),
 	};

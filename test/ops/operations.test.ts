@@ -10,7 +10,7 @@ import { errorResponse } from "../../src/gateway/error-body.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const RULES = join(ROOT, "deploy/prometheus/tollgate.rules.yml");
@@ -39,6 +39,7 @@ const service = await withService({ models: chatModel({ url: upstream.url }) });
 async function seriesNames(): Promise<Set<string>> {
 	const { secret } = await service.customer();
 	await service.post("/v1/chat/completions", secret, ask());
+	await (await service.post("/v1/chat/completions", secret, ask("x", { stream: true }))).text();
 	await service.post("/v1/chat/completions", secret, ask("x", { model: "nobody" }));
 	const text = await (await service.get("/metrics")).text();
 	const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
@@ -50,6 +51,66 @@ test("alerts and pictures name metrics that exist", async () => {
 	const named = expressions.flatMap((expr) => expr.match(/\b(?:tollgate|process)_[a-z_]+|\bup\b/g) ?? []);
 	expect(named.length).toBeGreaterThan(30);
 	expect([...new Set(named)].filter((name) => !names.has(name))).toEqual([]);
+});
+
+/** What an operator wants to know of each: a name that is gone here is gone from somebody's pictures. */
+const WANTED = {
+	requests: ["tollgate_requests_total", "tollgate_requests_open", "tollgate_requests_running"],
+	tokens: ["tollgate_prompt_tokens_total", "tollgate_completion_tokens_total"],
+	cost: ["tollgate_charged_nano_usd_total"],
+	latency: ["tollgate_duration_seconds_bucket"],
+	"time to first token": ["tollgate_first_token_seconds_bucket"],
+	gaps: ["tollgate_event_gap_seconds_bucket"],
+	queue: ["tollgate_requests_waiting"],
+	"replica health": ["tollgate_replica_up", "tollgate_replicas"],
+	breaker: ["tollgate_replica_breaker_open"],
+	places: ["tollgate_replica_places", "tollgate_replica_in_flight"],
+	grants: ["tollgate_grants_total", "tollgate_granted_nano_usd_total", "tollgate_returned_nano_usd_total"],
+	recalls: ["tollgate_recalls_total"],
+	holds: ["tollgate_credit_held_nano_usd", "tollgate_credit_free_nano_usd"],
+	refusals: ["tollgate_errors_total"],
+	journal: ["tollgate_journal_bytes", "tollgate_journal_segments"],
+	settlements: ["tollgate_settlements_queued", "tollgate_oldest_unflushed_seconds"],
+	flushes: ["tollgate_flush_seconds_bucket", "tollgate_flush_settlements_bucket", "tollgate_flush_failures_total"],
+	lease: ["tollgate_lease_left_seconds", "tollgate_admitting"],
+	reconciliation: ["tollgate_books_ok", "tollgate_books_age_seconds"],
+	revocation: ["tollgate_revocation_seconds_bucket", "tollgate_revocations_late_total"],
+	process: ["process_event_loop_lag_seconds", "process_heap_collections_total", "process_resident_memory_bytes"],
+	connections: ["process_open_fds", "tollgate_streams_open"],
+	notices: ["tollgate_mails_total", "tollgate_batch_notices_total"],
+	processes: ["tollgate_worker_up"],
+};
+
+test("there is a metric for all that an operator watches", async () => {
+	const names = await seriesNames();
+	expect(
+		Object.values(WANTED)
+			.flat()
+			.filter((name) => !names.has(name)),
+	).toEqual([]);
+});
+
+test("a stream's gaps are counted between its events: so long the server let its reader wait", async () => {
+	const gaps = async () => {
+		const text = await (await service.get("/metrics")).text();
+		return ["count", "sum"].map((part) =>
+			Number(new RegExp(`^tollgate_event_gap_seconds_${part} (\\S+)$`, "m").exec(text)?.[1]),
+		) as [count: number, sum: number];
+	};
+	const { secret } = await service.customer();
+	const [countBefore, sumBefore] = await gaps();
+	await (await service.post("/v1/chat/completions", secret, ask())).text();
+	expect(await gaps()).toEqual([countBefore, sumBefore]);
+	const silence = Promise.withResolvers<void>();
+	upstream.next(reply().text(["a", "b", "c"]).pauseAfter(1, silence.promise));
+	const streamed = await service.post("/v1/chat/completions", secret, ask("x", { stream: true }));
+	const reader = (streamed.body as ReadableStream<Uint8Array>).getReader();
+	await reader.read();
+	setTimeout(silence.resolve, 150);
+	while (!(await reader.read()).done);
+	const [count, sum] = await gaps();
+	expect(count).toBeGreaterThan(countBefore);
+	expect(sum - sumBefore).toBeGreaterThan(0.1);
 });
 
 test("what only grows is a counter, times are histograms in seconds with a bucket for each bound", async () => {
@@ -127,6 +188,11 @@ const FIRING: Readonly<Record<string, readonly string[]>> = {
 		'tollgate_first_token_seconds_bucket{instance="a", le="+Inf"} +100',
 	],
 	TollgateRefusalsDropped: ['tollgate_refusals_dropped_total{instance="a"} +1'],
+	TollgateWorkerDown: ['tollgate_worker_up{instance="a", worker="gateway-2"} 0'],
+	TollgateBooksOld: ['tollgate_books_age_seconds{instance="a", worker="gateway-1"} 3700'],
+	TollgateMailsFail: ['tollgate_mails_total{instance="a", outcome="failed"} +1'],
+	TollgateNoticesFail: ['tollgate_batch_notices_total{instance="a", channel="webhook", outcome="failed"} +1'],
+	TollgateRevocationsLate: ['tollgate_revocations_late_total{instance="a", worker="console"} +1'],
 	TollgateMemory: ['process_resident_memory_bytes{job="tollgate", instance="a"} 2100000000'],
 };
 /** Series of a service that is well: no alert fires. */
@@ -136,6 +202,12 @@ const WELL = [
 	'tollgate_oldest_unflushed_seconds{instance="a"} 0.2',
 	'tollgate_books_ok{instance="a"} -1',
 	'tollgate_payment_findings_open{instance="a"} 0',
+	'tollgate_worker_up{instance="a", worker="gateway-1"} 1',
+	'tollgate_books_age_seconds{instance="a"} 800',
+	'tollgate_mails_total{instance="a", outcome="sent"} +1',
+	'tollgate_mails_total{instance="a", outcome="failed"} 2',
+	'tollgate_batch_notices_total{instance="a", channel="webhook", outcome="waiting"} +1',
+	'tollgate_revocations_late_total{instance="a"} 0',
 	'tollgate_replica_up{instance="a", model="m", replica="m#0"} 1',
 	'tollgate_replica_breaker_open{instance="a", model="m", replica="m#0"} 0',
 	'tollgate_errors_total{instance="a", code="internal_error"} 3',
@@ -176,6 +248,22 @@ describe.skipIf(PROMTOOL === null)("by Prometheus' own tool", () => {
 				"panels.yml": { groups: [{ name: "panels", rules: records }] },
 			}),
 		).toContain(`${panels.length} rules found`);
+	});
+
+	/** A gauge, since it is of the time since the last question: autoscalers take no summary of that. */
+	const LAG = "event_loop_lag_seconds non-summary metrics";
+
+	test("/metrics is as it likes it: but for units of money, which it does not know, and the loop's lag", async () => {
+		await seriesNames();
+		const run = Bun.spawn([PROMTOOL as string, "check", "metrics"], {
+			stdin: await service.get("/metrics"),
+			stdout: "pipe",
+			stderr: "pipe",
+		});
+		const said = (await new Response(run.stdout).text()) + (await new Response(run.stderr).text());
+		expect(said.split("\n").filter((line) => line !== "" && !line.includes("nano_usd") && !line.includes(LAG))).toEqual(
+			[],
+		);
 	});
 
 	test("each alert fires by what it is for, and none where all is well", async () => {

@@ -164,6 +164,7 @@ function scriptedJournal() {
 			return sync.promise;
 		},
 		isFull: () => false,
+		size: () => ({ segments: 1, bytes: 0 }),
 		close() {},
 		destroy() {},
 	};
@@ -252,7 +253,7 @@ export function createRoad(options: RoadOptions = {}) {
 		speeds: createModelSpeeds({ clock }),
 		clock,
 		log,
-		stats: { refuse: (code) => void counted.push(code) },
+		stats: { refuse: (code) => void counted.push(code), gap() {} },
 		refusals: { record: (refusal) => void refused.push(refusal) },
 		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs: options.holdStatusMs ?? DEFAULT_LIMITS.holdStatusMs }),
 	};

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { endEvent, endMailText, noticeId } from "./batch-notice-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
@@ -17,6 +18,7 @@ export interface NoticeDeps {
 	readonly clock: Clock;
 	readonly mailer: Pick<Mailer, "deliver">;
 	readonly sendWebhook: WebhookSender;
+	readonly figures: Pick<ConsoleFigures, "notice">;
 	/** `whsec_…` of what stands in the settings. */
 	readonly webhookSecretOf: (salt: string) => string;
 	/** Where links in mails lead. */
@@ -78,7 +80,11 @@ export async function sendBatchNotices(
 	const due = await claim(deps.statements, channel);
 	// All of them have ended when this does, also if one could not be written down: a stop waits for it.
 	const ended = await Promise.allSettled(
-		due.map(async (one) => write(deps.statements, one, await attempt(deps, one, signal))),
+		due.map(async (one) => {
+			const outcome = await attempt(deps, one, signal);
+			deps.figures.notice(channel, outcome.state);
+			await write(deps.statements, one, outcome);
+		}),
 	);
 	for (const one of ended) if (one.status === "rejected") throw one.reason;
 }

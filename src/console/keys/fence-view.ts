@@ -3,6 +3,7 @@ import { waitEverywhere } from "../../cluster/wait-everywhere.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { ConsoleFigures } from "../console-figures.ts";
 
 /** What a page says of a change: since when no instance acts by anything older. */
 export interface Fence {
@@ -22,13 +23,14 @@ const SILENCE_S = 60;
 
 /** Waits until every live instance acts by control entry `seq`, while the page's connection is silent. */
 export async function fenceOf(
-	deps: { liveness: Statements; clock: Clock },
+	deps: { liveness: Statements; clock: Clock; figures: Pick<ConsoleFigures, "revoked"> },
 	connection: Connection,
 	seq: number,
 ): Promise<Fence> {
 	connection.setIdleTimeout(SILENCE_S);
 	try {
 		const { pending, ...everywhere } = await waitEverywhere(deps, seq, DEADLINE_MS);
+		deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
 		return { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);

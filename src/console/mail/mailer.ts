@@ -2,6 +2,7 @@ import nodemailer from "nodemailer";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
 import { isMailAddress, mailboxOf } from "./mail-address.ts";
 
@@ -40,6 +41,8 @@ export interface Mailer {
 	stop(): void;
 }
 
+type Figures = Pick<ConsoleFigures, "mail">;
+
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
 /** Mails that may be on their way at once; further ones are dropped and logged. */
@@ -53,7 +56,7 @@ const ASKED_FOR_DAY_MAX = 300;
 const HOUR_MS = 3_600_000;
 
 export function createMailer(
-	deps: { clock: Clock; log: Log; statements: Statements },
+	deps: { clock: Clock; log: Log; statements: Statements; figures: Figures },
 	options: { smtpUrl: string | null; from: string | null; demo: boolean },
 ): Mailer {
 	const { log } = deps;
@@ -71,8 +74,12 @@ export function createMailer(
 	};
 }
 
-function createSmtpMailer(deps: { log: Log; statements: Statements }, url: string, from: string): Mailer {
-	const { log, statements } = deps;
+function createSmtpMailer(
+	deps: { log: Log; statements: Statements; figures: Figures },
+	url: string,
+	from: string,
+): Mailer {
+	const { log, statements, figures } = deps;
 	const transport = nodemailer.createTransport({
 		url,
 		connectionTimeout: TIMEOUT_MS,
@@ -83,6 +90,17 @@ function createSmtpMailer(deps: { log: Log; statements: Statements }, url: strin
 	let sending = 0;
 
 	async function deliver(mail: Mail): Promise<boolean> {
+		try {
+			const sent = await deliverNow(mail);
+			figures.mail(sent ? "sent" : "limited");
+			return sent;
+		} catch (error) {
+			figures.mail("failed");
+			throw error;
+		}
+	}
+
+	async function deliverNow(mail: Mail): Promise<boolean> {
 		const { to, subject, text, id } = mail;
 		if (!(await mayGet(statements, mail))) return false;
 		await transport.sendMail({
@@ -106,6 +124,7 @@ function createSmtpMailer(deps: { log: Log; statements: Statements }, url: strin
 				return;
 			}
 			if (sending >= SENDING_MAX) {
+				figures.mail("dropped");
 				log.error("a mail was dropped: too many are on their way", { subject });
 				return;
 			}

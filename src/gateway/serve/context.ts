@@ -9,6 +9,7 @@ import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusals } from "../../ops/refusals.ts";
+import type { RequestStats } from "../../ops/request-stats.ts";
 import type { RequestTrace, Traces } from "../../traces/traces.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
@@ -32,8 +33,8 @@ export interface ServeDeps {
 	readonly log: Log;
 	/** Undefined where none are wanted. */
 	readonly traces?: Traces | undefined;
-	/** Counts what was refused before it was admitted. */
-	readonly stats: { refuse(code: string): void };
+	/** Counts what was refused before it was admitted, and what is seen of streams. */
+	readonly stats: Pick<RequestStats, "refuse" | "gap">;
 	/** For the owner of the key to read. */
 	readonly refusals: Pick<Refusals, "record">;
 	limits(): ServiceLimits;

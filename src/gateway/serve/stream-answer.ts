@@ -14,6 +14,7 @@ import type { Streaming } from "./streaming.ts";
 import {
 	awaitReader,
 	close,
+	countGap,
 	createStreaming,
 	enter,
 	fail,
@@ -127,6 +128,7 @@ async function pump<Chunk extends OutputChunk>(
 			if (isOver(streaming)) return;
 			if (text === "") continue;
 			write(streaming, text);
+			countGap(streaming);
 			return awaitReader(streaming);
 		}
 	} catch (error) {

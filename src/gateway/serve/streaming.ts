@@ -53,6 +53,8 @@ export interface Streaming<Chunk> {
 	/** How long it has waited for its reader in all, and since when it does; undefined while the reader keeps up. */
 	stalledMs: number;
 	stalledSinceMs: number | undefined;
+	/** When the reader had taken what was written last: from then on the upstream is waited for. */
+	tookMs: number | undefined;
 	/** Why the service ended it, if it did. */
 	halted: Fault | undefined;
 	/** Pays the bill that is made, with what is here; undefined outside `covering`. */
@@ -75,6 +77,7 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 		lastWriteMs: exchange.context.startedMs,
 		stalledMs: 0,
 		stalledSinceMs: undefined,
+		tookMs: undefined,
 		halted: undefined,
 		pay: undefined,
 		unlisten: undefined,
@@ -210,6 +213,11 @@ export function write<Chunk>(streaming: Streaming<Chunk>, text: string): void {
 	streaming.client.enqueue(text);
 }
 
+/** How long the upstream let a reader wait that keeps up: of a slow one it is nothing. */
+export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>): void {
+	if (tookMs !== undefined) deps.stats.gap(lastWriteMs - tookMs);
+}
+
 /** Until the reader has taken what was written last, the upstream waits for it. */
 export function awaitReader<Chunk>(streaming: Streaming<Chunk>): void {
 	streaming.stalledSinceMs = streaming.lastWriteMs;
@@ -218,7 +226,8 @@ export function awaitReader<Chunk>(streaming: Streaming<Chunk>): void {
 /** It has. */
 export function readerTook<Chunk>(streaming: Streaming<Chunk>): void {
 	if (streaming.stalledSinceMs === undefined) return;
-	streaming.stalledMs += streaming.deps.clock.monotonicMs() - streaming.stalledSinceMs;
+	streaming.tookMs = streaming.deps.clock.monotonicMs();
+	streaming.stalledMs += streaming.tookMs - streaming.stalledSinceMs;
 	streaming.stalledSinceMs = undefined;
 }
 

@@ -158,7 +158,7 @@ describe("the key of a repeatable request", () => {
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			log: silentLog,
-			stats: { refuse() {} },
+			stats: { refuse() {}, gap() {} },
 			refusals: { record: ({ code }: Refusal) => void asked.push(code) },
 		} as unknown as ServeDeps;
 		const endpoint: ServedEndpoint = {

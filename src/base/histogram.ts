@@ -1,0 +1,31 @@
+/** Counts in few buckets, cheap enough for every event: plain numbers, turned into metrics when somebody asks. */
+export interface Histogram {
+	/** Upper bounds, ascending. */
+	readonly bounds: readonly number[];
+	/** One count a bound, and one for what is above the last. */
+	readonly counts: readonly number[];
+	readonly sum: number;
+}
+
+export interface CountedHistogram extends Histogram {
+	observe(value: number): void;
+}
+
+/** From a cached answer to a model that thinks for minutes. */
+const LATENCY_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
+
+export function createHistogram(bounds: readonly number[] = LATENCY_BOUNDS_MS): CountedHistogram {
+	const counts = new Array<number>(bounds.length + 1).fill(0);
+	const histogram = {
+		bounds,
+		counts,
+		sum: 0,
+		observe(value: number) {
+			let at = 0;
+			while (at < bounds.length && value > (bounds[at] as number)) at += 1;
+			counts[at] = (counts[at] as number) + 1;
+			histogram.sum += value;
+		},
+	};
+	return histogram;
+}

@@ -1,0 +1,70 @@
+import { createHistogram } from "../base/histogram.ts";
+import type { MetricHistogram, Reading } from "../ops/metrics.ts";
+
+/** What a console's process counts, for metrics. */
+export interface ConsoleFigures {
+	mail(outcome: MailOutcome): void;
+	notice(channel: NoticeChannel, outcome: NoticeOutcome): void;
+	/** A right was taken away in the console, and so long it took until no instance acted by it any more. */
+	revoked(ms: number, effective: boolean): void;
+	readings(): Reading[];
+	histograms(): MetricHistogram[];
+}
+
+/** `limited`: its mailbox got as many of its kind as anybody may. `dropped`: too many were on their way. */
+const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
+type MailOutcome = (typeof MAIL_OUTCOMES)[number];
+const CHANNELS = ["mail", "webhook"] as const;
+type NoticeChannel = (typeof CHANNELS)[number];
+/** `waiting`: to be tried again. */
+const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
+type NoticeOutcome = (typeof NOTICE_OUTCOMES)[number];
+
+export function createConsoleFigures(): ConsoleFigures {
+	const mails = { sent: 0, failed: 0, limited: 0, dropped: 0 };
+	const notices = { mail: { sent: 0, waiting: 0, failed: 0 }, webhook: { sent: 0, waiting: 0, failed: 0 } };
+	const revocations = createHistogram();
+	let late = 0;
+	return {
+		mail(outcome) {
+			mails[outcome] += 1;
+		},
+		notice(channel, outcome) {
+			notices[channel][outcome] += 1;
+		},
+		revoked(ms, effective) {
+			revocations.observe(ms);
+			if (!effective) late += 1;
+		},
+		readings: () => [
+			{
+				name: "tollgate_mails_total",
+				help: "Mails by what came of them.",
+				labels: ["outcome"],
+				read: () => MAIL_OUTCOMES.map((outcome) => ({ labels: { outcome }, value: mails[outcome] })),
+			},
+			{
+				name: "tollgate_batch_notices_total",
+				help: "Attempts to tell somebody that a batch is over.",
+				labels: ["channel", "outcome"],
+				read: () =>
+					CHANNELS.flatMap((channel) =>
+						NOTICE_OUTCOMES.map((outcome) => ({ labels: { channel, outcome }, value: notices[channel][outcome] })),
+					),
+			},
+			{
+				name: "tollgate_revocations_late_total",
+				help: "Changes in the console that had not reached all instances when the page stopped waiting.",
+				read: () => late,
+			},
+		],
+		histograms: () => [
+			{
+				name: "tollgate_revocation_seconds",
+				help: "From a change in the console that takes a right away until no instance acts by anything older.",
+				unit: "ms",
+				read: () => revocations,
+			},
+		],
+	};
+}

@@ -1,0 +1,138 @@
+import type { Clock } from "../base/clock.ts";
+import type { CountedHistogram } from "../base/histogram.ts";
+import { createHistogram } from "../base/histogram.ts";
+import type { MetricHistogram, Reading } from "../ops/metrics.ts";
+import type { LedgerStore } from "./store.ts";
+
+/** What this process has asked of Postgres for its ledger, over all its epochs. */
+export interface LedgerCounts {
+	/** Wishes for credit that were answered: with some, or with none because the budget has too little. */
+	granted: number;
+	refused: number;
+	/** Nano-dollars. */
+	grantedNanoUsd: number;
+	returnedNanoUsd: number;
+	/** Budgets for which the other instances were asked, and answers given to others. */
+	recallsAsked: number;
+	recallsAnswered: number;
+	failedFlushes: number;
+	readonly flushMs: CountedHistogram;
+	/** Settlements that Postgres had not had before, a flush. */
+	readonly flushSize: CountedHistogram;
+}
+
+const SIZE_BOUNDS = [0, 1, 5, 10, 50, 100, 250, 500, 1_000];
+
+export function createLedgerCounts(): LedgerCounts {
+	return {
+		granted: 0,
+		refused: 0,
+		grantedNanoUsd: 0,
+		returnedNanoUsd: 0,
+		recallsAsked: 0,
+		recallsAnswered: 0,
+		failedFlushes: 0,
+		flushMs: createHistogram(),
+		flushSize: createHistogram(SIZE_BOUNDS),
+	};
+}
+
+/** The same store, counted. What was left out, since somebody holds its row, counts when it is carried out. */
+export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store: LedgerStore): LedgerStore {
+	const { clock, counts } = deps;
+	return {
+		...store,
+		async grant(requests) {
+			const replies = await store.grant(requests);
+			for (const { amount, busy } of replies) {
+				if (busy) continue;
+				counts.grantedNanoUsd += amount;
+				if (amount > 0) counts.granted += 1;
+				else counts.refused += 1;
+			}
+			return replies;
+		},
+		async giveBack(requests) {
+			const busy = await store.giveBack(requests);
+			for (const { op, amount, recall } of requests) {
+				if (busy.has(op)) continue;
+				counts.returnedNanoUsd += amount;
+				if (recall !== null) counts.recallsAnswered += 1;
+			}
+			return busy;
+		},
+		async flush(settledJson, openJson) {
+			const startedMs = clock.monotonicMs();
+			try {
+				const flushed = await store.flush(settledJson, openJson);
+				counts.flushSize.observe(flushed.fresh);
+				return flushed;
+			} catch (error) {
+				counts.failedFlushes += 1;
+				throw error;
+			} finally {
+				counts.flushMs.observe(clock.monotonicMs() - startedMs);
+			}
+		},
+		async recall(budgets) {
+			const ticket = await store.recall(budgets);
+			counts.recallsAsked += budgets.length;
+			return ticket;
+		},
+	};
+}
+
+export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
+	return [
+		{
+			name: "tollgate_grants_total",
+			help: "Wishes for credit that Postgres answered.",
+			labels: ["answer"],
+			read: () => [
+				{ labels: { answer: "granted" }, value: counts.granted },
+				{ labels: { answer: "refused" }, value: counts.refused },
+			],
+		},
+		{
+			name: "tollgate_granted_nano_usd_total",
+			help: "Credit that was brought into slices.",
+			read: () => counts.grantedNanoUsd,
+		},
+		{
+			name: "tollgate_returned_nano_usd_total",
+			help: "Credit that was given back from slices.",
+			read: () => counts.returnedNanoUsd,
+		},
+		{
+			name: "tollgate_recalls_total",
+			help: "Budgets for which others were asked for what lies idle, and answers given to others.",
+			labels: ["side"],
+			read: () => [
+				{ labels: { side: "asked" }, value: counts.recallsAsked },
+				{ labels: { side: "answered" }, value: counts.recallsAnswered },
+			],
+		},
+		{
+			name: "tollgate_flush_failures_total",
+			help: "Flushes of settlements that Postgres did not carry out, or did not answer.",
+			read: () => counts.failedFlushes,
+		},
+	];
+}
+
+export function ledgerHistograms(counts: LedgerCounts): MetricHistogram[] {
+	return [
+		{
+			name: "tollgate_flush_seconds",
+			help: "Time until Postgres answered a flush of settlements.",
+			unit: "ms",
+			read: () => counts.flushMs,
+		},
+		{
+			name: "tollgate_flush_settlements",
+			help: "Settlements a flush that Postgres had not had before.",
+			unit: "count",
+			read: () => counts.flushSize,
+		},
+	];
+}

@@ -1,0 +1,47 @@
+import fs from "node:fs/promises";
+import type { Reading } from "./metrics.ts";
+
+const OPEN_FILES = "/proc/self/fd";
+
+/** What the process itself costs. */
+export function processReadings(collections: () => number): Reading[] {
+	return [
+		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => process.memoryUsage().rss },
+		{ name: "process_heap_bytes", help: "Memory of the JavaScript heap.", read: () => process.memoryUsage().heapUsed },
+		{
+			name: "process_heap_collections_total",
+			help: "Times that the collector was seen to have run. What it holds up is in the event loop's lag: the runtime tells no pauses.",
+			read: collections,
+		},
+		{
+			name: "process_open_fds",
+			help: "Open files and connections: of clients, idle ones too, of model servers, of Postgres. None but on Linux.",
+			read: async () => {
+				try {
+					return (await fs.readdir(OPEN_FILES)).length;
+				} catch {
+					return [];
+				}
+			},
+		},
+		{
+			name: "process_cpu_seconds_total",
+			help: "User and system time.",
+			read: () => (process.cpuUsage().user + process.cpuUsage().system) / 1e6,
+		},
+	];
+}
+
+/** Counts collections by what they take: an object that nobody holds, and after it the next. */
+export function countCollections(): () => number {
+	let seen = 0;
+	const registry = new FinalizationRegistry<undefined>(() => {
+		seen += 1;
+		watch();
+	});
+	function watch(): void {
+		registry.register({}, undefined);
+	}
+	watch();
+	return () => seen;
+}

@@ -1,0 +1,72 @@
+import type { Reading } from "./metrics.ts";
+
+export interface ReplicaState {
+	readonly alias: string;
+	readonly modelId: string;
+	readonly health: string;
+	readonly breaker: string;
+	readonly inFlight: number;
+	readonly maxConcurrency: number;
+}
+
+/** Replicas that have series of their own. A model has them for all of its replicas or for none, so that sums are right. */
+const REPLICAS_MAX = 1_000;
+
+const isUp = ({ health }: ReplicaState) => health !== "down";
+const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
+const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
+
+/** How each replica is; of a catalogue with more than there is room for, those of models in trouble. */
+export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
+	const each = (pick: (replica: ReplicaState) => number) => () =>
+		shown(replicas()).map((replica) => ({
+			labels: { replica: replica.alias, model: replica.modelId },
+			value: pick(replica),
+		}));
+	const labels = ["replica", "model"];
+	return [
+		{
+			name: "tollgate_replica_up",
+			help: "1 unless the replica is known to be down.",
+			labels,
+			read: each((replica) => Number(isUp(replica))),
+		},
+		{
+			name: "tollgate_replica_breaker_open",
+			help: "1 while the breaker keeps traffic away.",
+			labels,
+			read: each((replica) => Number(isOpen(replica))),
+		},
+		{
+			name: "tollgate_replica_places",
+			help: "Calls that the replica takes at once.",
+			labels,
+			read: each(({ maxConcurrency }) => maxConcurrency),
+		},
+		{ name: "tollgate_replica_in_flight", help: "Calls under way.", labels, read: each(({ inFlight }) => inFlight) },
+		{
+			name: "tollgate_replicas",
+			help: "Replicas of all models: up or down, and among those up the ones whose breaker is open.",
+			labels: ["state"],
+			read: () => {
+				const all = replicas();
+				const up = all.filter(isUp);
+				return [
+					{ labels: { state: "up" }, value: up.length },
+					{ labels: { state: "down" }, value: all.length - up.length },
+					{ labels: { state: "breaker_open" }, value: up.filter(isOpen).length },
+				];
+			},
+		},
+	];
+}
+
+/** Whole models, those in trouble first, as long as there is room. */
+function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
+	if (replicas.length <= REPLICAS_MAX) return replicas;
+	const models = [...Map.groupBy(replicas, ({ modelId }) => modelId).values()];
+	const chosen: ReplicaState[] = [];
+	const inOrder = [...models.filter((model) => !model.every(isWell)), ...models.filter((model) => model.every(isWell))];
+	for (const model of inOrder) if (chosen.length + model.length <= REPLICAS_MAX) chosen.push(...model);
+	return chosen;
+}

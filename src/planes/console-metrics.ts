@@ -1,0 +1,25 @@
+import type { Cleanup } from "../base/cleanup.ts";
+import type { ConsoleFigures } from "../console/console-figures.ts";
+import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import { createMetrics } from "../ops/metrics.ts";
+import { countCollections, processReadings } from "../ops/process-readings.ts";
+
+/** The figures of a console's own process. */
+export function createConsoleMetrics(
+	deps: { readonly figures: ConsoleFigures; readonly cleanup: Cleanup },
+	labels: Readonly<Record<string, string>>,
+): Metrics {
+	const { figures } = deps;
+	const lag = startLoopLag();
+	deps.cleanup.add(() => lag.stop());
+	return createMetrics(
+		[
+			...lagReadings(lag.read, "tollgate_console_event_loop_lag_seconds"),
+			...processReadings(countCollections()),
+			...figures.readings(),
+		],
+		figures.histograms(),
+		labels,
+	);
+}

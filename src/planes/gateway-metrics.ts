@@ -1,0 +1,57 @@
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import type { BooksWatch } from "../ledger/books-watch.ts";
+import type { InstanceLease } from "../ledger/instance-lease.ts";
+import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
+import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import { createMetrics } from "../ops/metrics.ts";
+import { countCollections, processReadings } from "../ops/process-readings.ts";
+import type { Refusals } from "../ops/refusals.ts";
+import { refusalReadings } from "../ops/refusals.ts";
+import { requestHistograms, requestReadings } from "../ops/request-readings.ts";
+import type { RequestStats } from "../ops/request-stats.ts";
+import type { ServiceState } from "../ops/service-readings.ts";
+import { serviceReadings } from "../ops/service-readings.ts";
+import { ledgerTotals } from "./gateway-health.ts";
+
+/** The figures of a gateway's own process. */
+export function createGatewayMetrics(
+	deps: Omit<ServiceState, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
+		readonly stats: RequestStats;
+		readonly instanceLease: InstanceLease;
+		readonly refusals: Refusals;
+		readonly books: Pick<BooksWatch, "last">;
+		readonly clock: Clock;
+		readonly cleanup: Cleanup;
+	},
+	labels: Readonly<Record<string, string>>,
+): Metrics {
+	const { stats, instanceLease, refusals, books, clock } = deps;
+	const { gate, counts } = instanceLease;
+	const lag = startLoopLag();
+	deps.cleanup.add(() => lag.stop());
+	const state: ServiceState = {
+		...deps,
+		open: () => gate.isOpen(),
+		leaseLeftMs: () => gate.leftMs(),
+		ledger: () => ledgerTotals(instanceLease),
+		booksOk: () => books.last()?.ok,
+		booksAgeMs() {
+			const last = books.last();
+			return last && Math.max(0, clock.wallMs() - last.atMs);
+		},
+	};
+	return createMetrics(
+		[
+			...lagReadings(lag.read),
+			...serviceReadings(state),
+			...ledgerCountReadings(counts),
+			...refusalReadings(refusals),
+			...requestReadings(stats),
+			...processReadings(countCollections()),
+		],
+		[...requestHistograms(stats), ...ledgerHistograms(counts)],
+		labels,
+	);
+}

@@ -1,0 +1,110 @@
+import type { Config } from "../config.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
+
+/** What another process of this service says in the form of GET /metrics; undefined if it does not answer soon. */
+export interface ProcessMetrics {
+	/** Its label `worker`. */
+	readonly worker: string;
+	readonly text: string | undefined;
+}
+
+/** Who asks for metrics waits no longer for the others'. */
+const ANSWER_MS_MAX = 1_000;
+const CONSOLE = "console";
+
+/** The label of a process's own series: none where there is but one. */
+export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "role">): Record<string, string> {
+	if (config.runDir === null) return {};
+	return { worker: config.role === CONSOLE ? CONSOLE : gatewayName(config.workerIndex ?? 1) };
+}
+
+const gatewayName = (slot: number) => `gateway-${slot}`;
+
+/** The other gateways and the console of this `serve`, asked at their sockets at once. */
+export function askOthers(
+	config: Pick<Config, "workers" | "workerIndex">,
+	runDir: string,
+): () => Promise<ProcessMetrics[]> {
+	const slots = Array.from({ length: config.workers }, (_, at) => at + 1).filter(
+		(slot) => slot !== (config.workerIndex ?? 1),
+	);
+	const places = [
+		...slots.map((slot) => ({ worker: gatewayName(slot), socket: gatewaySocket(runDir, slot) })),
+		{ worker: CONSOLE, socket: consoleSocket(runDir) },
+	];
+	return () => Promise.all(places.map(async ({ worker, socket }) => ({ worker, text: await ask(socket) })));
+}
+
+async function ask(socket: string): Promise<string | undefined> {
+	const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+	const headers = { [METRICS_HEADER]: "yes" };
+	const init = { unix: socket, headers, signal, keepalive: false, proxy: false } as BunFetchRequestInit;
+	try {
+		const response = await fetch(`http://process${METRICS_PATH}`, init);
+		return response.ok ? await response.text() : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** Whether a request at a process's socket asks for its metrics. */
+export function asksForMetrics(request: Request): boolean {
+	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
+}
+
+export async function metricsResponse(metrics: Metrics): Promise<Response> {
+	return new Response(await metrics.text(), {
+		headers: { "content-type": metrics.contentType, "cache-control": "no-store" },
+	});
+}
+
+/** One answer for all processes of a service, whichever was asked, so that a scrape misses none of them. */
+export function metricsOfAll(
+	own: Metrics,
+	others: () => Promise<readonly ProcessMetrics[]>,
+	label: { readonly worker?: string },
+): Metrics {
+	return {
+		contentType: own.contentType,
+		async text() {
+			const [text, asked] = await Promise.all([own.text(), others()]);
+			const answered = asked.flatMap((other) => other.text ?? []);
+			const { worker } = label;
+			const up = [
+				...(worker === undefined ? [] : [{ worker, value: 1 }]),
+				...asked.map((other) => ({ worker: other.worker, value: Number(other.text !== undefined) })),
+			];
+			return mergeExpositions([text, ...answered, upText(up)]);
+		},
+	};
+}
+
+function upText(up: readonly { readonly worker: string; readonly value: number }[]): string {
+	if (up.length === 0) return "";
+	const name = "tollgate_worker_up";
+	const samples = up.map(({ worker, value }) => `${name}{worker="${worker}"} ${value}`);
+	return `# HELP ${name} 1 if the process said its figures when this was asked.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
+}
+
+/**
+ * Texts of the exposition format as one: all series of a name must stand together, below one head. They are told apart by
+ * a label, so nothing is added up.
+ * https://prometheus.io/docs/instrumenting/exposition_formats/
+ */
+function mergeExpositions(texts: readonly string[]): string {
+	const families = new Map<string, { readonly head: string; samples: string }>();
+	for (const text of texts) {
+		for (const [, name = "", head = "", samples = ""] of text.matchAll(FAMILY)) {
+			const known = families.get(name);
+			if (known === undefined) families.set(name, { head, samples: ended(samples) });
+			else known.samples += ended(samples);
+		}
+	}
+	return [...families.values()].map(({ head, samples }) => head + samples).join("\n");
+}
+
+/** A head of two lines, and what follows until the next. */
+const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
+
+const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);

@@ -6,6 +6,7 @@ import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
+import { MANAGEMENT_ROUTES } from "../src/gateway/openapi/management-routes.ts";
 import {
 	codeBlocks,
 	consoleProblems,
@@ -58,6 +59,17 @@ describe("the source keeps its rules", () => {
 		const rows = markdownTable(read("src/README.md").text, "## Rooms").map(([rooms = ""]) => rooms.split(", "));
 		expect(rows.map((rooms) => rooms.map((room) => room.replace(/\/$|\.ts$/, "")))).toEqual(
 			LAYERS.map((line) => [...line]),
+		);
+	});
+
+	test("the table of the management interface is the one that is served", () => {
+		const rows = markdownTable(read("src/console/management/README.md").text, "## Routes and scopes");
+		expect(rows).toEqual(
+			Object.values(MANAGEMENT_ROUTES).map(({ method, path, scope, summary }) => [
+				`${method} ${path.replace("/v1/management", "")}`,
+				scope ?? "any",
+				summary.replaceAll("`", ""),
+			]),
 		);
 	});
 

@@ -23,6 +23,7 @@ export type FaultCode =
 	| "method_not_allowed"
 	| "request_timeout"
 	| "conflict"
+	| "precondition_failed"
 	| "payload_too_large"
 	| "range_not_satisfiable"
 	| "unsupported_media_type"

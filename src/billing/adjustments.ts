@@ -5,7 +5,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { formatUsd, NANO_PER_USD, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { rowsOf, type Transaction } from "./stripe-books.ts";
 
 export type AdjustmentState = "pending" | "booked" | "rejected";
@@ -28,6 +28,8 @@ export interface NewAdjustment {
 	readonly reason: string;
 	readonly idempotencyKey: string;
 	readonly operatorId: string;
+	/** Who acts in his name, for the audit log: a management key of his. */
+	readonly actor?: string;
 	readonly ip: string | null;
 }
 
@@ -37,6 +39,8 @@ interface Decision {
 	readonly ip: string | null;
 }
 
+/** One adjustment by hand; a larger one is a slip of the keyboard. */
+const AMOUNT_USD_MAX = 100_000;
 /** Adjustments of one operator that wait for another. */
 const PENDING_MAX = 50;
 /** What one operator has booked alone within it counts towards the amount that takes two. */
@@ -74,6 +78,14 @@ export async function adjust(
 		await note(tx, takesTwo ? "adjustment.ask" : "account.adjust", made, asked);
 		return made;
 	});
+}
+
+/** `param`: the field that it was read from. Fault invalid_request. */
+export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
+	if (amount === 0 || Math.abs(amount) > AMOUNT_USD_MAX * NANO_PER_USD)
+		throw new Fault("invalid_request", `An adjustment is an amount of at most USD ${AMOUNT_USD_MAX}, not zero.`, {
+			param,
+		});
 }
 
 /** The second operator's word. Faults: not_found; conflict if it was decided, is his own, or is not covered. */
@@ -192,13 +204,13 @@ async function note(
 	tx: Transaction,
 	action: string,
 	{ id, accountId, amountNanoUsd, reason }: Adjustment,
-	by: { operatorId: string; ip: string | null },
+	by: { operatorId: string; actor?: string; ip: string | null },
 	more: Record<string, string> = {},
 ): Promise<void> {
 	const detail = JSON.stringify({ usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more });
 	await tx.execute(sql`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-		values (${newId("aud")}, ${by.operatorId}, ${action}, ${accountId}, ${accountId}, ${by.ip}, ${detail}::text::jsonb)`);
+		values (${newId("aud")}, ${by.actor ?? by.operatorId}, ${action}, ${accountId}, ${accountId}, ${by.ip}, ${detail}::text::jsonb)`);
 }
 
 /** The query builder wraps what the driver throws; what our own functions raise becomes a Fault. */

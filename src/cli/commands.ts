@@ -9,6 +9,7 @@ import { healthCommand } from "./health-command.ts";
 import { initCommand } from "./init-command.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
+import { managementKeyCommands } from "./management-key-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
@@ -26,5 +27,6 @@ export const COMMANDS: readonly Command[] = [
 	...ledgerCommands,
 	...clusterCommands,
 	...operatorCommands,
+	...managementKeyCommands,
 	healthCommand,
 ];

@@ -159,7 +159,8 @@ function settingsOf(input: CommandInput): KeySettings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as KeySettings;
 }
 
-function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
+/** What making a secret takes, on the command line. */
+export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const secrets = loadOrCreateSecrets(config);
 	if (secrets.made.includes("KEY_PEPPER"))

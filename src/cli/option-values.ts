@@ -1,3 +1,4 @@
+import { msOfIso } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { parseUsd } from "../money/nano-usd.ts";
@@ -25,12 +26,8 @@ export function durationMsOf(option: string, text: string): number {
 
 /** "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone. */
 export function dateMsOf(option: string, text: string): number {
-	const isForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
-	const ms = isForm ? Date.parse(text) : Number.NaN;
-	// The parser takes 31 February for a day in March.
-	const isDay =
-		!Number.isNaN(ms) && new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().startsWith(text.slice(0, 10));
-	if (!isDay)
+	const ms = msOfIso(text);
+	if (ms === undefined)
 		throw new UsageError(`--${option} takes a date like 2027-01-31 or 2027-01-31T12:00:00Z, not ${shown(text)}`);
 	return ms;
 }

@@ -5,14 +5,20 @@ import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
 
 /** Whatever was thrown, as the console says it: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(error: unknown, requestId: string, log: Log): Response {
-	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
-	if (fault.code === "service_unavailable" && fault.cause !== undefined)
-		log.info("a console request was refused", { request: requestId, error: fault.cause });
-	if (fault.code === "internal_error") log.error("a console request failed", { request: requestId, error });
+	const fault = loggedFault(error, requestId, log);
 	const body = { error: { ...errorBody(fault).error, request_id: requestId } };
 	const headers: Record<string, string> = { "content-type": "application/json" };
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
+}
+
+/** Whatever was thrown, as a fault that may be shown; what an operator should know of it is in the log. */
+export function loggedFault(error: unknown, requestId: string, log: Log): Fault {
+	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
+	if (fault.code === "service_unavailable" && fault.cause !== undefined)
+		log.info("a console request was refused", { request: requestId, error: fault.cause });
+	if (fault.code === "internal_error") log.error("a console request failed", { request: requestId, error });
+	return fault;
 }
 
 export function databaseAway(cause: unknown): Fault {

@@ -29,6 +29,7 @@ import { startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live/live-feed.ts";
 import { createHoldingRights } from "./live/live-rights.ts";
 import { createMailer } from "./mail/mailer.ts";
+import { createManagement, isManagement } from "./management/management.ts";
 import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
@@ -55,7 +56,7 @@ export interface ConsoleDeps {
 	readonly listeningAt: () => string;
 }
 
-/** People's part of the service: everything below `/api/`. */
+/** People's part of the service: everything below `/api/`, and what operators' scripts do, below `/v1/management/`. */
 export interface Console {
 	handle(connection: Connection): Promise<Response>;
 	/** Whether it can do its work; says what is missing. */
@@ -143,6 +144,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		origin,
 	};
 	const api = createConsoleApi(parts);
+	const management = createManagement(parts);
 	const jobs = startJobs({
 		...parts,
 		sums,
@@ -154,6 +156,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 
 	return {
 		async handle(connection) {
+			if (isManagement(new URL(connection.request.url).pathname)) return management(connection);
 			const { requestId } = newRequestId();
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {

@@ -4,6 +4,7 @@ import type { Statements } from "../db/statements.ts";
 import { forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
+import { forgetOldManagementClaims } from "../keys/management-claim.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
@@ -91,6 +92,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
 	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
+	every(FORGET_MS, "old claims of the management interface", () => forgetOldManagementClaims(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	for (const channel of ["webhook", "mail"] as const)

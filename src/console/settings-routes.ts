@@ -1,5 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../base/fault.ts";
+import { updateAccount } from "../keys/account-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
@@ -86,7 +87,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.owner(request);
 				if (!isPersonName(body.name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
-				await statements`update account set name = ${body.name} where id = ${accountId}`;
+				await updateAccount(statements, accountId, { name: body.name });
 				await act(request, "account.rename", accountId, { name: body.name });
 				return { id: accountId, name: body.name };
 			},

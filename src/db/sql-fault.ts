@@ -4,6 +4,7 @@ import { Fault } from "../base/fault.ts";
 const NOT_FOUND = "TG002";
 const NOT_COVERED = "TG003";
 const CONFLICT = "TG004";
+const STALE = "TG005";
 const UNIQUE_VIOLATION = "23505";
 
 /** Texts that Postgres cannot hold: a NUL, and bytes or escapes that are no character. */
@@ -22,6 +23,7 @@ export function faultOfSql(error: unknown, taken?: string): Fault {
 	const { code, message } = error as { code?: unknown; message?: unknown };
 	if (code === NOT_FOUND) return new Fault("not_found", String(message), { cause: error });
 	if (code === CONFLICT) return new Fault("conflict", String(message), { cause: error });
+	if (code === STALE) return new Fault("precondition_failed", String(message), { cause: error });
 	if (code === NOT_COVERED) return new Fault("conflict", "The available credit does not cover it.", { cause: error });
 	if (code === UNIQUE_VIOLATION && taken !== undefined) return new Fault("conflict", taken, { cause: error });
 	throw error;

@@ -32,6 +32,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	method_not_allowed: { status: 405, type: "invalid_request_error" },
 	request_timeout: { status: 408, type: "invalid_request_error" },
 	conflict: { status: 409, type: "invalid_request_error", shouldRetry: false },
+	precondition_failed: { status: 412, type: "invalid_request_error" },
 	payload_too_large: { status: 413, type: "invalid_request_error" },
 	range_not_satisfiable: { status: 416, type: "invalid_request_error" },
 	unsupported_media_type: { status: 415, type: "invalid_request_error" },

@@ -2,6 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { isLabel } from "./key-settings.ts";
 
@@ -13,6 +14,13 @@ export interface AccountRecord {
 	readonly signedInAtMs: number | null;
 	readonly toppedUp: boolean;
 	readonly createdAtMs: number;
+	/** Names the state of all that can be changed of it. */
+	readonly etag: string;
+}
+
+export interface AccountChanges {
+	readonly name?: string;
+	readonly state?: AccountRecord["state"];
 }
 
 export interface NewAccount {
@@ -26,35 +34,51 @@ export interface NewAccount {
 const EMAIL_CHARS_MAX = 320;
 const NAME_CHARS_MAX = 200;
 
-/** Makes an account without credit. Faults: invalid_request; conflict if the address has an account. */
-export async function createAccount(statements: Statements, account: NewAccount): Promise<{ id: string }> {
+/**
+ * Makes an account without credit. Under an `id` that was written down before, whoever repeats it makes no second one.
+ * Faults: invalid_request; conflict if the address has an account.
+ */
+export async function createAccount(
+	statements: Statements,
+	account: NewAccount,
+	id: string = newId("acc"),
+): Promise<{ id: string }> {
+	const { email, name } = checkNewAccount(account);
+	const [row] = await statements<{ id: string }>`
+		with a as (
+			insert into account (id, email, name, signed_in_at)
+			values (${id}, ${email}, ${name}, case when ${account.vouched}::boolean then clock_timestamp() end)
+			on conflict do nothing returning id
+		), b as (
+			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a returning id
+		)
+		select a.id from a join b using (id)`;
+	if (row !== undefined) return row;
+	const [made] = await statements<{ id: string }>`select id from account where id = ${id} and email = ${email}`;
+	if (made !== undefined) return made;
+	throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
+}
+
+/** As it will be written down. Fault invalid_request. */
+export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
 	if (email.length > EMAIL_CHARS_MAX || !/^[^\s@]+@[^\s@]+$/.test(email)) {
 		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
 	}
 	const name = account.name ?? email.slice(0, email.indexOf("@"));
-	if (!isLabel(name, NAME_CHARS_MAX)) {
+	checkName(name);
+	return { email, name };
+}
+
+function checkName(name: string): void {
+	if (!isLabel(name, NAME_CHARS_MAX))
 		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
-	}
-	const id = newId("acc");
-	const [row] = await statements<{ id: string }>`
-		with a as (
-			insert into account (id, email, name, signed_in_at)
-			values (${id}, ${email}, ${name}, case when ${account.vouched}::boolean then clock_timestamp() end)
-			on conflict (email) do nothing returning id
-		), b as (
-			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a returning id
-		)
-		select a.id from a join b using (id)`;
-	if (row === undefined)
-		throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
-	return row;
 }
 
 /** By id or e-mail address; null if there is none. */
 export async function findAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord | null> {
 	const [row] = await statements<AccountRow>`
-		select id, email, name, state, signed_in_at, topped_up, created_at from account
+		select a.*, account_etag(a) as etag from account a
 		where id = ${idOrEmail} or email = ${idOrEmail.toLowerCase()} limit 1`;
 	return row === undefined ? null : recordOf(row);
 }
@@ -63,7 +87,7 @@ export async function findAccount(statements: Statements, idOrEmail: string): Pr
 export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<AccountRow>`
-		select id, email, name, state, signed_in_at, topped_up, created_at from account
+		select a.*, account_etag(a) as etag from account a
 		where ${after}::text is null or id < ${after}::text order by id desc limit ${asked}`;
 	return listed(rows.map(recordOf), shown);
 }
@@ -83,11 +107,29 @@ async function setState(
 	id: string,
 	state: AccountRecord["state"],
 ): Promise<{ id: string; seq: number }> {
-	const [row] = await statements<{ seq: string }>`
-		with a as (update account set state = ${state} where id = ${id} returning id, account_fields(account) as fields)
-		select control_append('account', a.id, a.fields) as seq from a`;
-	if (row === undefined) throw new Fault("not_found", `There is no account ${id}.`);
-	return { id, seq: Number(row.seq) };
+	const { seq } = await updateAccount(statements, id, { state });
+	return { id, seq: Number(seq) };
+}
+
+/**
+ * Changes the name, the state or both. `match`: only in one of these states, as `etag` names them. Gives the control entry,
+ * null if no instance needs to hear of it. Faults: not_found, invalid_request, precondition_failed.
+ */
+export async function updateAccount(
+	statements: Statements,
+	id: string,
+	{ name, state }: AccountChanges,
+	match: readonly string[] | null = null,
+): Promise<{ id: string; seq: number | null }> {
+	if (name !== undefined) checkName(name);
+	try {
+		const [row] = await statements<{ seq: string | null }>`
+			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
+		const seq = row?.seq ?? null;
+		return { id, seq: seq === null ? null : Number(seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
 }
 
 /** Notes the first sign-in of an account. Gives the control entry, null if it was noted before or there is none. */
@@ -109,6 +151,7 @@ interface AccountRow {
 	signed_in_at: Date | null;
 	topped_up: boolean;
 	created_at: Date;
+	etag: string;
 }
 
 function recordOf(row: AccountRow): AccountRecord {
@@ -120,5 +163,6 @@ function recordOf(row: AccountRow): AccountRecord {
 		signedInAtMs: row.signed_in_at?.getTime() ?? null,
 		toppedUp: row.topped_up,
 		createdAtMs: row.created_at.getTime(),
+		etag: row.etag,
 	};
 }

@@ -11,6 +11,13 @@ const HEADER_CHARS_MAX = 512;
  * Faults: missing_api_key, invalid_api_key (also if the checksum is wrong, before anything is looked up).
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
+	const secret = parseSecret(bearerText(headers), serviceName);
+	if (secret === undefined) throw invalidApiKey();
+	return secret;
+}
+
+/** As `bearerSecret`, before it is looked at: "" if it is longer than any secret. Faults: missing_api_key, invalid_api_key. */
+export function bearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
 	if (authorization === null && apiKey === undefined) {
@@ -27,9 +34,7 @@ export function bearerSecret(headers: Headers, serviceName: string): Secret {
 		);
 	}
 	const text = bearer ?? apiKey ?? "";
-	const secret = text.length > HEADER_CHARS_MAX ? undefined : parseSecret(text, serviceName);
-	if (secret === undefined) throw invalidApiKey();
-	return secret;
+	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
 /** The text of the secret in headers that `bearerSecret` found one in. */

@@ -18,6 +18,9 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** What tells a repeated rotation from another one. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
+/** Keys of one account that are not revoked: a bound against a runaway script. */
+const ACTIVE_KEYS_MAX = 1_000;
+
 /** What making a secret takes. */
 export interface KeyMakerDeps {
 	readonly statements: Statements;
@@ -29,6 +32,12 @@ export interface KeyMakerDeps {
 export interface KeyRef {
 	readonly id: string;
 	readonly accountId?: string;
+}
+
+/** A key that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+export interface PlannedKey {
+	readonly id: string;
+	readonly secret: Secret;
 }
 
 /** A new key. The secret is stored nowhere: this is the only time it can be shown. */
@@ -59,6 +68,8 @@ export interface KeyRecord {
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
 	readonly revokedAtMs: number | null;
+	/** Names the state of all that can be changed of it. */
+	readonly etag: string;
 }
 
 /** Faults: not_found (account), invalid_request. */
@@ -66,10 +77,10 @@ export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
 	settings: KeySettings & { readonly name: string },
+	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 ): Promise<CreatedKey> {
 	checkSettings(settings);
-	const id = newId("key");
-	const secret = newSecret(deps.serviceName);
+	const { id, secret } = planned;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	const [row] = await deps.statements<{ seq: string }>`
 		with k as (
@@ -79,13 +90,25 @@ export async function createKey(
 				to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
 				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer
 			from account a where a.id = ${accountId}
+			on conflict do nothing
 			returning id, account_id, cap_nano_usd, key_fields(api_key) as fields
 		), b as (
 			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k returning id
 		)
 		select control_append('key', k.id, k.fields) as seq from k join b using (id)`;
-	if (row === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
-	return { id, secret, seq: Number(row.seq) };
+	if (row !== undefined) return { id, secret, seq: Number(row.seq) };
+	const [made] = await deps.statements<{ seq: string }>`
+		select (select coalesce(max(seq), 0) from control_log) as seq from api_key where id = ${id} and account_id = ${accountId}`;
+	if (made === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
+	return { id, secret, seq: Number(made.seq) };
+}
+
+/** Fault conflict if the account has as many keys as one may have. */
+export async function checkKeyCount(statements: Statements, accountId: string): Promise<void> {
+	const [row] = await statements<{ count: string }>`
+		select count(*) as count from api_key where account_id = ${accountId} and state = 'active'`;
+	if (Number(row?.count) >= ACTIVE_KEYS_MAX)
+		throw new Fault("conflict", `An account has at most ${ACTIVE_KEYS_MAX} keys in use. Revoke some first.`);
 }
 
 /**
@@ -138,17 +161,22 @@ export async function rotateKey(
 	}
 }
 
-/** Changes the settings that are given; null takes one away. Faults: not_found, conflict (revoked), invalid_request. */
+/**
+ * Changes the settings that are given; null takes one away. `match`: only in one of these states, as `etag` names them.
+ * Faults: not_found, conflict (revoked), invalid_request, precondition_failed.
+ */
 export async function updateKey(
 	statements: Statements,
 	key: KeyRef,
 	changes: KeySettings,
+	match: readonly string[] | null = null,
 ): Promise<{ id: string; seq: number }> {
 	checkSettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
 		const [row] = await statements<{ seq: string }>`
-			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb) as seq`;
+			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
 		return { id: key.id, seq: Number(row?.seq) };
 	} catch (error) {
 		throw faultOfSql(error);
@@ -158,7 +186,7 @@ export async function updateKey(
 /** Fault not_found. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
-		select k.*, budget_spent(k.id) as spent
+		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent
 		from api_key k
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
@@ -170,7 +198,7 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 export async function listKeys(statements: Statements, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
-		select k.*, budget_spent(k.id) as spent
+		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent
 		from api_key k
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 		order by k.id desc limit ${asked}`;
@@ -194,6 +222,7 @@ interface KeyRow {
 	last_used_at: Date | null;
 	created_at: Date;
 	revoked_at: Date | null;
+	etag: string;
 }
 
 function recordOf(row: KeyRow): KeyRecord {
@@ -214,5 +243,6 @@ function recordOf(row: KeyRow): KeyRecord {
 		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
 		createdAtMs: row.created_at.getTime(),
 		revokedAtMs: row.revoked_at?.getTime() ?? null,
+		etag: row.etag,
 	};
 }

@@ -6,7 +6,6 @@ import type { KeyDigest } from "./digest.ts";
 import type { FailedAttempts } from "./failed-attempts.ts";
 import { networkOf } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
-import type { Keyring } from "./keyring.ts";
 
 /**
  * Looks keys up that this instance has not seen. A key of valid form costs Postgres a question before anybody knows
@@ -15,12 +14,12 @@ import type { Keyring } from "./keyring.ts";
  * that, so that a good key behind the same address gets in. Keys that are in memory never come here. Requests of one
  * address with the same key share a question.
  */
-export interface LookUps {
+export interface LookUps<Digest = KeyDigest, Entry = KeyEntry> {
 	/**
 	 * The key. Faults: invalid_api_key; rate_limit_exceeded if the address has failed too often; service_unavailable if
 	 * too many are asked for, everybody together fails too often, or Postgres cannot be asked.
 	 */
-	find(digest: KeyDigest, address: string): Promise<KeyEntry>;
+	find(digest: Digest, address: string): Promise<Entry>;
 }
 
 /** Of one address; beyond it they are sent away to come back. */
@@ -36,15 +35,15 @@ interface Asking {
 	readonly waiting: (() => void)[];
 }
 
-export function createLookUps(
-	deps: { keyring: Pick<Keyring, "load">; failedAttempts: FailedAttempts; clock: Clock },
+export function createLookUps<Digest extends string, Entry>(
+	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
 	/** Failures a minute of all addresses together, that many networks at once cannot keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
-): LookUps {
+): LookUps<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
 	/** By address and key: what is being found out, or waits for it. */
-	const asked = new Map<string, Promise<KeyEntry>>();
+	const asked = new Map<string, Promise<Entry>>();
 	let failures = 0;
 	let failuresUntilMs = 0;
 
@@ -78,7 +77,7 @@ export function createLookUps(
 		}
 	}
 
-	async function ask(digest: KeyDigest, address: string): Promise<KeyEntry> {
+	async function ask(digest: Digest, address: string): Promise<Entry> {
 		const entry = await keyring.load(digest);
 		if (entry !== null) return entry;
 		failures += 1;
@@ -86,7 +85,7 @@ export function createLookUps(
 		throw invalidApiKey();
 	}
 
-	async function findFirst(digest: KeyDigest, address: string, network: string): Promise<KeyEntry> {
+	async function findFirst(digest: Digest, address: string, network: string): Promise<Entry> {
 		const asking = networks.get(network) ?? { underWay: 0, trickling: 0, waiting: [] };
 		networks.set(network, asking);
 		try {
@@ -106,7 +105,7 @@ export function createLookUps(
 	}
 
 	/** Each that failed counts, also without a question of its own. */
-	async function findToo(first: Promise<KeyEntry>, address: string): Promise<KeyEntry> {
+	async function findToo(first: Promise<Entry>, address: string): Promise<Entry> {
 		try {
 			return await first;
 		} catch (error) {

@@ -21,7 +21,12 @@ const SHOWN_CHARS = 4;
  * Underscores, so that a double click selects all of it; a checksum, so that scanners and we can tell it from garbage.
  */
 export function newSecret(serviceName: string): Secret {
-	return secretOf(serviceName, randomBase62(RANDOM_CHARS));
+	return newSecretText(secretPrefix(serviceName)) as Secret;
+}
+
+/** A fresh text of the form of all secrets. */
+export function newSecretText(prefix: string): string {
+	return withChecksum(prefix + randomBase62(RANDOM_CHARS));
 }
 
 /**
@@ -36,34 +41,37 @@ export function derivedSecret(serviceName: string, hex: string): Secret {
 		text += BASE62.charAt(Number(rest % 62n));
 		rest /= 62n;
 	}
-	return secretOf(serviceName, text);
-}
-
-function secretOf(serviceName: string, chars: string): Secret {
-	const body = secretPrefix(serviceName) + chars;
-	return (body + checksum(body)) as Secret;
+	return withChecksum(secretPrefix(serviceName) + text) as Secret;
 }
 
 /** Reads what a client sent; undefined unless it has the form and checksum of a key of this service. Costs under 0.3 µs. */
 export function parseSecret(text: string, serviceName: string): Secret | undefined {
-	const prefix = secretPrefix(serviceName);
+	return isSecretText(text, secretPrefix(serviceName)) ? (text as Secret) : undefined;
+}
+
+/** Whether a text has the form of all secrets, this prefix and a right checksum. */
+export function isSecretText(text: string, prefix: string): boolean {
 	const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
-	if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return undefined;
-	if (!text.startsWith(prefix) || !BASE62_TEXT.test(text.slice(prefix.length))) return undefined;
-	const body = text.slice(0, -CHECKSUM_CHARS);
-	return text.endsWith(checksum(body)) ? (text as Secret) : undefined;
+	if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return false;
+	if (!text.startsWith(prefix) || !BASE62_TEXT.test(text.slice(prefix.length))) return false;
+	return text.endsWith(checksum(text.slice(0, -CHECKSUM_CHARS)));
 }
 
 /** What may be shown and stored of a secret. */
 export function shownParts(secret: Secret, serviceName: string): { prefix: string; lastFour: string } {
-	return {
-		prefix: secret.slice(0, secretPrefix(serviceName).length + SHOWN_CHARS),
-		lastFour: secret.slice(-SHOWN_CHARS),
-	};
+	return shownOfText(secret, secretPrefix(serviceName));
+}
+
+export function shownOfText(text: string, prefix: string): { prefix: string; lastFour: string } {
+	return { prefix: text.slice(0, prefix.length + SHOWN_CHARS), lastFour: text.slice(-SHOWN_CHARS) };
 }
 
 function secretPrefix(serviceName: string): string {
 	return `sk_${serviceName}_`;
+}
+
+function withChecksum(body: string): string {
+	return body + checksum(body);
 }
 
 function checksum(body: string): string {

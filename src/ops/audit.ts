@@ -32,6 +32,13 @@ export async function audit(statements: Statements, act: Act): Promise<void> {
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
+/** As `audit`, for an act that may be repeated and is one: written down unless it stands there for this subject. */
+export async function auditOnce(statements: Statements, act: Act): Promise<void> {
+	const [row] =
+		await statements`select 1 from audit_event where subject = ${act.subject} and action = ${act.action} limit 1`;
+	if (row === undefined) await audit(statements, act);
+}
+
 export interface AuditFilter {
 	readonly subject?: string | undefined;
 	/** A user's id or e-mail address. */

@@ -11,6 +11,7 @@ import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { notFound } from "../gateway/routes.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
@@ -98,7 +99,8 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 	return {
 		async handle(connection) {
 			const { request } = connection;
-			if (new URL(request.url).pathname.startsWith("/api/")) return people.handle(connection);
+			const { pathname } = new URL(request.url);
+			if (pathname.startsWith("/api/") || pathname.startsWith(MANAGEMENT_PREFIX)) return people.handle(connection);
 			return (await pages.respond(request)) ?? notFound(request);
 		},
 		health: () => people.health(),

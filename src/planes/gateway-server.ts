@@ -6,6 +6,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { EndpointDeps } from "../gateway/endpoints.ts";
 import { isInternal } from "../gateway/internal-door.ts";
+import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { createUrlCheck } from "../gateway/request-url.ts";
 import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
 import type { HealthReport } from "../ops/health.ts";
@@ -49,6 +50,8 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		},
 		setIdleTimeout: (seconds) => server.timeout(request, seconds),
 	});
+	const door = deps.console;
+	const passOn = ({ request }: { request: Request }) => door.handle(connectionOf(request));
 	const http = new Elysia({ handler: { standardHostname: false } })
 		.onError(({ error, code }) => escapedError(error, code))
 		.get("/livez", () => new Response("ok\n"))
@@ -56,8 +59,9 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		.get("/metrics", ({ request }) =>
 			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
 		)
+		.all(`${MANAGEMENT_PREFIX}*`, passOn, { parse: "none" })
 		.use(createGateway({ ...deps, connectionOf }))
-		.all("/*", ({ request }) => deps.console.handle(connectionOf(request)), { parse: "none" });
+		.all("/*", passOn, { parse: "none" });
 	const checkUrl = createUrlCheck();
 	const answer = (request: Request) =>
 		checkUrl(request) ??

@@ -3,6 +3,7 @@ import { createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { runHere } from "../cli/run-here.ts";
+import { managementClient } from "../console/management/management-client.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -42,6 +43,7 @@ const distant = await createApp(
 	{ log: silentLog },
 );
 atEnd(() => distant.stop());
+const script = await managementClient(service);
 const commandLine = {
 	DATABASE_URL: service.db.url,
 	DATA_DIR: temporaryFolder(),
@@ -69,6 +71,10 @@ const cli = async (...args: string[]): Promise<boolean> =>
 	(await runHere([...args, "--json"], commandLine)).json<{ effective: boolean }>().effective;
 const answered = ({ status, body }: { status: number; body: { fence?: { effective: boolean } } }): boolean =>
 	status === 200 && body.fence?.effective === true;
+const managed = async (method: string, path: string, body: object = {}) => {
+	const answer = await script.send(method, path, body);
+	return answer.status === 200 && answer.body.in_force.effective;
+};
 const change = async ({ id }: Stage, body: object) =>
 	answered(await owner.send("PATCH", `/api/console/keys/${id}?${at}`, body));
 
@@ -93,16 +99,37 @@ const removeMember = async (by: Person, { leaver }: Stage) =>
 	answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
 const soon = () => Date.now() + 500;
-const narrowing: [act: string, option: () => [string, string], body: () => object][] = [
-	["take models from a key", () => ["--models", "another"], () => ({ models: ["another"] })],
+const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
+	[
+		"take models from a key",
+		() => ["--models", "another"],
+		() => ({ models: ["another"] }),
+		() => ({ models: ["another"] }),
+	],
 	[
 		"bring a key's expiry forward",
 		() => ["--expires", new Date(soon()).toISOString()],
 		() => ({ expiresAtMs: soon() }),
+		() => ({ expires_at: new Date(soon()).toISOString() }),
 	],
-	["lower a key's cap", () => ["--cap-usd", "0.000001"], () => ({ capUsd: "0.000001" })],
-	["lower a key's requests a minute", () => ["--requests-per-minute", "1"], () => ({ requestsPerMinute: 1 })],
-	["lower a key's requests at once", () => ["--concurrency", "1"], () => ({ concurrencyMax: 1 })],
+	[
+		"lower a key's cap",
+		() => ["--cap-usd", "0.000001"],
+		() => ({ capUsd: "0.000001" }),
+		() => ({ cap_usd: "0.000001" }),
+	],
+	[
+		"lower a key's requests a minute",
+		() => ["--requests-per-minute", "1"],
+		() => ({ requestsPerMinute: 1 }),
+		() => ({ requests_per_minute: 1 }),
+	],
+	[
+		"lower a key's requests at once",
+		() => ["--concurrency", "1"],
+		() => ({ concurrencyMax: 1 }),
+		() => ({ concurrency: 1 }),
+	],
 ];
 const acts: Act[] = [
 	{ act: "revoke a key", from: "`key revoke`", run: ({ id }) => cli("key", "revoke", id) },
@@ -121,10 +148,23 @@ const acts: Act[] = [
 		from: "console",
 		run: async ({ id }) => answered(await owner.send("POST", `/api/console/keys/${id}/rotate?${at}`, { graceMs: 0 })),
 	},
-	...narrowing.flatMap(([act, option, body]): Act[] => [
+	...narrowing.flatMap(([act, option, body, managedBody]): Act[] => [
 		{ act, from: "`key update`", run: ({ id }) => cli("key", "update", id, ...option()) },
 		{ act, from: "console", run: (stage) => change(stage, body()) },
+		{ act, from: "management", run: ({ id }) => managed("PATCH", `/keys/${id}`, managedBody()) },
 	]),
+	{ act: "revoke a key", from: "management", run: ({ id }) => managed("POST", `/keys/${id}/revoke`) },
+	{
+		act: "replace a key without grace",
+		from: "management",
+		run: ({ id }) => managed("POST", `/keys/${id}/rotate`, { grace_seconds: 0 }),
+	},
+	{
+		act: "suspend an account",
+		from: "management",
+		stage: customersKey,
+		run: ({ accountId }) => managed("PATCH", `/accounts/${accountId}`, { state: "suspended", reason: "a test" }),
+	},
 	{
 		act: "suspend an account",
 		from: "`account suspend`",

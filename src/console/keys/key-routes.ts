@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
-import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
+import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
@@ -14,8 +14,6 @@ import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** Keys of one account that are not revoked: a bound against a runaway script. */
-const ACTIVE_KEYS_MAX = 1_000;
 
 const settings = {
 	capUsd: t.Optional(t.Nullable(USD)),
@@ -81,7 +79,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
 				const { accountId } = visits.account(request);
 				const settings = settingsOf(body);
-				await checkCount(parts, accountId);
+				await checkKeyCount(statements, accountId);
 				await checkWidening(parts, request, { before: ZERO_USD, cap: settings.capNanoUsd ?? null });
 				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name });
 				await act(request, "key.create", created.id, { ...body });
@@ -111,7 +109,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/rotate",
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
 				const { accountId } = visits.account(request);
-				await checkCount(parts, accountId);
+				await checkKeyCount(statements, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
 				await checkMaker(request, made.id);
@@ -147,11 +145,4 @@ function settingsOf(body: SettingsBody): KeySettings {
 	const { capUsd, ...rest } = body;
 	if (capUsd === undefined) return rest;
 	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
-}
-
-async function checkCount({ statements }: ConsoleParts, accountId: string): Promise<void> {
-	const [row] = await statements<{ count: string }>`
-		select count(*) as count from api_key where account_id = ${accountId} and state = 'active'`;
-	if (Number(row?.count) >= ACTIVE_KEYS_MAX)
-		throw new Fault("conflict", `An account has at most ${ACTIVE_KEYS_MAX} keys in use. Revoke some first.`);
 }

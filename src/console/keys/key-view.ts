@@ -3,7 +3,7 @@ import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 
-export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models"> {
+export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag"> {
 	readonly state: "active" | "revoked" | "expired";
 	/** By running requests, as of the last flush. */
 	readonly heldNanoUsd: NanoUsd;
@@ -27,7 +27,7 @@ export async function heldByKey(statements: Statements, accountId: string): Prom
 }
 
 export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): KeyView {
-	const { accountId: _, models, state, ...shown } = key;
+	const { accountId: _, etag: __, models, state, ...shown } = key;
 	const expired = key.expiresAtMs !== null && key.expiresAtMs <= nowMs;
 	return {
 		...shown,

@@ -1,17 +1,20 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { AdjustmentState } from "../../billing/adjustments.ts";
-import { adjust, confirmAdjustment, getAdjustment, rejectAdjustment } from "../../billing/adjustments.ts";
+import {
+	adjust,
+	checkAdjustmentAmount,
+	confirmAdjustment,
+	getAdjustment,
+	rejectAdjustment,
+} from "../../billing/adjustments.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { balanceOf } from "../credit/credit.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
-/** One adjustment by hand; a larger one is a slip of the keyboard. */
-const ADJUSTMENT_NANO_USD_MAX = nanoUsd(100_000 * 1_000_000_000);
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
 
 /** An adjustment as operators see it. */
@@ -26,6 +29,13 @@ export interface AdjustmentRow {
 	readonly firstBy: string;
 	readonly secondBy: string | null;
 	readonly firstAtMs: number;
+}
+
+/** Which adjustments; null: all. */
+export interface AdjustmentFilter {
+	readonly state: AdjustmentState | null;
+	readonly accountId?: string | null;
+	readonly id?: string | null;
 }
 
 interface Row {
@@ -43,14 +53,15 @@ interface Row {
 /** Newest first. */
 export async function listAdjustments(
 	statements: Statements,
-	state: AdjustmentState,
+	{ state, accountId = null, id = null }: AdjustmentFilter,
 	page: { asked: number; after: string | null },
 ): Promise<AdjustmentRow[]> {
 	const rows = await statements<Row>`
 		select c.*, a.email as account_email, coalesce(f.email, c.first_by) as first_email, coalesce(s.email, c.second_by) as second_email
 		from credit_adjustment c join account a on a.id = c.account_id
 			left join console_user f on f.id = c.first_by left join console_user s on s.id = c.second_by
-		where c.state = ${state} and (${page.after}::text is null or c.id < ${page.after}::text)
+		where (${state}::text is null or c.state = ${state}::text) and (${accountId}::text is null or c.account_id = ${accountId}::text)
+			and (${id}::text is null or c.id = ${id}::text) and (${page.after}::text is null or c.id < ${page.after}::text)
 		order by c.id desc limit ${page.asked}`;
 	return rows.map((row) => ({
 		id: row.id,
@@ -80,10 +91,7 @@ export function adjustmentRoutes({ statements, tx, visits, config }: ConsolePart
 				const { userId } = visits.operator(request);
 				await refuseOwnAccount(statements, userId, params.id);
 				const amount = amountOf(body.usd, "usd", true);
-				if (amount === 0 || Math.abs(amount) > ADJUSTMENT_NANO_USD_MAX)
-					throw new Fault("invalid_request", "An adjustment is an amount of at most USD 100000, not zero.", {
-						param: "usd",
-					});
+				checkAdjustmentAmount(amount, "usd");
 				const { reason, idempotencyKey } = body;
 				const ip = visits.of(request).connection.address;
 				const asked = {
@@ -104,7 +112,7 @@ export function adjustmentRoutes({ statements, tx, visits, config }: ConsolePart
 			async ({ request, query }) => {
 				visits.operator(request);
 				const { shown, asked, after } = pageOf(query);
-				const rows = await listAdjustments(statements, query.state ?? "pending", { asked, after });
+				const rows = await listAdjustments(statements, { state: query.state ?? "pending" }, { asked, after });
 				return pageOfRows(rows, shown, (row) => row.id);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(STATE) }) },

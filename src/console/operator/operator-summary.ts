@@ -59,7 +59,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 	const { statements } = parts;
 	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
-		listAdjustments(statements, "pending", { asked: WAITING_SHOWN, after: null }),
+		listAdjustments(statements, { state: "pending" }, { asked: WAITING_SHOWN, after: null }),
 		listOpenFindings(statements),
 		statements<HeldRow>`
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id

@@ -16,10 +16,42 @@ language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null)
 $$;
 
+-- Names the state of a key, as far as it can be changed; what was spent and when it was used last are not in it.
+create or replace function key_etag(k api_key) returns text
+language sql stable as $$
+  select md5(key_fields(k)::text)
+$$;
+
+-- The same of an account.
+create or replace function account_etag(a account) returns text
+language sql stable as $$
+  select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
+$$;
+
+-- Changes an account's name, its state or both; null leaves one as it is. p_match: the states of which one must be the
+-- present one, null for any. Returns the number of the control entry, which a state that is set anew gets too; null if
+-- only the name was given. TG002: no such account. TG005: it is in another state.
+create or replace function account_update(p_id text, p_name text, p_state text, p_match jsonb) returns bigint
+language plpgsql as $$
+declare
+  a account;
+begin
+  select * into a from account where id = p_id for update;
+  if not found then
+    raise exception 'There is no account %.', p_id using errcode = 'TG002';
+  end if;
+  if p_match is not null and not p_match ? account_etag(a) then
+    raise exception 'The account was changed since it was read.' using errcode = 'TG005';
+  end if;
+  update account set name = coalesce(p_name, name), state = coalesce(p_state, state) where id = p_id returning * into a;
+  return case when p_state is not null then control_append('account', p_id, account_fields(a)) end;
+end $$;
+
 -- Changes the fields that p_patch names: name, capNanoUsd, models, expiresAtMs, requestsPerMinute, concurrencyMax.
--- p_account: only if the key is that account's; null: any. Returns the sequence number of the last control entry.
--- TG002: no such key. TG004: it was revoked.
-create or replace function key_update(p_id text, p_account text, p_patch jsonb) returns bigint
+-- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
+-- for any. Returns the sequence number of the last control entry.
+-- TG002: no such key. TG004: it was revoked. TG005: it is in another state.
+create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
   k api_key;
@@ -32,6 +64,9 @@ begin
   end if;
   if k.state = 'revoked' then
     raise exception 'The key was revoked: it cannot be changed.' using errcode = 'TG004';
+  end if;
+  if p_match is not null and not p_match ? key_etag(k) then
+    raise exception 'The key was changed since it was read.' using errcode = 'TG005';
   end if;
   if p_patch ? 'name' then k.name := p_patch ->> 'name'; end if;
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;

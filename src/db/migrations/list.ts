@@ -19,6 +19,7 @@ import batchNotice from "./0017_batch_notice.sql" with { type: "text" };
 import sealedDays from "./0018_sealed_days.sql" with { type: "text" };
 import removal from "./0019_removal.sql" with { type: "text" };
 import usageTotal from "./0020_usage_total.sql" with { type: "text" };
+import managementKey from "./0021_management_key.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -50,4 +51,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0018_sealed_days", sql: sealedDays },
 	{ name: "0019_removal", sql: removal },
 	{ name: "0020_usage_total", sql: usageTotal },
+	{ name: "0021_management_key", sql: managementKey },
 ];

@@ -1,7 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import { findModel } from "../../catalog/find-model.ts";
-import type { CatalogSnapshot, Model, RateCard, Route, RouteOrder } from "../../catalog/model.ts";
-import { formatRatePerUnit, type PicoUsdPerUnit } from "../../money/nano-usd.ts";
+import type { CatalogSnapshot, Model, Route, RouteOrder } from "../../catalog/model.ts";
+import { pricingOf } from "../../catalog/pricing.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
 /** A catalogue entry as GET /v1/models gives it: OpenAI's four fields, then what aggregators add. */
@@ -122,20 +122,5 @@ function routeEntry(route: Route, connected: (modelId: string) => boolean): Rout
 		rate_card: null,
 		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",
 		route: { models: models.map((model) => model.id), by },
-	};
-}
-
-/** The highest of these rates. */
-function pricingOf(cards: readonly RateCard[]): Record<string, string> {
-	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
-		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);
-	return {
-		prompt: highest((card) => card.input),
-		completion: highest((card) => card.output),
-		input_cache_read: highest((card) => card.cachedInput),
-		request: highest((card) => card.request),
-		image: highest((card) => card.image),
-		audio_second: highest((card) => card.audioSecond),
-		search: highest((card) => card.search),
 	};
 }

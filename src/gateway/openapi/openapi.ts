@@ -6,8 +6,10 @@ import { EmbeddingRequestBody } from "../embeddings/embeddings-request.ts";
 import { ImageRequestBody } from "../images/images-request.ts";
 import { RerankRequestBody } from "../rerank/rerank-request.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
+import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 import { ANSWERS } from "./openapi-answers.ts";
 import { FileUpload } from "./openapi-file-answers.ts";
+import { managementPaths } from "./openapi-management.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -59,6 +61,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	405: "`method_not_allowed`.",
 	408: "`request_timeout`.",
 	409: "`conflict`: the first request with this `Idempotency-Key` is still running, or was charged and its answer is lost or not kept; or the state of what is asked for forbids it.",
+	412: "`precondition_failed`: it was changed since it was read.",
 	413: "`payload_too_large`.",
 	416: "`range_not_satisfiable`: none of the bytes that were asked for is there.",
 	415: "`unsupported_media_type`.",
@@ -284,12 +287,18 @@ export function openapiDocument(): Json {
 		},
 		servers: [{ url: "/" }],
 		security: [{ apiKey: [] }],
-		paths: PATHS,
+		paths: { ...PATHS, ...managementPaths(failures) },
 		components: {
 			securitySchemes: {
 				apiKey: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
+				managementKey: {
+					type: "http",
+					scheme: "bearer",
+					description:
+						"`Authorization: Bearer tgm_…`: a key of operators, with scopes, for `/v1/management/` alone; API keys do not work there.",
+				},
 			},
-			schemas: { ...REQUESTS, ...ANSWERS },
+			schemas: { ...REQUESTS, ...ANSWERS, ...MANAGEMENT_REQUESTS, ...MANAGEMENT_ANSWERS },
 		},
 	};
 }

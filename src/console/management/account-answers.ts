@@ -1,0 +1,96 @@
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import type { AccountRecord } from "../../keys/account-admin.ts";
+import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../../keys/account-admin.ts";
+import { accountBalance } from "../../ledger/balance.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { fenceOf } from "../keys/fence-view.ts";
+import { refuseOwnAccount } from "../operator/operator-interest.ts";
+import { claimed } from "./claimed.ts";
+import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { bodyOf, inForceOf, isoOrNull, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+
+/** Accounts: made as the command makes them, suspended as operators' pages do it. */
+export function accountAnswers(parts: ConsoleParts) {
+	const { statements } = parts;
+
+	async function read(id: string): Promise<AccountRecord> {
+		// An address is no name of an account here: it can be looked for in the list.
+		const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
+		if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
+		return account;
+	}
+
+	/** What was changed stands in the audit log under the names that the console uses. */
+	async function noteChange(call: ManagementCall, effective: boolean | null): Promise<void> {
+		const { name, state, reason } = bodyOf(call, "ManagementAccountUpdate");
+		const about = { subject: call.id, accountId: call.id };
+		if (name !== undefined) await noteAct(statements, call, { ...about, action: "account.rename", detail: { name } });
+		if (state === undefined) return;
+		const action = state === "suspended" ? "account.suspend" : "account.unsuspend";
+		await noteAct(statements, call, { ...about, action, detail: { reason, effective } });
+	}
+
+	return {
+		async listAccounts(call: ManagementCall): Promise<ManagementAnswer> {
+			const { shown, after } = pageOf(call);
+			const { email } = call.query;
+			if (email !== undefined) {
+				const found = await findAccount(statements, email);
+				return listOf(found === null || found.email !== email.toLowerCase() ? [] : [accountView(found)], null);
+			}
+			const { items, next } = await listAccounts(statements, { limit: shown, after });
+			return listOf(items.map(accountView), next);
+		},
+		readAccount: async (call: ManagementCall) => accountView(await read(call.id)),
+		async readCredit(call: ManagementCall): Promise<ManagementAnswer> {
+			const { id } = await read(call.id);
+			const { balance, held, available, spent } = await accountBalance(statements, id);
+			return {
+				object: "credit",
+				account_id: id,
+				balance_usd: formatUsd(balance),
+				held_usd: formatUsd(held),
+				available_usd: formatUsd(available),
+				spent_usd: formatUsd(spent),
+			};
+		},
+		async createAccount(call: ManagementCall): Promise<ManagementAnswer> {
+			const { email, name } = bodyOf(call, "ManagementAccountCreate");
+			const account = { email, ...(name === undefined ? {} : { name }), vouched: true };
+			checkNewAccount(account);
+			const { id } = await createAccount(statements, account, await claimed(parts, call, newId("acc")));
+			const detail = { email: email.trim().toLowerCase() };
+			await noteCreation(statements, call, { action: "account.create", subject: id, accountId: id, detail });
+			return accountView(await read(id));
+		},
+		async updateAccount(call: ManagementCall): Promise<ManagementAnswer> {
+			const { name, state, reason } = bodyOf(call, "ManagementAccountUpdate");
+			if (name === undefined && state === undefined) throw new Fault("invalid_request", "Nothing to change was given.");
+			if (state !== undefined && reason === undefined)
+				throw new Fault("invalid_request", "A change of state needs a `reason`.", { param: "reason" });
+			const { id } = await read(call.id);
+			if (state !== undefined) await refuseOwnAccount(statements, call.caller.madeBy, id);
+			const changes = { ...(name === undefined ? {} : { name }), ...(state === undefined ? {} : { state }) };
+			const { seq } = await updateAccount(statements, id, changes, call.match);
+			const fence = seq === null ? null : await fenceOf(parts, call.connection, seq);
+			await noteChange(call, fence?.effective ?? null);
+			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
+		},
+	};
+}
+
+function accountView(account: AccountRecord): ManagementAnswer {
+	return {
+		object: "account",
+		id: account.id,
+		email: account.email,
+		name: account.name,
+		state: account.state,
+		topped_up: account.toppedUp,
+		signed_in_at: isoOrNull(account.signedInAtMs),
+		created_at: isoOrNull(account.createdAtMs),
+		etag: account.etag,
+	};
+}

@@ -1,0 +1,82 @@
+import { Fault } from "../../base/fault.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import { bearerText, invalidApiKey } from "../../keys/bearer.ts";
+import { createFailedAttempts } from "../../keys/failed-attempts.ts";
+import { createLookUps } from "../../keys/look-ups.ts";
+import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
+import { findManagementKey, touchManagementKey } from "../../keys/management-key-admin.ts";
+import type { ManagementScope } from "../../keys/management-scope.ts";
+import type { ManagementKeyDigest, ManagementSecret } from "../../keys/management-secret.ts";
+import { managementDigest, parseManagementSecret } from "../../keys/management-secret.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+
+/** Who asks by a management key. */
+export interface Callers {
+	/** Faults: missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
+	identify(connection: Connection): Promise<ManagementKeyRecord>;
+	/** The same key as it is now: it may have ended while a body was read. Faults: api_key_revoked, api_key_expired. */
+	again(caller: ManagementKeyRecord): Promise<ManagementKeyRecord>;
+}
+
+/** Failures a minute of one address that are answered plainly. */
+const FAILURES_PER_MINUTE_MAX = 30;
+/** Of all addresses together that cost a question of the database. */
+const ALL_FAILURES_PER_MINUTE_MAX = 600;
+
+/**
+ * Guesses are limited as they are at a gateway. A key is read anew for each request and kept nowhere, so that one that was
+ * revoked a moment ago opens nothing.
+ */
+export function createCallers({ statements, clock, keyMaker }: ConsoleParts): Callers {
+	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
+	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
+	const lookUps = createLookUps(
+		{ keyring: { load }, failedAttempts, clock },
+		{ failuresPerMinuteMax: ALL_FAILURES_PER_MINUTE_MAX },
+	);
+
+	function secretOf({ request, address }: Connection): ManagementSecret {
+		try {
+			const text = bearerText(request.headers);
+			const secret = parseManagementSecret(text, keyMaker.serviceName);
+			if (secret !== undefined) return secret;
+			if (text.startsWith("tgm_")) throw invalidApiKey();
+			throw new Fault("invalid_api_key", "The management interface takes management keys (`tgm_…`), and no API keys.");
+		} catch (error) {
+			failedAttempts.count(address);
+			throw error;
+		}
+	}
+
+	/** What is found may be shared with who asked a moment before: only what is read after it counts. */
+	async function again({ id }: Pick<ManagementKeyRecord, "id">): Promise<ManagementKeyRecord> {
+		const present = await findManagementKey(statements, { id });
+		if (present === null) throw invalidApiKey();
+		checkInForce(present);
+		return present;
+	}
+
+	return {
+		async identify(connection) {
+			const digest = managementDigest(keyMaker.digest, secretOf(connection));
+			const caller = await again(await lookUps.find(digest, connection.address));
+			await touchManagementKey(statements, caller.id);
+			return caller;
+		},
+		again,
+	};
+}
+
+/** Fault forbidden. */
+export function checkScope(caller: ManagementKeyRecord, scope: ManagementScope | null): void {
+	if (scope !== null && !caller.scopes.includes(scope))
+		throw new Fault("forbidden", `This management key has not the scope \`${scope}\`.`);
+}
+
+function checkInForce({ state, expiresAtMs }: ManagementKeyRecord): void {
+	if (state === "revoked") throw new Fault("api_key_revoked", "This management key was revoked.");
+	if (state === "orphaned")
+		throw new Fault("api_key_revoked", "Who made this management key is no operator any more: it ended with that.");
+	if (state === "expired")
+		throw new Fault("api_key_expired", `This management key expired at ${new Date(expiresAtMs ?? 0).toISOString()}.`);
+}

@@ -1,0 +1,79 @@
+import { Fault } from "../../base/fault.ts";
+import type { AdjustmentState } from "../../billing/adjustments.ts";
+import { adjust, checkAdjustmentAmount } from "../../billing/adjustments.ts";
+import { derivedHex } from "../../keys/digest.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import type { AdjustmentRow } from "../operator/operator-adjustments.ts";
+import { listAdjustments } from "../operator/operator-adjustments.ts";
+import { refuseOwnAccount } from "../operator/operator-interest.ts";
+import { amountOf, pageOfRows } from "../page-query.ts";
+import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { bodyOf, isoOrNull, listOf, pageOf } from "./management-call.ts";
+
+/**
+ * Credit that is moved by hand. A key acts for the operator who made it: what it books counts with what he books, he does
+ * not confirm it himself, and it touches no account of his.
+ */
+export function creditAnswers(parts: ConsoleParts) {
+	const { statements, tx, keyMaker, config } = parts;
+
+	async function read(id: string): Promise<ManagementAnswer> {
+		const [row] = await listAdjustments(statements, { state: null, id }, { asked: 1, after: null });
+		if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+		return adjustmentView(row);
+	}
+
+	return {
+		async listAdjustments(call: ManagementCall): Promise<ManagementAnswer> {
+			const { shown, asked, after } = pageOf(call);
+			const state = (call.query.state ?? null) as AdjustmentState | null;
+			const filter = { state, accountId: call.query.account_id ?? null };
+			const { items, next } = pageOfRows(
+				await listAdjustments(statements, filter, { asked, after }),
+				shown,
+				(row) => row.id,
+			);
+			return listOf(items.map(adjustmentView), next);
+		},
+		readAdjustment: (call: ManagementCall) => read(call.id),
+		async createAdjustment(call: ManagementCall): Promise<ManagementAnswer> {
+			const { account_id: accountId, amount_usd: usd, reason } = bodyOf(call, "ManagementAdjustmentCreate");
+			if (call.token === null)
+				throw new Fault("invalid_request", "An adjustment needs the header `Idempotency-Key` or a `client_token`.", {
+					param: "client_token",
+				});
+			const amount = amountOf(usd, "amount_usd", true);
+			checkAdjustmentAmount(amount, "amount_usd");
+			const { caller, connection } = call;
+			await refuseOwnAccount(statements, caller.madeBy, accountId);
+			const made = await adjust(
+				tx,
+				{
+					accountId,
+					amount,
+					reason,
+					idempotencyKey: derivedHex(keyMaker.digest, "adjustment", caller.id, call.token).slice(0, 64),
+					operatorId: caller.madeBy,
+					actor: caller.id,
+					ip: connection.address,
+				},
+				config.topUpSecondLook,
+			);
+			return read(made.id);
+		},
+	};
+}
+
+function adjustmentView(row: AdjustmentRow): ManagementAnswer {
+	return {
+		object: "credit_adjustment",
+		id: row.id,
+		account_id: row.accountId,
+		amount_usd: formatUsd(row.amountNanoUsd),
+		reason: row.reason,
+		state: row.state,
+		asked_by: row.firstBy,
+		created_at: isoOrNull(row.firstAtMs),
+	};
+}

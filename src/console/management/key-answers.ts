@@ -1,0 +1,147 @@
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import { derivedHex } from "../../keys/digest.ts";
+import type { KeyRecord, PlannedKey } from "../../keys/key-admin.ts";
+import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
+import type { KeySettings } from "../../keys/key-settings.ts";
+import { checkSettings } from "../../keys/key-settings.ts";
+import { derivedSecret, newSecret } from "../../keys/secret.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { fenceOf } from "../keys/fence-view.ts";
+import { keyView as shownKey } from "../keys/key-view.ts";
+import { amountOf } from "../page-query.ts";
+import { claimed } from "./claimed.ts";
+import type { ManagementAnswer, ManagementCall, RequestOf } from "./management-call.ts";
+import {
+	bodyOf,
+	inForceOf,
+	isoOrNull,
+	listOf,
+	momentOf,
+	noteAct,
+	noteCreation,
+	pageOf,
+	required,
+} from "./management-call.ts";
+
+/** API keys of any account: the same limits, fences and audit entries as the console's. */
+export function keyAnswers(parts: ConsoleParts) {
+	const { statements, clock, keyMaker } = parts;
+	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
+
+	/**
+	 * With a token the key's id was written down before, and the secret is made of it, of the token and the pepper: whoever
+	 * sends the token again is told the same, and it is stored nowhere.
+	 */
+	async function plan(call: ManagementCall): Promise<PlannedKey> {
+		const id = await claimed(parts, call, newId("key"));
+		if (call.token === null) return { id, secret: newSecret(keyMaker.serviceName) };
+		const hex = derivedHex(keyMaker.digest, "creation", call.caller.id, id, call.token);
+		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
+	}
+
+	async function isMade(id: string): Promise<boolean> {
+		const [row] = await statements`select 1 from api_key where id = ${id}`;
+		return row !== undefined;
+	}
+
+	return {
+		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {
+			const { shown, after } = pageOf(call);
+			const { items, next } = await listKeys(statements, required(call, "account_id"), { limit: shown, after });
+			return listOf(items.map(view), next);
+		},
+		readKey: async (call: ManagementCall) => view(await getKey(statements, { id: call.id })),
+		async createKey(call: ManagementCall): Promise<ManagementAnswer> {
+			const { account_id: accountId, name, ...given } = bodyOf(call, "ManagementKeyCreate");
+			const settings = { ...settingsOf(given), name };
+			checkSettings(settings);
+			const planned = await plan(call);
+			if (!(await isMade(planned.id))) {
+				if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs())
+					throw new Fault("invalid_request", "`expires_at` lies in the past.", { param: "expires_at" });
+				await checkKeyCount(statements, accountId);
+			}
+			const { id, secret } = await createKey(keyMaker, accountId, settings, planned);
+			const detail = detailOf(call);
+			await noteCreation(statements, call, { action: "key.create", subject: id, accountId, detail });
+			return { ...view(await getKey(statements, { id })), secret };
+		},
+		async updateKey(call: ManagementCall): Promise<ManagementAnswer> {
+			const { name, ...given } = bodyOf(call, "ManagementKeyUpdate");
+			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
+			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
+			const { id, seq } = await updateKey(statements, { id: call.id }, changes, call.match);
+			const key = await getKey(statements, { id });
+			const { accountId } = key;
+			await noteAct(statements, call, { action: "key.update", subject: id, accountId, detail: detailOf(call) });
+			const fence = await fenceOf(parts, call.connection, seq);
+			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
+		},
+		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
+			const { id, seq } = await revokeKey(statements, { id: call.id });
+			const fence = await fenceOf(parts, call.connection, seq);
+			const key = await getKey(statements, { id });
+			const detail = { effective: fence.effective, elapsedMs: fence.elapsedMs };
+			await noteAct(statements, call, { action: "key.revoke", subject: id, accountId: key.accountId, detail });
+			return { ...view(key), in_force: inForceOf(fence) };
+		},
+		async rotateKey(call: ManagementCall): Promise<ManagementAnswer> {
+			const { grace_seconds: graceS } = bodyOf(call, "ManagementKeyRotate");
+			const old = await getKey(statements, { id: call.id });
+			if (old.replacedBy === null) await checkKeyCount(statements, old.accountId);
+			const token =
+				call.token === null
+					? undefined
+					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
+			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token);
+			const detail = { replacement: made.id, graceMs: graceS * 1000 };
+			await noteAct(statements, call, { action: "key.rotate", subject: old.id, accountId: old.accountId, detail });
+			const fence = await fenceOf(parts, call.connection, made.seq);
+			const key = view(await getKey(statements, { id: made.id }));
+			return { ...key, secret: made.secret, replaces: old.id, in_force: inForceOf(fence) };
+		},
+	};
+}
+
+/** What was asked for, without the token: whoever reads the audit log is not to repeat it. */
+function detailOf(call: ManagementCall): Record<string, unknown> {
+	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
+	return asked;
+}
+
+/** Absent stays absent, null stays null. */
+function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeySettings {
+	const { cap_usd: cap, expires_at: expires, models, requests_per_minute: rate, concurrency } = given;
+	return {
+		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
+		...(models === undefined ? {} : { models }),
+		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
+		...(rate === undefined ? {} : { requestsPerMinute: rate }),
+		...(concurrency === undefined ? {} : { concurrencyMax: concurrency }),
+	};
+}
+
+function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
+	return {
+		object: "key",
+		id: key.id,
+		account_id: key.accountId,
+		name: key.name,
+		prefix: key.prefix,
+		last_four: key.lastFour,
+		state: shownKey(key, undefined, nowMs).state,
+		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
+		spent_usd: formatUsd(key.spentNanoUsd),
+		models: key.models.length === 0 ? null : key.models,
+		expires_at: isoOrNull(key.expiresAtMs),
+		requests_per_minute: key.requestsPerMinute,
+		concurrency: key.concurrencyMax,
+		replaced_by: key.replacedBy,
+		last_used_at: isoOrNull(key.lastUsedAtMs),
+		created_at: isoOrNull(key.createdAtMs),
+		revoked_at: isoOrNull(key.revokedAtMs),
+		etag: key.etag,
+	};
+}

@@ -1,0 +1,89 @@
+import type { Static } from "@sinclair/typebox";
+import { Fault } from "../../base/fault.ts";
+import { msOfIso } from "../../base/iso-date.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import type { ManagementQuery } from "../../gateway/openapi/management-routes.ts";
+import type { MANAGEMENT_REQUESTS } from "../../gateway/openapi/management-schemas.ts";
+import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
+import { type Act, audit, auditOnce } from "../../ops/audit.ts";
+import type { Fence } from "../keys/fence-view.ts";
+
+export type RequestName = keyof typeof MANAGEMENT_REQUESTS;
+export type RequestOf<Name extends RequestName> = Static<(typeof MANAGEMENT_REQUESTS)[Name]>;
+
+/** A request whose key, scope, query and body are in order. */
+export interface ManagementCall {
+	readonly connection: Connection;
+	readonly caller: ManagementKeyRecord;
+	/** The `{id}` of its path; "" where there is none. */
+	readonly id: string;
+	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
+	/** As the route's schema has it; `bodyOf` reads it. */
+	readonly body: unknown;
+	/** The client's for a creation that may be repeated. */
+	readonly token: string | null;
+	/** The states of `If-Match`; null for any. */
+	readonly match: readonly string[] | null;
+}
+
+/** What a route answers; `etag` goes into the header, too. */
+export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
+
+export function bodyOf<Name extends RequestName>(call: ManagementCall, _name: Name): RequestOf<Name> {
+	return call.body as RequestOf<Name>;
+}
+
+type WhatWasDone = Pick<Act, "action" | "subject" | "accountId"> & { readonly detail: Record<string, unknown> };
+
+function actOf({ caller, connection }: ManagementCall, act: WhatWasDone): Act {
+	return { ...act, actor: caller.id, ip: connection.address, detail: { ...act.detail, operator: caller.madeBy } };
+}
+
+/** Which management key did what, for the audit log, before it is answered. */
+export const noteAct = (statements: Statements, call: ManagementCall, act: WhatWasDone) =>
+	audit(statements, actOf(call, act));
+/** As `noteAct`, for a creation: its repetitions are no further acts. */
+export const noteCreation = (statements: Statements, call: ManagementCall, act: WhatWasDone) =>
+	auditOnce(statements, actOf(call, act));
+
+export function isoOrNull(ms: number | null): string | null {
+	return ms === null ? null : new Date(ms).toISOString();
+}
+
+/** Fault invalid_request, naming the field. */
+export function momentOf(text: string, param: string): number {
+	const ms = msOfIso(text);
+	if (ms === undefined)
+		throw new Fault("invalid_request", `\`${param}\` is a time like 2027-01-31T12:00:00Z.`, { param });
+	return ms;
+}
+
+export function inForceOf({ effective, elapsedMs, effectiveByMs, pendingInstances, known }: Fence) {
+	return {
+		effective,
+		elapsed_ms: elapsedMs,
+		effective_by: isoOrNull(effectiveByMs),
+		pending_instances: pendingInstances,
+		known,
+	};
+}
+
+const LIMIT_DEFAULT = 50;
+
+export function pageOf({ query }: ManagementCall): { shown: number; asked: number; after: string | null } {
+	const shown = query.limit === undefined ? LIMIT_DEFAULT : Number(query.limit);
+	return { shown, asked: shown + 1, after: query.after ?? null };
+}
+
+/** A page in the shape of all lists here. */
+export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
+	return { object: "list", data, next, has_more: next !== null };
+}
+
+/** Fault invalid_request. */
+export function required({ query }: ManagementCall, name: ManagementQuery): string {
+	const value = query[name];
+	if (value === undefined) throw new Fault("invalid_request", `\`${name}\` is missing.`, { param: name });
+	return value;
+}

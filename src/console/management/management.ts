@@ -1,0 +1,173 @@
+import type { TypeCheck } from "@sinclair/typebox/compiler";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+import { newRequestId } from "../../base/id.ts";
+import { readJson } from "../../gateway/body/json-body.ts";
+import type { Connection } from "../../gateway/connection.ts";
+import { errorResponse } from "../../gateway/error-body.ts";
+import { jsonHeaders } from "../../gateway/headers.ts";
+import type { ManagementQuery, ManagementRoute, ManagementRouteName } from "../../gateway/openapi/management-routes.ts";
+import { MANAGEMENT_PREFIX, MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "../../gateway/openapi/management-routes.ts";
+import { MANAGEMENT_REQUESTS } from "../../gateway/openapi/management-schemas.ts";
+import { assertBody } from "../../gateway/request-fields.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { loggedFault } from "../console-error.ts";
+import { accountAnswers } from "./account-answers.ts";
+import { checkScope, createCallers } from "./caller.ts";
+import { creditAnswers } from "./credit-answers.ts";
+import { keyAnswers } from "./key-answers.ts";
+import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { clientToken, ifMatch } from "./preconditions.ts";
+import { serviceAnswers } from "./service-answers.ts";
+
+const BODY_BYTES_MAX = 64 * 1024;
+/** At once; one that waits for a fence takes up to 45 seconds. Beyond it 503 `overloaded`. */
+const REQUESTS_MAX = 256;
+
+type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall) => Promise<ManagementAnswer> };
+
+/** `/v1/management/…`: what operators' scripts do, by keys of their own kind. Never rejects. */
+export function createManagement(parts: ConsoleParts): (connection: Connection) => Promise<Response> {
+	const { clock, log } = parts;
+	const callers = createCallers(parts);
+	const answers: Answers = {
+		...accountAnswers(parts),
+		...keyAnswers(parts),
+		...creditAnswers(parts),
+		...serviceAnswers(parts),
+	};
+	const checks = new Map<string, TypeCheck<(typeof MANAGEMENT_REQUESTS)[keyof typeof MANAGEMENT_REQUESTS]>>();
+	let running = 0;
+
+	/** Compiled when it is needed first: hardly any console is asked for all of them. */
+	function checkOf(name: keyof typeof MANAGEMENT_REQUESTS) {
+		let check = checks.get(name);
+		if (check === undefined) {
+			check = TypeCompiler.Compile(MANAGEMENT_REQUESTS[name]);
+			checks.set(name, check);
+		}
+		return check;
+	}
+
+	async function bodyOf({ request }: Connection, route: ManagementRoute): Promise<unknown> {
+		if (route.body === undefined) return undefined;
+		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
+		const body = isEmpty ? {} : (await readJson(request, BODY_BYTES_MAX, clock)).value;
+		assertBody(checkOf(route.body), body);
+		return body;
+	}
+
+	async function answer(connection: Connection, requestId: string): Promise<Response> {
+		const { request } = connection;
+		const url = new URL(request.url);
+		const { name, id } = routeOf(request.method, url.pathname);
+		const route: ManagementRoute = MANAGEMENT_ROUTES[name];
+		const caller = await callers.identify(connection);
+		checkScope(caller, route.scope);
+		const query = queryOf(url.searchParams, route);
+		const body = await bodyOf(connection, route);
+		// A right that ended while the body came is none.
+		const present = route.method === "GET" ? caller : await callers.again(caller);
+		checkScope(present, route.scope);
+		const answered = await answers[name]({
+			connection,
+			caller: present,
+			id,
+			query,
+			body,
+			token: route.token === undefined ? null : clientToken(request.headers, body),
+			match: route.conditional ? ifMatch(request.headers) : null,
+		});
+		const headers: Record<string, string> = jsonHeaders(requestId);
+		if (answered.etag !== undefined) headers.etag = `"${answered.etag}"`;
+		return new Response(JSON.stringify(answered), { status: isInForce(answered) ? 200 : 202, headers });
+	}
+
+	return async (connection) => {
+		const { requestId } = newRequestId();
+		if (running >= REQUESTS_MAX)
+			return errorResponse(new Fault("overloaded", "Too many requests at once.", { retryAfterS: 2 }), requestId);
+		running += 1;
+		try {
+			return await answer(connection, requestId);
+		} catch (error) {
+			const response = errorResponse(loggedFault(error, requestId, log), requestId);
+			if (error instanceof WrongMethod) response.headers.set("allow", error.allowed);
+			return response;
+		} finally {
+			running -= 1;
+		}
+	};
+}
+
+export function isManagement(pathname: string): boolean {
+	return pathname.startsWith(MANAGEMENT_PREFIX);
+}
+
+class WrongMethod extends Fault {
+	readonly allowed: string;
+
+	constructor(allowed: string) {
+		super("method_not_allowed", `Use ${allowed} for this endpoint.`);
+		this.allowed = allowed;
+	}
+}
+
+const NAMES = Object.keys(MANAGEMENT_ROUTES) as ManagementRouteName[];
+const ID_CHARS_MAX = 64;
+
+/** Faults: not_found, method_not_allowed. */
+function routeOf(method: string, pathname: string): { name: ManagementRouteName; id: string } {
+	const parts = pathname.slice(MANAGEMENT_PREFIX.length).split("/");
+	const id = parts[1] ?? "";
+	const path = MANAGEMENT_PREFIX + (parts.length > 1 ? parts.with(1, "{id}") : parts).join("/");
+	const found = NAMES.filter((name) => MANAGEMENT_ROUTES[name].path === path);
+	if (found.length === 0 || (parts.length > 1 && (id === "" || id.length > ID_CHARS_MAX)))
+		throw new Fault("not_found", "There is no such endpoint.");
+	const name = found.find((one) => MANAGEMENT_ROUTES[one].method === method);
+	if (name === undefined) throw new WrongMethod(found.map((one) => MANAGEMENT_ROUTES[one].method).join(", "));
+	return { name, id };
+}
+
+/** What a query parameter may be; the same words describe it. Fault invalid_request. */
+function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall["query"] {
+	const query: Partial<Record<ManagementQuery, string>> = {};
+	for (const [param, value] of given) {
+		const name = route.query?.find((one) => one === param);
+		if (name === undefined || query[name] !== undefined)
+			throw new Fault("invalid_request", "The query has a parameter that is not known here, or one twice.", {
+				param: /^\w{1,64}$/.test(param) ? param : null,
+			});
+		if (!isAllowed(MANAGEMENT_QUERY[name], value))
+			throw new Fault("invalid_request", `\`${name}\` has a value that is not allowed.`, { param: name });
+		query[name] = value;
+	}
+	return query;
+}
+
+interface Allowed {
+	readonly type: "string" | "integer";
+	readonly minimum?: number;
+	readonly maximum?: number;
+	readonly maxLength?: number;
+	readonly enum?: readonly string[];
+	readonly pattern?: string;
+}
+
+function isAllowed(
+	{ type, minimum = 0, maximum = 0, maxLength, enum: values, pattern }: Allowed,
+	value: string,
+): boolean {
+	if (type === "integer") return /^\d{1,9}$/.test(value) && Number(value) >= minimum && Number(value) <= maximum;
+	if (values !== undefined) return values.includes(value);
+	if (pattern !== undefined) return new RegExp(pattern).test(value) && !Number.isNaN(Date.parse(value));
+	assert(maxLength !== undefined, "a text has a longest form");
+	return value.length >= 1 && value.length <= maxLength;
+}
+
+/** An answer that says since when a change is in force is 200 only if it is, everywhere. */
+function isInForce(answered: ManagementAnswer): boolean {
+	const inForce = answered.in_force as { effective: boolean } | null | undefined;
+	return inForce === null || inForce === undefined || inForce.effective;
+}

@@ -1,0 +1,112 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { sumOfColumn } from "../../money/nano-usd.ts";
+
+/** What one key of an account used of one model in a day (UTC). */
+export interface UsageDayRow {
+	readonly accountId: string;
+	/** `2027-01-31` */
+	readonly day: string;
+	readonly keyId: string;
+	readonly model: string;
+	readonly requests: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
+	readonly reasoningTokens: number;
+	readonly costNanoUsd: NanoUsd;
+	/** Place in the list: the `after` of the page that follows. */
+	readonly cursor: string;
+}
+
+export interface UsageRowFilter {
+	/** First and last day. */
+	readonly from: string;
+	readonly to: string;
+	/** Null: all. */
+	readonly accountId: string | null;
+	readonly keyId: string | null;
+	readonly model: string | null;
+}
+
+const DAYS_MAX = 400;
+const DAYS_OF_ALL_MAX = 31;
+const DAY_MS = 24 * 3_600_000;
+
+interface Row {
+	account_id: string;
+	day: string;
+	key_id: string;
+	model: string;
+	requests: string;
+	prompt: string;
+	cached: string;
+	completion: string;
+	reasoning: string;
+	charged: string;
+}
+
+/**
+ * From the sums by hour alone, by account, day, key and model, in this order: what is used meanwhile moves no row to
+ * another place. Fault invalid_request if the range is empty or too long.
+ */
+export async function usageRows(
+	statements: Statements,
+	filter: UsageRowFilter,
+	page: { asked: number; after: string | null },
+): Promise<UsageDayRow[]> {
+	checkRange(filter);
+	const [account, day, key, model] = page.after === null ? [null, null, null, null] : placeOf(page.after);
+	const rows = await statements<Row>`
+		select h.account_id, to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.key_id, h.model,
+			sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
+			sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
+		from usage_hour h
+		where h.hour >= ${filter.from}::timestamp at time zone 'UTC' and h.hour < (${filter.to}::timestamp + interval '1 day') at time zone 'UTC'
+			and (${filter.accountId}::text is null or h.account_id = ${filter.accountId}::text)
+			and (${filter.keyId}::text is null or h.key_id = ${filter.keyId}::text)
+			and (${filter.model}::text is null or h.model = ${filter.model}::text)
+			and (${account}::text is null or h.account_id >= ${account}::text)
+		group by 1, 2, 3, 4
+		having ${account}::text is null
+			or (h.account_id, to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD'), h.key_id, h.model)
+				> (${account}::text, ${day}::text, ${key}::text, ${model}::text)
+		order by 1, 2, 3, 4 limit ${page.asked}`;
+	return rows.map((row) => ({
+		accountId: row.account_id,
+		day: row.day,
+		keyId: row.key_id,
+		model: row.model,
+		requests: Number(row.requests),
+		promptTokens: Number(row.prompt),
+		cachedTokens: Number(row.cached),
+		completionTokens: Number(row.completion),
+		reasoningTokens: Number(row.reasoning),
+		costNanoUsd: sumOfColumn(row.charged),
+		cursor: Buffer.from(JSON.stringify([row.account_id, row.day, row.key_id, row.model])).toString("base64url"),
+	}));
+}
+
+function checkRange({ from, to, accountId }: UsageRowFilter): void {
+	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+	if (!(days >= 1)) throw new Fault("invalid_request", "The range is empty.", { param: "to" });
+	if (days > (accountId === null ? DAYS_OF_ALL_MAX : DAYS_MAX))
+		throw new Fault(
+			"invalid_request",
+			`The range is too long: at most ${DAYS_OF_ALL_MAX} days, ${DAYS_MAX} of one account.`,
+			{ param: "from" },
+		);
+}
+
+/** Fault invalid_request. */
+function placeOf(cursor: string): readonly [string, string, string, string] {
+	try {
+		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
+			return place as unknown as readonly [string, string, string, string];
+	} catch {
+		// Said below.
+	}
+	throw new Fault("invalid_request", "That is no page.", { param: "after" });
+}

@@ -1,0 +1,28 @@
+import type { Statements } from "../db/statements.ts";
+
+/** Which catalogue a live gateway serves. */
+export interface ServedCatalog {
+	readonly instanceId: string;
+	/** SHA-256 of its models with their rates, as it wrote them down: the same for gateways that serve the same. */
+	readonly digest: string;
+	readonly models: number;
+	/** When the gateway wrote down its models or their servers last. */
+	readonly atMs: number;
+}
+
+const GATEWAYS_MAX = 200;
+
+/** Of all live gateways, the one that wrote last first. */
+export async function listServedCatalogs(statements: Statements): Promise<ServedCatalog[]> {
+	const rows = await statements<{ instance_id: string; digest: string; models: number; at: Date }>`
+		select r.instance_id, encode(sha256(convert_to(r.models::text, 'UTF8')), 'hex') as digest, jsonb_array_length(r.models) as models, r.at
+		from gateway_report r
+		where exists (select 1 from instance_now i where i.id = r.instance_id and i.state = 'live' and i.lease_until > clock_timestamp())
+		order by r.at desc limit ${GATEWAYS_MAX}`;
+	return rows.map(({ instance_id, digest, models, at }) => ({
+		instanceId: instance_id,
+		digest,
+		models,
+		atMs: at.getTime(),
+	}));
+}

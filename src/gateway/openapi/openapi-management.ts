@@ -1,0 +1,85 @@
+/** The management interface's part of the document, made of the table that it is served by. */
+import type { ManagementRoute } from "./management-routes.ts";
+import { MANAGEMENT_QUERY, MANAGEMENT_QUERY_REQUIRED, MANAGEMENT_ROUTES } from "./management-routes.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Of the document's list of failures, by status. */
+type Failures = (...statuses: readonly number[]) => Json;
+
+const IF_MATCH = {
+	name: "If-Match",
+	in: "header",
+	required: false,
+	schema: { type: "string" },
+	description: "The `ETag` that was read: 412 if the resource was changed since. It covers what can be changed.",
+};
+const ID = { name: "id", in: "path", required: true, schema: { type: "string" } };
+const ETAG = { description: "Names the state of what can be changed.", schema: { type: "string" } };
+
+function token(isRequired: boolean): Json {
+	return {
+		name: "Idempotency-Key",
+		in: "header",
+		required: false,
+		schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
+		description: `Repeated with it a creation makes no second one. The field \`client_token\` is the same${isRequired ? "; one of them is required" : ""}.`,
+	};
+}
+
+function operation(route: ManagementRoute, failures: Failures): Json {
+	const query = (route.query ?? []).map((name) => {
+		const { description, ...schema }: { readonly description?: string } & Json = MANAGEMENT_QUERY[name];
+		const isRequired =
+			MANAGEMENT_QUERY_REQUIRED.includes(name) || (name === "account_id" && route.answer === "ManagementKeyList");
+		return { name, in: "query", required: isRequired, schema, ...(description === undefined ? {} : { description }) };
+	});
+	const parameters = [
+		...(route.path.includes("{id}") ? [ID] : []),
+		...query,
+		...(route.token === undefined ? [] : [token(route.token === "required")]),
+		...(route.conditional ? [IF_MATCH] : []),
+	];
+	const schema = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } });
+	const answer = {
+		headers: { "x-request-id": { schema: { type: "string" } }, ...(route.conditional ? { etag: ETAG } : {}) },
+		content: schema(route.answer),
+	};
+	return {
+		summary: route.summary,
+		description: route.scope === null ? "Any management key." : `Scope \`${route.scope}\`.`,
+		security: [{ managementKey: [] }],
+		parameters,
+		...(route.body === undefined
+			? {}
+			: { requestBody: { required: route.body !== "ManagementKeyRevoke", content: schema(route.body) } }),
+		responses: {
+			"200": { description: "The answer.", ...answer },
+			...(route.fenced
+				? { "202": { description: "Done, and not in force on all instances yet: see `in_force`.", ...answer } }
+				: {}),
+			...failures(
+				400,
+				401,
+				403,
+				404,
+				...(route.method === "GET" ? [] : [408, 409, 413, 415]),
+				...(route.conditional ? [412] : []),
+				...(route.token === undefined ? [] : [422]),
+				429,
+				500,
+				503,
+			),
+		},
+	};
+}
+
+export function managementPaths(failures: Failures): Readonly<Record<string, Json>> {
+	const paths: Record<string, Record<string, Json>> = {};
+	for (const route of Object.values(MANAGEMENT_ROUTES)) {
+		const methods = paths[route.path] ?? {};
+		methods[route.method.toLowerCase()] = operation(route, failures);
+		paths[route.path] = methods;
+	}
+	return paths;
+}

@@ -1,0 +1,172 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Listed, Page } from "../db/page.ts";
+import { listed, pageBounds } from "../db/page.ts";
+import type { Statements } from "../db/statements.ts";
+import { audit } from "../ops/audit.ts";
+import type { KeyMakerDeps } from "./key-admin.ts";
+import { isLabel } from "./key-settings.ts";
+import type { ManagementScope } from "./management-scope.ts";
+import { isManagementScope, MANAGEMENT_SCOPES } from "./management-scope.ts";
+import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
+import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
+
+/** Who made a key on the command line, where nobody is signed in. */
+export const COMMAND_LINE = "cli";
+
+/** A management key as operators see it. */
+export interface ManagementKeyRecord {
+	readonly id: string;
+	readonly name: string;
+	readonly prefix: string;
+	readonly lastFour: string;
+	/** `orphaned`: who made it is no operator any more. */
+	readonly state: "active" | "expired" | "revoked" | "orphaned";
+	readonly scopes: readonly ManagementScope[];
+	readonly expiresAtMs: number | null;
+	/** An operator's id, or `cli`. */
+	readonly madeBy: string;
+	readonly madeByEmail: string | null;
+	readonly createdAtMs: number;
+	readonly lastUsedAtMs: number | null;
+	readonly revokedAtMs: number | null;
+}
+
+export interface NewManagementKey {
+	readonly name: string;
+	readonly scopes: readonly string[];
+	readonly expiresAtMs: number | null;
+}
+
+/** Who acts: an operator's id and address, or the command line. */
+export interface Maker {
+	readonly id: string;
+	readonly ip: string | null;
+}
+
+const NAME_CHARS_MAX = 100;
+/** Keys that are in use at once: a bound against a runaway script. */
+const ACTIVE_MAX = 200;
+
+/** The secret is stored nowhere: this is the only time it can be shown. Faults: invalid_request, conflict (too many). */
+export async function createManagementKey(
+	{ statements, digest, serviceName }: KeyMakerDeps,
+	{ name, scopes, expiresAtMs }: NewManagementKey,
+	maker: Maker,
+): Promise<{ id: string; secret: ManagementSecret }> {
+	if (!isLabel(name, NAME_CHARS_MAX))
+		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
+	const wanted = MANAGEMENT_SCOPES.filter((scope) => scopes.includes(scope));
+	if (wanted.length === 0 || !scopes.every(isManagementScope))
+		throw new Fault("invalid_request", `Scopes are one or more of ${MANAGEMENT_SCOPES.join(", ")}.`, {
+			param: "scopes",
+		});
+	if (expiresAtMs !== null && (!Number.isSafeInteger(expiresAtMs) || expiresAtMs > 253_402_300_799_999))
+		throw new Fault("invalid_request", "An expiry is a date before the year 10000.", { param: "expires" });
+	const id = newId("mgk");
+	const secret = newManagementSecret(serviceName);
+	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
+	const [row] = await statements<{ id: string }>`
+		insert into management_key (id, name, digest, prefix, last_four, scopes, expires_at, made_by)
+		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
+			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
+		where (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) < ${ACTIVE_MAX}::integer
+		returning id`;
+	if (row === undefined)
+		throw new Fault("conflict", `There are ${ACTIVE_MAX} management keys in use already. Revoke some first.`);
+	const detail = { name, scopes: wanted, expiresAtMs };
+	await audit(statements, {
+		actor: maker.id,
+		action: "management_key.create",
+		subject: id,
+		accountId: null,
+		ip: maker.ip,
+		detail,
+	});
+	return { id, secret };
+}
+
+/**
+ * Ends a key, at once and everywhere: each request reads its key anew. Repeating it changes nothing. Fault not_found.
+ */
+export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
+	const [row] = await statements<{ id: string }>`
+		update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id`;
+	if (row === undefined) throw new Fault("not_found", `There is no management key ${id}.`);
+	await audit(statements, {
+		actor: by.id,
+		action: "management_key.revoke",
+		subject: id,
+		accountId: null,
+		ip: by.ip,
+	});
+}
+
+/** Newest first, revoked ones too. */
+export async function listManagementKeys(
+	statements: Statements,
+	page: Page = {},
+): Promise<Listed<ManagementKeyRecord>> {
+	const { shown, asked, after } = pageBounds(page);
+	const rows = await statements<Row>`
+		select k.*, u.email, k.made_by = ${COMMAND_LINE} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		from management_key k left join console_user u on u.id = k.made_by
+		where ${after}::text is null or k.id < ${after}::text order by k.id desc limit ${asked}`;
+	return listed(rows.map(recordOf), shown);
+}
+
+/** By digest, or again by id; null if there is none. Whether it is in force says its state. */
+export async function findManagementKey(
+	statements: Statements,
+	by: { digest: ManagementKeyDigest } | { id: string },
+): Promise<ManagementKeyRecord | null> {
+	const [digest, id] = "digest" in by ? [by.digest, null] : [null, by.id];
+	const [row] = await statements<Row>`
+		select k.*, u.email, k.made_by = ${COMMAND_LINE} or coalesce(u.operator, false) as backed, clock_timestamp() as now
+		from management_key k left join console_user u on u.id = k.made_by
+		where k.digest = ${digest} or k.id = ${id}`;
+	return row === undefined ? null : recordOf(row);
+}
+
+/** Writes down that it was used, once a minute at most. */
+export async function touchManagementKey(statements: Statements, id: string): Promise<void> {
+	await statements`
+		update management_key set last_used_at = clock_timestamp()
+		where id = ${id} and (last_used_at is null or last_used_at < clock_timestamp() - interval '1 minute')`;
+}
+
+interface Row {
+	id: string;
+	name: string;
+	prefix: string;
+	last_four: string;
+	scopes: readonly ManagementScope[];
+	expires_at: Date | null;
+	made_by: string;
+	email: string | null;
+	/** Whether its maker may still do what it does. */
+	backed: boolean;
+	created_at: Date;
+	last_used_at: Date | null;
+	revoked_at: Date | null;
+	/** By the database's clock, as the expiry of sessions and links is. */
+	now: Date;
+}
+
+function recordOf(row: Row): ManagementKeyRecord {
+	const isExpired = row.expires_at !== null && row.expires_at <= row.now;
+	return {
+		id: row.id,
+		name: row.name,
+		prefix: row.prefix,
+		lastFour: row.last_four,
+		state: row.revoked_at !== null ? "revoked" : isExpired ? "expired" : row.backed ? "active" : "orphaned",
+		scopes: row.scopes,
+		expiresAtMs: row.expires_at?.getTime() ?? null,
+		madeBy: row.made_by,
+		madeByEmail: row.email,
+		createdAtMs: row.created_at.getTime(),
+		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
+		revokedAtMs: row.revoked_at?.getTime() ?? null,
+	};
+}

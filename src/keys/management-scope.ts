@@ -1,0 +1,17 @@
+/** What a management key may do: read or change one kind of thing. Changing does not include reading. */
+export const MANAGEMENT_SCOPES = [
+	"accounts:read",
+	"accounts:write",
+	"keys:read",
+	"keys:write",
+	"credit:read",
+	"credit:write",
+	"usage:read",
+	"catalog:read",
+] as const;
+
+export type ManagementScope = (typeof MANAGEMENT_SCOPES)[number];
+
+export function isManagementScope(text: string): text is ManagementScope {
+	return (MANAGEMENT_SCOPES as readonly string[]).includes(text);
+}

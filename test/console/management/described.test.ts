@@ -1,0 +1,80 @@
+/** `/openapi.json` says of each route of the management interface what it really answers, and which right it takes. */
+import { expect, test } from "bun:test";
+import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../../src/gateway/openapi/management-routes.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { violationOf } from "../../support/json-schema.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+import type { ManagementAnswer } from "./management-client.ts";
+import { managementClient } from "./management-client.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const script = await managementClient(service);
+const { accountId, keyId, secret } = await service.customer();
+const document = await (await fetch(`${service.url}/openapi.json`)).json();
+
+function assertDescribed(name: ManagementRouteName, { status, body }: ManagementAnswer): void {
+	const { path, method } = MANAGEMENT_ROUTES[name];
+	const described = document.paths[path][method.toLowerCase()].responses[String(status)];
+	if (described === undefined) throw new Error(`${name}: the status ${status} is not described`);
+	const violation = violationOf(document, described.content["application/json"].schema, body);
+	if (violation !== undefined) throw new Error(`${name}: ${violation}\nin ${JSON.stringify(body)}`);
+}
+
+test("every answer has the form that is described", async () => {
+	const day = new Date().toISOString().slice(0, 10);
+	const usage = `/usage?from=${day}&to=${day}&account_id=${accountId}`;
+	await (
+		await service.post("/v1/chat/completions", secret, {
+			model: "test-model",
+			messages: [{ role: "user", content: "hi" }],
+		})
+	).text();
+	await service.settled();
+	await waitFor(async () => (await script.get(usage)).body.data.length === 1, "the use to be summed up");
+	await waitFor(async () => (await script.get("/models")).body.data.length === 1, "the gateway's report");
+	const credit = { account_id: accountId, amount_usd: "-1", reason: "a test", client_token: "described" };
+	const adjusted = await script.send("POST", "/credit-adjustments", credit);
+	const email = `${crypto.randomUUID()}@example.com`;
+	const answers: { readonly [Name in ManagementRouteName]: () => Promise<ManagementAnswer> } = {
+		self: () => script.get("/self"),
+		listAccounts: () => script.get("/accounts"),
+		createAccount: () => script.send("POST", "/accounts", { email }),
+		readAccount: () => script.get(`/accounts/${accountId}`),
+		updateAccount: () => script.send("PATCH", `/accounts/${accountId}`, { state: "active", reason: "a test" }),
+		readCredit: () => script.get(`/accounts/${accountId}/credit`),
+		listKeys: () => script.get(`/keys?account_id=${accountId}`),
+		createKey: () => script.send("POST", "/keys", { account_id: accountId, name: "new" }),
+		readKey: () => script.get(`/keys/${keyId}`),
+		updateKey: () => script.send("PATCH", `/keys/${keyId}`, { cap_usd: "5" }),
+		rotateKey: () => script.send("POST", `/keys/${keyId}/rotate`, { grace_seconds: 60 }),
+		revokeKey: () => script.send("POST", `/keys/${keyId}/revoke`),
+		listAdjustments: () => script.get("/credit-adjustments"),
+		createAdjustment: () => script.send("POST", "/credit-adjustments", credit),
+		readAdjustment: () => script.get(`/credit-adjustments/${adjusted.body.id}`),
+		listUsage: () => script.get(usage),
+		readCatalog: () => script.get("/catalog"),
+		listModels: () => script.get("/models"),
+		listDeployments: () => script.get("/deployments"),
+	};
+	for (const [name, call] of Object.entries(answers)) {
+		const answer = await call();
+		expect([name, answer.status]).toEqual([name, 200]);
+		assertDescribed(name as ManagementRouteName, answer);
+	}
+	assertDescribed("readKey", await script.get("/keys/none"));
+	assertDescribed("listKeys", await script.get("/keys"));
+	const { data } = (await script.get("/deployments")).body;
+	expect(JSON.stringify(data)).not.toContain(upstream.url);
+});
+
+test("each operation names its own security scheme and the scope that it takes", () => {
+	for (const { path, method, scope } of Object.values(MANAGEMENT_ROUTES)) {
+		const operation = document.paths[path][method.toLowerCase()];
+		expect([path, operation.security]).toEqual([path, [{ managementKey: [] }]]);
+		if (scope !== null) expect(operation.description).toContain(scope);
+	}
+	expect(document.components.securitySchemes.managementKey.scheme).toBe("bearer");
+});

@@ -1,0 +1,184 @@
+/** Every route of the management interface, as each kind of caller: a right is needed, the right one, and it ends. */
+import { expect, test } from "bun:test";
+import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../../src/gateway/openapi/management-routes.ts";
+import { revokeManagementKey } from "../../../src/keys/management-key-admin.ts";
+import { MANAGEMENT_SCOPES } from "../../../src/keys/management-scope.ts";
+import { newManagementSecret } from "../../../src/keys/management-secret.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+import { operator, PERSON_ENV } from "../person.ts";
+import { managementCall, managementClient } from "./management-client.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: PERSON_ENV,
+});
+const { accountId, secret, keyId } = await service.customer();
+const routes: readonly ManagementRoute[] = Object.values(MANAGEMENT_ROUTES);
+
+let tokens = 0;
+/** Valid, so that nothing but the right to do it decides. */
+function bodyFor({ path, method }: ManagementRoute): object {
+	tokens += 1;
+	const token = { client_token: `isolation-${tokens}` };
+	if (path.endsWith("/accounts")) return { email: `${crypto.randomUUID()}@example.com`, ...token };
+	if (path.endsWith("/keys")) return { account_id: accountId, name: "made", ...token };
+	if (path.endsWith("/credit-adjustments"))
+		return { account_id: accountId, amount_usd: "1", reason: "isolation", ...token };
+	if (path.endsWith("/rotate")) return { grace_seconds: 60 };
+	return method === "PATCH" ? { name: "renamed" } : {};
+}
+
+const adjusted = await (await managementClient(service)).send("POST", "/credit-adjustments", {
+	account_id: accountId,
+	amount_usd: "1",
+	reason: "isolation",
+	client_token: "first",
+});
+const pathOf = ({ path, query }: ManagementRoute) => {
+	const id = path.includes("/accounts/") ? accountId : path.includes("/keys/") ? keyId : adjusted.body.id;
+	const account = query?.includes("account_id") ? [`account_id=${accountId}`] : [];
+	const range = query?.includes("from") ? ["from=2026-01-01", "to=2026-01-02"] : [];
+	return `${path.replace("/v1/management", "").replace("{id}", id)}?${[...account, ...range].join("&")}`;
+};
+
+/** From an address of its own, so that guesses of one test do not count against another's. */
+let lastAddress = 0;
+function call(caller: string | undefined, route: ManagementRoute, address?: string) {
+	lastAddress += 1;
+	const headers = { "x-forwarded-for": address ?? `10.9.${lastAddress >> 8}.${lastAddress & 255}` };
+	if (route.method === "GET") return managementCall(service, caller, "GET", pathOf(route), { headers });
+	const body = JSON.stringify(bodyFor(route));
+	const init = { body, headers: { ...headers, "content-type": "application/json" } };
+	return managementCall(service, caller, route.method, pathOf(route), init);
+}
+
+async function refused(caller: string | undefined, status: number, code: string): Promise<void> {
+	for (const route of routes) {
+		const answer = await call(caller, route);
+		expect({ route: route.path, status: answer.status, code: answer.body.error.code }).toEqual({
+			route: route.path,
+			status,
+			code,
+		});
+	}
+}
+
+test("nobody gets in without a management key: with none, with an API key, with one that was never made", async () => {
+	await refused(undefined, 401, "missing_api_key");
+	await refused(secret, 401, "invalid_api_key");
+	await refused(newManagementSecret(service.app.config.serviceName), 401, "invalid_api_key");
+	await refused("tgm_anything", 401, "invalid_api_key");
+});
+
+test("a management key is none for inference", async () => {
+	const { secret: management } = await managementClient(service);
+	for (const path of ["/v1/models", "/v1/key", "/v1/credits", "/v1/files"]) {
+		const response = await service.get(path, management);
+		expect([path, response.status, (await response.json()).error.code]).toEqual([path, 401, "invalid_api_key"]);
+	}
+	const asked = await service.post("/v1/chat/completions", management, { model: "test-model", messages: [] });
+	expect(asked.status).toBe(401);
+});
+
+test("each scope alone opens its own routes and no others", async () => {
+	for (const scope of MANAGEMENT_SCOPES) {
+		const client = await managementClient(service, { scopes: [scope] });
+		for (const route of routes) {
+			// A key that was replaced once is not replaced again: what was allowed is said by the code.
+			const { status, body } = await call(client.secret, route);
+			const isForbidden = status === 403 && body.error.code === "forbidden";
+			expect([scope, route.path, route.method, isForbidden]).toEqual([
+				scope,
+				route.path,
+				route.method,
+				route.scope !== null && route.scope !== scope,
+			]);
+			if (!isForbidden) expect([200, 409]).toContain(status);
+		}
+	}
+});
+
+test("one that is revoked, has expired, or whose maker is no operator any more opens nothing", async () => {
+	const [revoked, expired] = [
+		await managementClient(service),
+		await managementClient(service, { expiresAtMs: Date.now() - 1 }),
+	];
+	expect((await revoked.get("/self")).status).toBe(200);
+	await revokeManagementKey(service.db.statements, revoked.id, { id: "cli", ip: null });
+	await refused(revoked.secret, 401, "api_key_revoked");
+	await refused(expired.secret, 401, "api_key_expired");
+	const boss = await operator(service);
+	const [user] = await service.db.sql`select id from console_user where email = ${boss.email}`;
+	const orphan = await managementClient(service, { madeBy: user?.id });
+	expect((await orphan.get("/self")).status).toBe(200);
+	await service.db.sql`update console_user set operator = false where id = ${user?.id}`;
+	await refused(orphan.secret, 401, "api_key_revoked");
+});
+
+test("guesses of one address are limited; a good key behind it gets in all the same", async () => {
+	const { secret: good } = await managementClient(service);
+	const self = routes.find(({ path }) => path.endsWith("/self")) as ManagementRoute;
+	const statuses: number[] = [];
+	for (let guess = 0; guess < 40; guess++) statuses.push((await call("tgm_guess", self, "10.8.0.1")).status);
+	expect([statuses.slice(0, 30).every((status) => status === 401), statuses.at(-1)]).toEqual([true, 429]);
+	expect((await call(good, self, "10.8.0.1")).status).toBe(200);
+});
+
+test("a right that ends while a body is on its way does nothing any more", async () => {
+	const client = await managementClient(service);
+	const email = `${crypto.randomUUID()}@example.com`;
+	const text = JSON.stringify({ email });
+	const socket = await Bun.connect({
+		hostname: new URL(service.url).hostname,
+		port: Number(new URL(service.url).port),
+		socket: {
+			data(_, bytes) {
+				answered.resolve(bytes.toString());
+			},
+		},
+	});
+	const answered = Promise.withResolvers<string>();
+	const head = [
+		"POST /v1/management/accounts HTTP/1.1",
+		"host: service",
+		`authorization: Bearer ${client.secret}`,
+		"content-type: application/json",
+		`content-length: ${text.length}`,
+	];
+	socket.write(`${head.join("\r\n")}\r\n\r\n${text.slice(0, 5)}`);
+	// Its use is written down once it was let in.
+	await waitFor(async () => {
+		const [row] = await service.db.sql`select last_used_at from management_key where id = ${client.id}`;
+		return row?.last_used_at !== null;
+	}, "the key to be let in");
+	await revokeManagementKey(service.db.statements, client.id, { id: "cli", ip: null });
+	socket.write(text.slice(5));
+	expect(await answered.promise).toContain("api_key_revoked");
+	socket.end();
+	const made = await service.db.sql`select 1 from account where email = ${email}`;
+	expect(made).toHaveLength(0);
+});
+
+test("other paths are none of its own, other methods are named", async () => {
+	const client = await managementClient(service);
+	for (const path of [
+		"",
+		"/",
+		"/nothing",
+		"/accounts/",
+		"/keys/x/y/z",
+		"/accounts/acc_1/keys",
+		`/keys/${"x".repeat(65)}`,
+	])
+		expect([path, (await client.get(path)).status]).toEqual([path, 404]);
+	const wrong = await client.send("DELETE", `/keys/${keyId}`);
+	expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET, PATCH"]);
+	const unknown = await client.get("/accounts?q=x");
+	expect([unknown.status, unknown.body.error.param]).toEqual([400, "q"]);
+	const field = await client.send("PATCH", `/keys/${keyId}`, { cap: "1" });
+	expect([field.status, field.body.error.param]).toEqual([400, "cap"]);
+});

@@ -1,0 +1,68 @@
+import { createDigest } from "../../../src/keys/digest.ts";
+import { createManagementKey } from "../../../src/keys/management-key-admin.ts";
+import type { ManagementScope } from "../../../src/keys/management-scope.ts";
+import { MANAGEMENT_SCOPES } from "../../../src/keys/management-scope.ts";
+import type { TestService } from "../../support/service.ts";
+
+export interface ManagementAnswer {
+	readonly status: number;
+	readonly headers: Headers;
+	// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every route.
+	readonly body: any;
+}
+
+/** Somebody's script with a management key. */
+export interface ManagementClient {
+	readonly id: string;
+	readonly secret: string;
+	get(path: string): Promise<ManagementAnswer>;
+	send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ManagementAnswer>;
+}
+
+export interface ManagementKeyOptions {
+	readonly scopes?: readonly ManagementScope[];
+	readonly expiresAtMs?: number;
+	/** An operator's id; default: the command line. */
+	readonly madeBy?: string;
+}
+
+/** A client with a key that may do everything, or what is said. Paths are those behind `/v1/management`. */
+export async function managementClient(
+	service: TestService,
+	{ scopes = MANAGEMENT_SCOPES, expiresAtMs, madeBy = "cli" }: ManagementKeyOptions = {},
+): Promise<ManagementClient> {
+	const maker = {
+		statements: service.db.statements,
+		digest: createDigest(service.app.secrets.keyPepper),
+		serviceName: service.app.config.serviceName,
+	};
+	const wanted = { name: "a script", scopes, expiresAtMs: expiresAtMs ?? null };
+	const { id, secret } = await createManagementKey(maker, wanted, { id: madeBy, ip: null });
+	const by = (method: string, path: string, init: RequestInit = {}) =>
+		managementCall(service, secret, method, path, init);
+	return {
+		id,
+		secret,
+		get: (path) => by("GET", path),
+		send: (method, path, body = {}, headers = {}) =>
+			by(method, path, {
+				body: JSON.stringify(body),
+				headers: { "content-type": "application/json", ...headers },
+			}),
+	};
+}
+
+/** One request with this secret, or without any. */
+export async function managementCall(
+	service: Pick<TestService, "url">,
+	secret: string | undefined,
+	method: string,
+	path: string,
+	init: RequestInit = {},
+): Promise<ManagementAnswer> {
+	const headers = new Headers(init.headers);
+	if (secret !== undefined) headers.set("authorization", `Bearer ${secret}`);
+	const response = await fetch(`${service.url}/v1/management${path}`, { ...init, method, headers });
+	const text = await response.text();
+	return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+}

@@ -1,0 +1,114 @@
+/** A creation that is repeated with its token makes no second one, and tells the same; nothing that tells it is stored. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { managementClient } from "./management-client.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { sql } = service.db;
+const script = await managementClient(service);
+const { accountId } = await service.customer();
+const ask = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
+
+const eight = <T>(make: () => Promise<T>): Promise<T[]> => Promise.all(Array.from({ length: 8 }, make));
+const one = <T>(values: readonly T[]): T => {
+	expect(new Set(values).size).toBe(1);
+	return values[0] as T;
+};
+
+test("racing creations of an account with one token make one", async () => {
+	const email = `${crypto.randomUUID()}@Example.com`;
+	const header = { "idempotency-key": "race-of-accounts" };
+	const answers = await eight(() => script.send("POST", "/accounts", { email, name: "Raced" }, header));
+	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	const id = one(answers.map(({ body }) => body.id));
+	const rows = await sql`select id, name from account where email = ${email.toLowerCase()}`;
+	expect([...rows]).toEqual([{ id, name: "Raced" }]);
+	// Without the token, or with another, there is one already.
+	expect((await script.send("POST", "/accounts", { email })).status).toBe(409);
+	const another = { "idempotency-key": "another" };
+	expect((await script.send("POST", "/accounts", { email, name: "Raced" }, another)).status).toBe(409);
+	const audit = await sql`select 1 from audit_event where action = 'account.create' and subject = ${id}`;
+	expect(audit.length).toBeGreaterThanOrEqual(1);
+	await script.send("POST", "/accounts", { email, name: "Raced" }, header);
+	expect(await sql`select 1 from audit_event where action = 'account.create' and subject = ${id}`).toHaveLength(
+		audit.length,
+	);
+});
+
+test("racing creations of a key with one token make one, with one secret that works", async () => {
+	const body = { account_id: accountId, name: "raced", cap_usd: "10.5", client_token: "race-of-keys" };
+	const answers = await eight(() => script.send("POST", "/keys", body));
+	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	const id = one(answers.map((answer) => answer.body.id));
+	const secret = one(answers.map((answer) => answer.body.secret));
+	expect(await sql`select id from api_key where name = 'raced'`).toHaveLength(1);
+	const [budget] = await sql`select limit_nano_usd from budget where id = ${id}`;
+	expect(Number(budget?.limit_nano_usd)).toBe(10.5e9);
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+	// The field and the header are one thing.
+	const { client_token: token, ...bare } = body;
+	const again = await script.send("POST", "/keys", bare, { "idempotency-key": token });
+	expect([again.body.id, again.body.secret]).toEqual([id, secret]);
+	const both = await script.send("POST", "/keys", body, { "idempotency-key": "different" });
+	expect([both.status, both.body.error.param]).toEqual([400, "client_token"]);
+});
+
+test("a token belongs to what it was sent with, to its management key, and to a day", async () => {
+	const body = { account_id: accountId, name: "first", client_token: "of-one-body" };
+	const first = await script.send("POST", "/keys", body);
+	const other = await script.send("POST", "/keys", { ...body, name: "second" });
+	expect([other.status, other.body.error.code]).toEqual([422, "idempotency_mismatch"]);
+	const stranger = await managementClient(service);
+	const theirs = await stranger.send("POST", "/keys", body);
+	expect(theirs.status).toBe(200);
+	expect(theirs.body.id).not.toBe(first.body.id);
+	expect(theirs.body.secret).not.toBe(first.body.secret);
+	await sql`update management_claim set at = at - interval '25 hours'`;
+	const later = await script.send("POST", "/keys", body);
+	expect(later.status).toBe(200);
+	expect(later.body.id).not.toBe(first.body.id);
+	expect(later.body.secret).not.toBe(first.body.secret);
+});
+
+test("a creation that was interrupted behind its claim is carried out by its repetition", async () => {
+	const body = { account_id: accountId, name: "interrupted", client_token: "interrupted" };
+	const { body: made } = await script.send("POST", "/keys", body);
+	await sql`delete from budget where id = ${made.id}`;
+	await sql`delete from api_key where id = ${made.id}`;
+	await sql`delete from audit_event where subject = ${made.id}`;
+	const again = await script.send("POST", "/keys", body);
+	expect([again.status, again.body.id, again.body.secret]).toEqual([200, made.id, made.secret]);
+	expect(await sql`select 1 from audit_event where subject = ${made.id}`).toHaveLength(1);
+	expect((await service.post("/v1/chat/completions", made.secret, ask)).status).toBe(200);
+});
+
+test("a rotation that is repeated with its token tells the same secret, with another it is refused", async () => {
+	const made = await script.send("POST", "/keys", { account_id: accountId, name: "rotated" });
+	const rotate = (token: string) =>
+		script.send("POST", `/keys/${made.body.id}/rotate`, { grace_seconds: 0 }, { "idempotency-key": token });
+	const answers = await eight(() => rotate("a token with no form of its own".replaceAll(" ", "/")));
+	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	const secret = one(answers.map(({ body }) => body.secret));
+	one(answers.map(({ body }) => body.id));
+	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
+	expect((await service.post("/v1/chat/completions", made.body.secret, ask)).status).toBe(401);
+	expect((await rotate("another-token")).status).toBe(409);
+});
+
+test("an adjustment is booked once for its token, and takes one", async () => {
+	const accountId = await service.account({ credit: "100" });
+	const body = { account_id: accountId, amount_usd: "12.5", reason: "goodwill" };
+	const bare = await script.send("POST", "/credit-adjustments", body);
+	expect([bare.status, bare.body.error.param]).toEqual([400, "client_token"]);
+	const answers = await eight(() => script.send("POST", "/credit-adjustments", body, { "idempotency-key": "once" }));
+	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	one(answers.map((answer) => answer.body.id));
+	expect(answers[0]?.body).toMatchObject({ amount_usd: "12.50", state: "booked", asked_by: "cli" });
+	const after = (await script.get(`/accounts/${accountId}/credit`)).body;
+	expect(after).toMatchObject({ balance_usd: "112.50", held_usd: "0.00", spent_usd: "0.00" });
+	const other = { ...body, amount_usd: "13", client_token: "once" };
+	expect((await script.send("POST", "/credit-adjustments", other)).status).toBe(409);
+});

@@ -8,7 +8,7 @@ import { hasChromium, openTab } from "./chromium.ts";
 import type { Stage } from "./stage.ts";
 import { LONG_MODEL, MODEL, picture, setStage, WITH_PICTURES, withBrowser } from "./stage.ts";
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 /** Run in the page by the debugger's protocol, which no policy of the page forbids. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");

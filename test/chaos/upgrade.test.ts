@@ -117,7 +117,7 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		...(main === undefined ? {} : { main }),
 	});
 	try {
-		const load = await startLoad(fleet, createRandom(1), { users: 8, accounts: 6 });
+		const load = await startLoad(fleet, createRandom(1), { users: 4, accounts: 6 });
 		await steps(fleet, load);
 		await load.stop();
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);

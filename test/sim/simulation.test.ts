@@ -4,8 +4,8 @@ import type { SimResult } from "./simulate.ts";
 import { simulate } from "./simulate.ts";
 
 /** The long form, `bun run sim`, takes 10,000. */
-const SEEDS = 60;
-const SEEDS_A_TEST = 30;
+const SEEDS = 30;
+const SEEDS_A_TEST = 15;
 const MUTANT_SEEDS_MAX = 600;
 const DEADLINE_MS = 300_000;
 

@@ -1,4 +1,5 @@
 import type { Environment } from "../base/environment-reader.ts";
+import { readBrand } from "./brand-section.ts";
 import { readLimits } from "./limits-section.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
@@ -41,7 +42,8 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		throw new CatalogFileError([{ line: 0, message: `the file is longer than ${FILE_LENGTH_MAX} characters` }]);
 	}
 	const reader = createYamlReader(text, env);
-	const file = reader.root && reader.map(reader.root, ["models", "routes", "limits"], (name) => name.startsWith("x-"));
+	const file =
+		reader.root && reader.map(reader.root, ["models", "routes", "limits", "brand"], (name) => name.startsWith("x-"));
 	const modelsField = file?.require("models");
 	const routesField = file?.get("routes");
 	const limitsField = file?.get("limits");
@@ -62,6 +64,8 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		const route = readRoute(reader, field, models, claimAt(field));
 		if (route !== undefined) routes.push(route);
 	}
+	const brandField = file?.get("brand");
+	if (brandField !== undefined) readBrand(reader, brandField);
 	const limits = limitsField === undefined ? DEFAULT_LIMITS : readLimits(reader, limitsField);
 	const problems = reader.problems();
 	if (problems.length > 0) throw new CatalogFileError(problems);

@@ -7,6 +7,7 @@ import type { Transactional } from "../db/transactional.ts";
 import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
+import type { OwnBrand } from "./brand/shown-brand.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import type { LiveFeed } from "./live/live-feed.ts";
@@ -26,6 +27,8 @@ export interface ConsoleParts {
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly config: Config;
+	/** Under whose name all this is shown. */
+	readonly brand: OwnBrand;
 	/** What the gateways serve, and how they see their servers. */
 	readonly deployments: Deployments;
 	readonly gateways: GatewayClient;

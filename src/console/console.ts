@@ -20,6 +20,7 @@ import {
 	startBatch,
 } from "./batches/batch-gateway.ts";
 import { createWebhookSender, webhookSecret } from "./batches/webhook.ts";
+import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
@@ -42,6 +43,7 @@ import { createVisits, sessionRequired } from "./visit.ts";
 
 export interface ConsoleDeps {
 	readonly config: Config;
+	readonly brand: OwnBrand;
 	readonly databaseUrl: string;
 	/** For transactions. */
 	readonly tx: Transactional;
@@ -77,7 +79,7 @@ const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
 export function createConsole(deps: ConsoleDeps): Console {
-	const { config, databaseUrl, tx, clock, log } = deps;
+	const { config, brand, databaseUrl, tx, clock, log } = deps;
 	const statements = createStatements(deps, {
 		url: databaseUrl,
 		applicationName: "tollgate console",
@@ -112,14 +114,21 @@ export function createConsole(deps: ConsoleDeps): Console {
 						secretKey: config.stripeSecretKey,
 						webhookSecrets: config.stripeWebhookSecrets,
 						apiBase: config.stripeApiBase,
-						serviceName: config.serviceName,
+						serviceName: brand.serviceName,
 					},
 				);
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
 			{ tx, statements, log, mailer },
-			{ config, secret: deps.consoleSecret, origin: origin(), origins: originsOf(config, origin()) },
+			{
+				config,
+				serviceName: brand.serviceName,
+				terms: brand.shown.terms,
+				secret: deps.consoleSecret,
+				origin: origin(),
+				origins: originsOf(config, origin()),
+			},
 		);
 		return madeAuth;
 	};
@@ -132,6 +141,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		clock,
 		log,
 		config,
+		brand,
 		deployments: createDeployments({ statements, clock }),
 		gateways: deps.gateways,
 		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
@@ -149,7 +159,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		...parts,
 		sums,
 		sendWebhook: createWebhookSender(config),
-		serviceName: config.serviceName,
+		serviceName: brand.serviceName,
 		booksVerifyRowsPerS: config.booksVerifyRowsPerS,
 		retention: config.retention,
 	});

@@ -21,6 +21,7 @@ import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
 import { authenticateAgain } from "./sign-in/auth-again.ts";
 import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
+import { acceptTerms, termsDue } from "./sign-in/terms.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.Union([t.Literal("owner"), t.Literal("member")]);
@@ -62,6 +63,15 @@ export function settingsRoutes(parts: ConsoleParts) {
 
 	return new Elysia({ name: "console-settings" })
 		.get("/me", ({ request }) => meOf(parts, request), { query })
+		.post(
+			"/terms",
+			async ({ request, body }) => {
+				const { userId } = visits.viewer(request);
+				await acceptTerms(statements, userId, { terms: parts.brand.shown.terms, version: body.version });
+				return { accepted: body.version };
+			},
+			{ body: t.Object({ version: t.String({ maxLength: 40 }) }) },
+		)
 		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
 			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
 		})
@@ -111,7 +121,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = visits.owner(request);
 				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				const service = parts.config.serviceName;
+				const service = parts.brand.serviceName;
 				parts.mailer.send({
 					to: made.email,
 					subject: `An invitation to ${service}`,
@@ -197,7 +207,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 		);
 }
 
-function meOf({ visits }: ConsoleParts, request: Request) {
+async function meOf({ statements, brand, visits }: ConsoleParts, request: Request) {
 	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, memberships } =
 		visits.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
@@ -205,6 +215,8 @@ function meOf({ visits }: ConsoleParts, request: Request) {
 	return {
 		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator },
 		session: { id: sessionId },
+		/** To be agreed to before anything else is shown. */
+		termsDue: await termsDue(statements, userId, brand.shown.terms),
 		accounts,
 		account: accounts.find(({ id }) => id === chosen) ?? null,
 	};

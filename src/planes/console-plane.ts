@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
+import { readOwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { createConsoleFigures } from "../console/console-figures.ts";
@@ -78,10 +79,12 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		log,
 	});
 	cleanup.add(() => reconciler.stop());
+	const brand = readOwnBrand(config);
 	const figures = createConsoleFigures();
 	const people = createConsole({
 		figures,
 		config,
+		brand,
 		databaseUrl,
 		tx: transactional.tx,
 		clock,
@@ -93,7 +96,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		listeningAt: deps.listeningAt,
 	});
 	cleanup.add(() => people.stop());
-	const pages = createPages({ log }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
+	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
 
 	let stopping: Promise<void> | undefined;
 	return {

@@ -1,17 +1,15 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
 import type { Tab, TabOptions } from "./chromium.ts";
 import { hasChromium, openTab } from "./chromium.ts";
+import { layoutOf, problemsOf } from "./page-problems.ts";
 import type { Stage } from "./stage.ts";
 import { LONG_MODEL, MODEL, picture, setStage, WITH_PICTURES, withBrowser } from "./stage.ts";
 
 setDefaultTimeout(300_000);
 
-/** Run in the page by the debugger's protocol, which no policy of the page forbids. */
-const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 const BLANK = "about:blank";
 type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 const VIEWS: readonly View[] = [
@@ -101,12 +99,6 @@ const UNAVAILABLE = {
 		error: { message: "The database is away.", type: "server_error", code: "service_unavailable" },
 	}),
 };
-
-interface Violation {
-	readonly id: string;
-	readonly help: string;
-	readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
-}
 
 const [stage, browser] = await Promise.all([setStage(), withBrowser()]);
 atEnd(() => stage.stop());
@@ -389,46 +381,9 @@ async function settled(page: Page): Promise<void> {
 	);
 }
 
-/** Runs in the page. */
-function outsideTheirPanels(): string[] {
-	return [...document.querySelectorAll(".panel table.data, .panel .stats, .panel .stat-value, .panel td")]
-		.filter((part) => {
-			const panel = part.closest(".panel")?.getBoundingClientRect();
-			const box = part.getBoundingClientRect();
-			return panel !== undefined && box.width > 0 && (box.right > panel.right + 1 || box.left < panel.left - 1);
-		})
-		.map((part) => `${part.tagName} ${part.textContent?.slice(0, 60)}`);
-}
-
 async function seenAs(page: Page, [width, scheme]: View): Promise<void> {
 	await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
 	await page.emulateMedia({ colorScheme: scheme });
 	// What listens to the size is told at the next frame, and draws for the one after it.
 	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-}
-
-async function layoutOf(page: Page): Promise<string[]> {
-	const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-	const parts = await page.evaluate(outsideTheirPanels);
-	return [
-		...(wide > 0 ? [`scrolls sideways by ${wide} px`] : []),
-		...parts.map((part) => `is wider than its panel: ${part}`),
-	];
-}
-
-async function problemsOf(page: Page): Promise<string[]> {
-	const problems = await layoutOf(page);
-	if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
-	const violations = (await page.evaluate(
-		"axe.run(document, { resultTypes: ['violations'], preload: false, iframes: false }).then((result) => result.violations)",
-	)) as Violation[];
-	for (const { id, help, nodes } of violations) {
-		problems.push(
-			`${id}: ${help}: ${nodes
-				.slice(0, 2)
-				.map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary?.slice(0, 200) ?? ""}`)
-				.join(" | ")}`,
-		);
-	}
-	return problems;
 }

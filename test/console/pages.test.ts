@@ -1,8 +1,11 @@
 import { beforeAll, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
+import { readOwnBrand } from "../../src/console/brand/shown-brand.ts";
 import { createPages } from "../../src/console/pages/pages.ts";
 
-const pages = createPages({ log: createLog({ level: "error", write: () => undefined }) }, { isHttps: () => true });
+const brand = readOwnBrand({ configPath: null, env: {}, serviceName: "service" });
+const log = createLog({ level: "error", write: () => undefined });
+const pages = createPages({ log, brand }, { isHttps: () => true });
 const get = async (path: string, headers: Record<string, string> = {}, method = "GET") =>
 	pages.respond(new Request(`http://service.test${path}`, { method, headers }));
 

@@ -96,13 +96,17 @@ export async function confirmAddress(person: Person, more: Record<string, unknow
 }
 
 /** Signed up, verified and signed in, with an account. */
-export async function signedUp(service: PeopledService): Promise<Person & { accountId: string }> {
+export async function signedUp(
+	service: PeopledService,
+	more: Record<string, unknown> = {},
+): Promise<Person & { accountId: string }> {
 	const person = newPerson(service);
 	const up = await person.send("POST", "/api/auth/sign-up/email", {
 		name: "Test Person",
 		email: person.email,
 		password: PASSWORD,
 		next: "/overview",
+		...more,
 	});
 	if (up.status !== 200) throw new Error(`sign-up: ${up.status} ${JSON.stringify(up.body)}`);
 	await confirmAddress(person);

@@ -57,6 +57,8 @@ export interface ServiceOptions {
 	readonly models: string;
 	/** YAML of the `limits:` section. */
 	readonly limits?: string;
+	/** YAML of the `brand:` section. */
+	readonly brand?: string;
 	readonly env?: Record<string, string>;
 	/** By default one of its own. It is dropped with the service. */
 	readonly database?: TestDatabase;
@@ -72,7 +74,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
 	const db = options.database ?? (await createTestDatabase());
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");
-	writeFileSync(configPath, catalogText(options.models, options.limits));
+	writeFileSync(configPath, catalogText(options.models, options.limits, options.brand));
 	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
@@ -154,8 +156,8 @@ export async function startService(options: ServiceOptions): Promise<TestService
 	return service;
 }
 
-function catalogText(models: string, limits?: string): string {
-	return `models:\n${models}\n${limits ? `limits:\n${limits}\n` : ""}`;
+function catalogText(models: string, limits?: string, brand?: string): string {
+	return `models:\n${models}\n${limits ? `limits:\n${limits}\n` : ""}${brand ? `brand:\n${brand}\n` : ""}`;
 }
 
 /** YAML of one chat model with round rates: USD 1 a million input tokens, USD 2 a million output tokens. */

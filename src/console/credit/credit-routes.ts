@@ -102,7 +102,7 @@ export function creditRoutes(parts: ConsoleParts) {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				const account = await findAccount(statements, accountId);
 				if (account === null) throw new Fault("not_found", "There is no such account.");
-				return receiptPage(topUp, account, parts.config.serviceName);
+				return receiptPage(topUp, account, parts.brand.serviceName);
 			},
 			{ query },
 		);

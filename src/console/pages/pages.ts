@@ -1,5 +1,6 @@
 import { newRequestId } from "../../base/id.ts";
 import type { Log } from "../../base/log.ts";
+import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, secure } from "../security-headers.ts";
 import scheme from "../web/scheme.js" with { type: "text" };
 import { packed, takesGzip } from "./pack.ts";
@@ -62,12 +63,13 @@ const PLACES: ReadonlySet<string> = new Set([
 /** What belongs to programs is never answered with a page. */
 const NOT_FOR_PEOPLE = /^\/(v1|api|assets|livez|readyz|metrics|openapi\.json)(\/|$)/;
 
-const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="none" stroke="#17637f" stroke-width="2" stroke-linecap="round"><path d="M3 16V5M3 7.5h12M9 7.5V11M15 7.5V11"/><circle cx="3" cy="3.5" r="1.5"/></svg>`;
+const ICON_COLOR = "#17637f";
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="none" stroke="${ICON_COLOR}" stroke-width="2" stroke-linecap="round"><path d="M3 16V5M3 7.5h12M9 7.5V11M15 7.5V11"/><circle cx="3" cy="3.5" r="1.5"/></svg>`;
 
-export function createPages(deps: { log: Log }, options: { isHttps: () => boolean }): Pages {
+export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }): Pages {
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
-		loading ??= loadBundle().catch((error) => {
+		loading ??= loadBundle(deps.brand).catch((error) => {
 			// The next visitor tries again: a full disk passes.
 			loading = undefined;
 			throw error;
@@ -124,6 +126,8 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 		"cache-control": "public, max-age=31536000, immutable",
 		"x-content-type-options": "nosniff",
 		"cross-origin-resource-policy": "same-origin",
+		// A picture may hold a script: opened by itself it has no rights here.
+		...(asset.type === TYPES.svg ? { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" } : {}),
 		vary: "accept-encoding",
 	};
 	if (isPacked) headers["content-encoding"] = "gzip";
@@ -131,25 +135,30 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 	return new Response(request.method === "HEAD" ? null : body, { headers });
 }
 
-async function loadBundle(): Promise<Bundle> {
+async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 	const files = await readFiles();
 	const html = files["index.html"];
 	if (html === undefined) throw new Error("the bundle has no document");
 	const assets = new Map<string, Asset>();
 	const add = (name: string, text: string) => {
-		assets.set(`/assets/${name}`, {
-			plain: new TextEncoder().encode(text),
-			gzip: Bun.gzipSync(text),
-			type: TYPES[name.split(".").pop() ?? ""] ?? "application/octet-stream",
-		});
+		const type = TYPES[name.split(".").pop() ?? ""] ?? "application/octet-stream";
+		assets.set(`/assets/${name}`, { plain: new TextEncoder().encode(text), gzip: Bun.gzipSync(text), type });
 	};
 	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
 	// It must run before the first paint, and so it is no part of the deferred bundle.
 	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
 	add(schemeName, scheme);
-	add("icon.svg", ICON);
-	const head = `<link rel="icon" href="/assets/icon.svg"><script src="/assets/${schemeName}"></script>`;
-	return { document: html.replace("</title>", `</title>${head}`).split(NONCE_MARK), assets };
+	add("icon.svg", shown.palette === null ? ICON : ICON.replace(ICON_COLOR, shown.palette.light.text));
+	if (logo !== null) assets.set(logo.path, { plain: logo.bytes, gzip: Bun.gzipSync(logo.bytes), type: logo.type });
+	// As data: the pages read their brand from it before they draw anything.
+	const head = [
+		`<title>${Bun.escapeHTML(shown.name)}</title>`,
+		`<meta name="brand" content="${Bun.escapeHTML(JSON.stringify(shown))}">`,
+		`<link rel="icon" href="${shown.logoUrl ?? "/assets/icon.svg"}">`,
+		`<script src="/assets/${schemeName}"></script>`,
+	].join("");
+	// As a function: a name may hold what a replacement takes for a pattern.
+	return { document: html.replace(/<title>.*<\/title>/, () => head).split(NONCE_MARK), assets };
 }
 
 async function readFiles(): Promise<Record<string, string>> {

@@ -2,6 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { APIError, createAuthEndpoint } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../../base/id.ts";
+import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import type { Mailer } from "../mail/mailer.ts";
@@ -17,6 +18,8 @@ interface SignUpDeps {
 
 interface SignUpOptions {
 	readonly serviceName: string;
+	/** What whoever signs up agrees to; null for nothing. */
+	readonly terms: Terms | null;
 	readonly origin: string;
 }
 
@@ -38,16 +41,22 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 	return {
 		id: "sign-up",
 		endpoints: {
-			/** Body: `name`, `email`, `password`, `next` (where to go afterwards). The same answer for every address. */
+			/**
+			 * Body: `name`, `email`, `password`, `next` (where to go afterwards), `acceptedTerms` (their version). The same
+			 * answer for every address.
+			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
 					throw refused("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
 				const { name, email, next } = signUpOf(ctx.body);
+				const termsVersion = options.terms?.version ?? null;
+				if (termsVersion !== null && acceptedOf(ctx.body) !== termsVersion)
+					throw refused("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
 				const chosen = textOf(ctx.body, "password");
 				checkNewPassword(chosen, [options.serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
 				const [token, browser] = [secret(), secret()];
-				const isNew = await open(statements, { token, browser, email, name, password });
+				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
 				const addressee = { service: options.serviceName, to: email };
 				const query = new URLSearchParams({ token, ...(next === null ? {} : { next }) });
 				mailer.send(
@@ -106,15 +115,16 @@ async function chosenAnew(
 /** Whether the address was not proved before: for one that was, nothing is stored. */
 async function open(
 	statements: Statements,
-	row: { token: string; browser: string; email: string; name: string; password: string },
+	row: { token: string; browser: string; email: string; name: string; password: string; termsVersion: string | null },
 ): Promise<boolean> {
 	const rows = await statements<{ email: string }>`
 		with surplus as (
 			delete from sign_up where token_hash in (
 				select token_hash from sign_up where email = ${row.email} order by created_at desc offset ${OPEN_MAX - 1}::integer)
 		)
-		insert into sign_up (token_hash, email, name, password, browser_hash, expires_at)
-		select ${hashOf(row.token)}::text, ${row.email}::text, ${row.name}::text, ${row.password}::text, ${hashOf(row.browser)}::text,
+		insert into sign_up (token_hash, email, name, password, terms_version, browser_hash, expires_at)
+		select ${hashOf(row.token)}::text, ${row.email}::text, ${row.name}::text, ${row.password}::text,
+			${row.termsVersion}::text, ${hashOf(row.browser)}::text,
 			clock_timestamp() + make_interval(hours => ${VALID_HOURS}::integer)
 		where not exists (select 1 from console_user where email = ${row.email}::text and email_verified)
 		returning email`;
@@ -132,7 +142,7 @@ async function prove(
 ): Promise<string | undefined> {
 	const [row] = await statements<{ id: string }>`
 		with proved as (
-			delete from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp() returning email, name, password
+			delete from sign_up where token_hash = ${tokenHash} and expires_at > clock_timestamp() returning email, name, password, terms_version
 		), others as (
 			delete from sign_up s using proved where s.email = proved.email and s.token_hash <> ${tokenHash}
 		), person as (
@@ -153,6 +163,12 @@ async function prove(
 			insert into auth_account (id, account_id, provider_id, user_id, password)
 			select ${newId("cred")}::text, person.id, 'credential', person.id, coalesce(${anew?.password ?? null}::text, proved.password)
 			from person, proved
+		), agreed as (
+			insert into terms_acceptance (user_id, version)
+			select person.id, terms_version from person, proved
+			-- What somebody agreed to in another browser may not have been this person.
+			where terms_version is not null and ${anew === null}::boolean
+			on conflict do nothing
 		)
 		select id from person`;
 	return row?.id;
@@ -180,6 +196,10 @@ function signUpOf(body: unknown): { name: string; email: string; next: string | 
 	// A place on this site, as the pages take it too.
 	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
 	return { name: nameOf(body), email, next: isPlace ? next : null };
+}
+
+function acceptedOf(body: unknown): string | null {
+	return isRecord(body) && typeof body.acceptedTerms === "string" ? body.acceptedTerms : null;
 }
 
 function nameOf(body: unknown): string {

@@ -3,6 +3,7 @@ import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import type { Log } from "../../base/log.ts";
+import type { Terms } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import { isDatabaseAway } from "../../db/outage.ts";
 import type { Statements } from "../../db/statements.ts";
@@ -27,6 +28,9 @@ export interface AuthDeps {
 }
 
 export interface AuthOptions {
+	/** As people know it. */
+	readonly serviceName: string;
+	readonly terms: Terms | null;
 	readonly config: Config;
 	readonly secret: string;
 	/** Where people reach the service. */
@@ -74,9 +78,9 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	const { mailer, log } = deps;
 	const { config, origin } = options;
 	const isHttps = origin.startsWith("https://");
-	const factor = twoFactor({ issuer: config.serviceName });
+	const factor = twoFactor({ issuer: options.serviceName });
 	return betterAuth({
-		appName: config.serviceName,
+		appName: options.serviceName,
 		baseURL: origin,
 		basePath: "/api/auth",
 		secret: options.secret,
@@ -106,7 +110,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }) {
 				if (!user.emailVerified) return;
-				const addressee = { service: config.serviceName, to: user.email };
+				const addressee = { service: options.serviceName, to: user.email };
 				mailer.send(resetMail(addressee, `${origin}/reset?token=${encodeURIComponent(token)}`));
 			},
 		},
@@ -160,8 +164,8 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		},
 		plugins: [
 			factor,
-			signUps(deps, { serviceName: config.serviceName, origin }),
-			guard(deps, { serviceName: config.serviceName, origin, checkCode: codeCheck(factor) }),
+			signUps(deps, { serviceName: options.serviceName, terms: options.terms, origin }),
+			guard(deps, { serviceName: options.serviceName, origin, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});

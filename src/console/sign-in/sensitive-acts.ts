@@ -10,6 +10,7 @@ import { countWithin, uncount } from "../rate-counter.ts";
  */
 export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"POST /reauthenticate": "here it is given",
+	"POST /terms": "an agreement, asked for right after signing in",
 	"DELETE /sessions/:id": "ends a right",
 	"POST /sessions/revoke-others": "ends rights",
 	"PATCH /account": "a name",

@@ -1,4 +1,4 @@
-import { bigint, boolean, index, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
@@ -88,12 +88,25 @@ export const signUp = pgTable(
 		name: text().notNull(),
 		/** Scrypt. Only good together with the browser that chose it. */
 		password: text().notNull(),
+		/** Of the terms that were agreed to; null where none were asked for. */
+		termsVersion: text("terms_version"),
 		/** SHA-256 of what the browser that asked holds in a cookie. */
 		browserHash: text("browser_hash").notNull(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		expiresAt: moment("expires_at").notNull(),
 	},
 	(table) => [index("sign_up_email").on(table.email, table.createdAt), index("sign_up_expiry").on(table.expiresAt)],
+);
+
+/** Who agreed to which terms of the operator's, and when. */
+export const termsAcceptance = pgTable(
+	"terms_acceptance",
+	{
+		userId: userId(),
+		version: text().notNull(),
+		acceptedAt: moment("accepted_at").notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.userId, table.version] })],
 );
 
 /** The sign-in library's own limits by address. It deletes what is older than its longest window. */

@@ -43,6 +43,7 @@ export const api = {
 	me: (account: string | null) => dataOf(client.me.get({ query: given({ account }) })),
 	sessions: () => dataOf(client.sessions.get()),
 	revokeSession: (id: string) => dataOf(client.sessions({ id }).delete()),
+	acceptTerms: (version: string) => dataOf(client.terms.post({ version })),
 	reauthenticate: (password: string) => dataOf(client.reauthenticate.post({ password })),
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
 	renameAccount: (account: string, name: string) => dataOf(client.account.patch({ name }, { query: { account } })),

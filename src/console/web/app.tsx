@@ -9,6 +9,7 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
+import { TermsPage } from "./pages/terms.tsx";
 import { Door } from "./parts/door.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
@@ -118,6 +119,7 @@ function CurrentPage() {
 		if (access !== "public") return <GoTo to={`/sign-in?next=${encodeURIComponent(path + location.search)}`} />;
 		return <PublicShell>{found?.page ?? <NotFoundPage />}</PublicShell>;
 	}
+	if (me.termsDue) return <TermsPage terms={me.termsDue} />;
 	if (path === "/") return <GoTo to="/overview" />;
 	return (
 		<>

@@ -5,8 +5,8 @@ import { requestJson } from "./http.ts";
 const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/auth${path}`, { body });
 
 export const authApi = {
-	signUp: (name: string, email: string, password: string, next: string) =>
-		post<object>("/sign-up/email", { name, email, password, next }),
+	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
+		post<object>("/sign-up/email", person),
 	/** `anew`: in another browser than the one that signed up. */
 	verifyEmail: (token: string, anew?: { name: string; newPassword: string }) =>
 		post<{ signedIn: boolean }>("/verify-email", { token, ...anew }),

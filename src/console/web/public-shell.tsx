@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
+import { brand } from "./brand.ts";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
@@ -10,6 +11,25 @@ const PLACES = [
 	["/models", "Models"],
 	["/docs", "Docs"],
 ] as const;
+
+/** Where the operator of the service can be reached, and what he says of it. */
+function BrandLinks() {
+	const { support, terms, privacy, imprint } = brand;
+	const links = [
+		["Support", support],
+		["Terms", terms?.url ?? null],
+		["Privacy", privacy],
+		["Imprint", imprint],
+	] as const;
+	return links.map(
+		([label, href]) =>
+			href !== null && (
+				<a key={label} href={href}>
+					{label}
+				</a>
+			),
+	);
+}
 
 /** The frame for visitors. */
 export function PublicShell({ children }: { children: ReactNode }) {
@@ -49,6 +69,7 @@ export function PublicShell({ children }: { children: ReactNode }) {
 				<Link to="/docs/errors">Errors</Link>
 				<Link to="/docs/limits">Limits</Link>
 				<a href="/status">Status</a>
+				<BrandLinks />
 				<div className="foot-scheme">
 					<SchemeSwitch />
 				</div>

@@ -2,6 +2,7 @@ import { ActionIcon, Drawer, Menu } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ReactNode } from "react";
 import { useEffect } from "react";
+import { brand } from "./brand.ts";
 import type { Destination } from "./navigation.ts";
 import { DESTINATIONS, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
@@ -54,20 +55,26 @@ export function Shell({ children }: { children: ReactNode }) {
 export function Brand({ to }: { to: string }) {
 	return (
 		<Link to={to} className="brand">
-			<svg
-				width="18"
-				height="18"
-				viewBox="0 0 18 18"
-				fill="none"
-				stroke="currentColor"
-				strokeWidth="2"
-				aria-hidden="true"
-			>
-				<path d="M3 16V5M3 7.5h12M9 7.5v3.5M15 7.5v3.5" strokeLinecap="round" />
-				<circle cx="3" cy="3.5" r="1.5" />
-			</svg>
-			Tollgate
+			{brand.logoUrl === null ? <OurMark /> : <img src={brand.logoUrl} alt="" height={22} />}
+			{brand.name}
 		</Link>
+	);
+}
+
+function OurMark() {
+	return (
+		<svg
+			width="18"
+			height="18"
+			viewBox="0 0 18 18"
+			fill="none"
+			stroke="currentColor"
+			strokeWidth="2"
+			aria-hidden="true"
+		>
+			<path d="M3 16V5M3 7.5h12M9 7.5v3.5M15 7.5v3.5" strokeLinecap="round" />
+			<circle cx="3" cy="3.5" r="1.5" />
+		</svg>
 	);
 }
 

@@ -1,8 +1,10 @@
+import { brand } from "./brand.ts";
 import type { Snippet } from "./parts/code.tsx";
 
 /** Code that works as pasted, for a base address, a model and a key. */
 
-export const KEY_VARIABLE = "TOLLGATE_API_KEY";
+/** Named after the service: people have keys of several. */
+export const KEY_VARIABLE = `${brand.name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`;
 
 export interface ChatSnippetFacts {
 	readonly baseUrl: string;

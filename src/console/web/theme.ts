@@ -1,9 +1,11 @@
 import type { CSSVariablesResolver, MantineColorsTuple } from "@mantine/core";
 import { createTheme, localStorageColorSchemeManager } from "@mantine/core";
+import type { Accents } from "../brand/palette.ts";
+import { brand } from "./brand.ts";
 
 /** One accent colour; everything else is grey, or says ok, warning, failure. */
 
-const accent: MantineColorsTuple = [
+const OURS: MantineColorsTuple = [
 	"#eaf3f6",
 	"#d6e6ec",
 	"#aaccd9",
@@ -15,6 +17,9 @@ const accent: MantineColorsTuple = [
 	"#0f5069",
 	"#093f55",
 ];
+
+const { palette } = brand;
+const accent = (palette?.shades as MantineColorsTuple | undefined) ?? OURS;
 
 /** Of the same cast as the pages' own greys. */
 const dark: MantineColorsTuple = [
@@ -52,6 +57,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
 		"--mantine-color-placeholder": "#667078",
 		"--mantine-color-error": "#b3261e",
 		"--mantine-color-anchor": "#17637f",
+		...accentVariables(palette?.light),
 	},
 	dark: {
 		"--mantine-color-body": "#15181b",
@@ -63,8 +69,26 @@ export const cssVariables: CSSVariablesResolver = () => ({
 		"--mantine-color-default": "#1c2024",
 		"--mantine-color-default-hover": "#23282d",
 		"--mantine-color-default-border": "#363d44",
+		...accentVariables(palette?.dark),
 	},
 });
+
+/** The operator's own colour, wherever ours stands in the style sheets. */
+function accentVariables(accents: Accents | undefined): Record<string, string> {
+	if (accents === undefined) return {};
+	const { fill, text, soft } = accents;
+	return {
+		"--accent": text,
+		"--accent-soft": soft,
+		"--focus": text,
+		"--mantine-color-anchor": text,
+		"--mantine-primary-color-filled": fill,
+		"--mantine-color-accent-filled": fill,
+		"--mantine-color-accent-text": text,
+		"--mantine-color-accent-light-color": text,
+		"--mantine-color-accent-outline": text,
+	};
+}
 
 export const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
 

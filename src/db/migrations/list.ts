@@ -20,6 +20,7 @@ import sealedDays from "./0018_sealed_days.sql" with { type: "text" };
 import removal from "./0019_removal.sql" with { type: "text" };
 import usageTotal from "./0020_usage_total.sql" with { type: "text" };
 import managementKey from "./0021_management_key.sql" with { type: "text" };
+import terms from "./0022_terms.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -52,4 +53,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0019_removal", sql: removal },
 	{ name: "0020_usage_total", sql: usageTotal },
 	{ name: "0021_management_key", sql: managementKey },
+	{ name: "0022_terms", sql: terms },
 ];

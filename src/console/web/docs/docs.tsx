@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { brand } from "../brand.ts";
 import { NotFoundPage } from "../pages/not-found.tsx";
 import { Link } from "../router.tsx";
 import { ApiReference } from "./api-reference.tsx";
@@ -23,7 +24,7 @@ export default function DocsPage({ section }: { section: string }) {
 	const Body = shown.body;
 	return (
 		<div className="docs">
-			<title>{`${shown.title} · Docs · Tollgate`}</title>
+			<title>{`${shown.title} · Docs · ${brand.name}`}</title>
 			<nav className="docs-nav" aria-label="Docs">
 				{SECTIONS.map(({ id, title }) => (
 					<Link

@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
+import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
@@ -9,20 +10,22 @@ import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { chatSnippets } from "../snippets.ts";
 
+const HEADLINE = brand.headline ?? "Open models behind the client you already use";
+const LEAD =
+	brand.lead ??
+	"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.";
+
 export default function LandingPage() {
 	const { config } = useSession();
 	const models = useResource("models", api.models);
 	const example = models.data?.items.find((model) => model.status === "connected" && model.modes.includes("chat"));
 	return (
 		<div className="page">
-			<title>Tollgate: prepaid inference on open models</title>
+			<title>{`${brand.name}: ${HEADLINE}`}</title>
 			<div className="hero">
 				<div>
-					<h1>Open models behind the client you already use</h1>
-					<p>
-						Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual
-						tokens, and a key can never spend more than its cap.
-					</p>
+					<h1>{HEADLINE}</h1>
+					<p>{LEAD}</p>
 					<div className="row">
 						{config.signUp && (
 							<Button component={Link} to="/sign-up">

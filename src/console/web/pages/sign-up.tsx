@@ -2,6 +2,7 @@ import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { authApi } from "../auth-api.ts";
+import { brand } from "../brand.ts";
 import { Door } from "../parts/door.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
@@ -10,6 +11,7 @@ import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { Providers } from "./sign-in.tsx";
+import { TermsBox } from "./terms.tsx";
 
 export function SignUpPage() {
 	const { config, me } = useSession();
@@ -55,7 +57,8 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	const [email, setEmail] = useState("");
 	const [password, setPassword] = useState("");
 	const signUp = useAction(async () => {
-		await authApi.signUp(name.trim(), email.trim(), password, next);
+		const acceptedTerms = brand.terms?.version ?? null;
+		await authApi.signUp({ name: name.trim(), email: email.trim(), password, next, acceptedTerms });
 		onSent(email.trim());
 	});
 	const tooShort = password !== "" && password.length < PASSWORD_CHARS_MIN;
@@ -95,6 +98,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 				value={password}
 				onChange={setPassword}
 			/>
+			{brand.terms && <TermsBox terms={brand.terms} />}
 			{signUp.error && <Problem error={signUp.error} />}
 			<Button type="submit" loading={signUp.busy}>
 				Sign up

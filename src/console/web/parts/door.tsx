@@ -1,11 +1,12 @@
 import type { ReactNode } from "react";
+import { brand } from "../brand.ts";
 import { Brand } from "../shell.tsx";
 
 /** The frame of the pages around signing in. */
 export function Door(props: { title: string; children: ReactNode; below?: ReactNode }) {
 	return (
 		<main className="door">
-			<title>{`${props.title} · Tollgate`}</title>
+			<title>{`${props.title} · ${brand.name}`}</title>
 			<div className="door-card">
 				<Brand to="/" />
 				<section className="panel">

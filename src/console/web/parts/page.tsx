@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { useId } from "react";
+import { brand } from "../brand.ts";
 
 /** The frame of a page: its title, its actions, its panels. */
 export function Page(props: {
@@ -11,7 +12,7 @@ export function Page(props: {
 }) {
 	return (
 		<div className={props.narrow ? "page page-narrow" : "page"}>
-			<title>{`${props.title} · Tollgate`}</title>
+			<title>{`${props.title} · ${brand.name}`}</title>
 			<header className="page-head">
 				<div>
 					<h1>{props.title}</h1>

@@ -1,0 +1,66 @@
+import chroma from "chroma-js";
+
+/** Ten shades of one colour, light to dark, and what the pages draw with them. Hexadecimal, `#rrggbb`. */
+export interface Palette {
+	readonly shades: readonly string[];
+	readonly light: Accents;
+	readonly dark: Accents;
+}
+
+export interface Accents {
+	/** White text can be read on it. */
+	readonly fill: string;
+	/** Text on the page and on `soft`. */
+	readonly text: string;
+	readonly soft: string;
+}
+
+/** WCAG 2.2, 1.4.3: text of any size. */
+export const CONTRAST_MIN = 4.5;
+const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
+const STEP = 0.01;
+/** The lightest panel and the darkest, as `web/styles/base.css` has them. */
+const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
+
+/** Whatever the colour, what is made of it can be read: it is made darker, or lighter, until it can be. */
+export function paletteOf(color: string): Palette {
+	const [, chromaOf, hue] = chroma(color).oklch();
+	// A grey has no hue.
+	const at = (lightness: number, strength = 1) =>
+		chroma.oklch(lightness, chromaOf * strength, Number.isNaN(hue) ? 0 : hue).hex();
+	const own = chroma(color).oklch()[0];
+	const darker = (from: number, isGood: (hex: string) => boolean) => search(at, from, -STEP, isGood);
+	const lighter = (from: number, isGood: (hex: string) => boolean) => search(at, from, STEP, isGood);
+	const fill = darker(own, (hex) => contrast(hex, "#ffffff") >= CONTRAST_MIN);
+	const softLight = at(0.95, 0.25);
+	const softDark = at(0.28, 0.4);
+	return {
+		shades: LIGHTNESS.map((lightness) => at(lightness, lightness > 0.9 ? 0.3 : 1)),
+		light: {
+			fill,
+			text: darker(own, (hex) => readable(hex, PAGE.light, softLight)),
+			soft: softLight,
+		},
+		dark: { fill, text: lighter(own, (hex) => readable(hex, PAGE.dark, softDark)), soft: softDark },
+	};
+}
+
+export const contrast = (one: string, other: string): number => chroma.contrast(one, other);
+
+function readable(hex: string, ...grounds: readonly string[]): boolean {
+	return grounds.every((ground) => contrast(hex, ground) >= CONTRAST_MIN);
+}
+
+/** Ends at black or at white, which can be read on anything that is sought here. */
+function search(
+	at: (lightness: number) => string,
+	from: number,
+	step: number,
+	isGood: (hex: string) => boolean,
+): string {
+	for (let lightness = from; lightness > 0 && lightness < 1; lightness += step) {
+		const hex = at(lightness);
+		if (isGood(hex)) return hex;
+	}
+	return step < 0 ? "#000000" : "#ffffff";
+}

@@ -1,0 +1,56 @@
+import { Button, Checkbox } from "@mantine/core";
+import type { Terms } from "../../../catalog/brand.ts";
+import { api } from "../api.ts";
+import { brand } from "../brand.ts";
+import { Door } from "../parts/door.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
+import { useSession } from "../session.tsx";
+
+/** The form that it stands in wants it ticked. */
+export function TermsBox({ terms }: { terms: Terms }) {
+	return (
+		<Checkbox
+			required
+			label={
+				<>
+					I agree to the{" "}
+					<a href={terms.url} target="_blank" rel="noreferrer">
+						terms of {brand.name}
+					</a>
+				</>
+			}
+		/>
+	);
+}
+
+/** For whoever signed in without having agreed: by another service, by an invitation, or before the terms changed. */
+export function TermsPage({ terms }: { terms: Terms }) {
+	const { refresh, signOut } = useSession();
+	const accept = useAction(async () => {
+		await api.acceptTerms(terms.version);
+		await refresh();
+	});
+	const leave = (
+		<Button variant="subtle" size="xs" onClick={() => void signOut()}>
+			Sign out
+		</Button>
+	);
+	return (
+		<Door title="Terms of service" below={leave}>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void accept.run();
+				}}
+			>
+				<TermsBox terms={terms} />
+				{accept.error && <Problem error={accept.error} />}
+				<Button type="submit" loading={accept.busy}>
+					Go on
+				</Button>
+			</form>
+		</Door>
+	);
+}

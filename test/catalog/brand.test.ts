@@ -1,0 +1,51 @@
+/** `brand:` of the catalogue. */
+import { expect, test } from "bun:test";
+import { parseBrand } from "../../src/catalog/brand-section.ts";
+import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";
+
+const problemsOf = (brand: string): string => {
+	try {
+		parseCatalogFile(`models: []\nbrand:\n${brand}\n`, {});
+		return "";
+	} catch (error) {
+		if (error instanceof CatalogFileError)
+			return error.problems.map(({ line, message }) => `${line} ${message}`).join("\n");
+		throw error;
+	}
+};
+
+test("all of it is read, an address for support becomes a link, and variables are filled in", () => {
+	const text = `models: nothing that matters here
+brand:
+  name: \${NAME}
+  logo: logo.svg
+  accent: "#AA3366"
+  headline: Fast models
+  lead: From the Alps.
+  support: help@acme.example
+  terms: { url: "https://acme.example/terms", version: 2026-11 }
+  privacy: https://acme.example/privacy
+  imprint: https://acme.example/imprint
+`;
+	expect(parseBrand(text, { NAME: "Acme" })).toEqual({
+		name: "Acme",
+		logo: "logo.svg",
+		accent: "#aa3366",
+		headline: "Fast models",
+		lead: "From the Alps.",
+		support: "mailto:help@acme.example",
+		terms: { url: "https://acme.example/terms", version: "2026-11" },
+		privacy: "https://acme.example/privacy",
+		imprint: "https://acme.example/imprint",
+	});
+});
+
+test("a file without a brand is sold under our name; a mistake is told with its line", () => {
+	expect(parseBrand("models: []", {})).toMatchObject({ name: null, accent: null, terms: null });
+	expect(problemsOf('  name: "<b>"')).toBe("3 brand.name: must be 1 to 40 characters, without < > and quotes");
+	expect(problemsOf("  accent: teal")).toContain("3 brand.accent: must be a colour");
+	expect(problemsOf("  support: javascript:alert(1)")).toContain("3 brand.support: must be an address");
+	expect(problemsOf("  privacy: data:text/html,x")).toContain("3 brand.privacy: must be an address");
+	expect(problemsOf("  terms: { url: https://acme.example/ }")).toContain("version");
+	expect(problemsOf("  colour: red")).toContain("unknown field");
+});

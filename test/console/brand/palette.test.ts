@@ -1,0 +1,32 @@
+/** Whatever colour an operator has: what is drawn with it can be read. */
+import { expect, test } from "bun:test";
+import { CONTRAST_MIN, contrast, paletteOf } from "../../../src/console/brand/palette.ts";
+import { createRandom } from "../../support/random.ts";
+
+/** Panels and pages of the style sheets, which the text of an accent stands on. */
+const GROUNDS = { light: ["#ffffff", "#f5f7f8", "#fafbfb"], dark: ["#131618", "#191d20", "#1f2428"] } as const;
+const EDGES = ["#000000", "#ffffff", "#808080", "#ffff00", "#00ff00", "#0000ff", "#ff0000", "#fefefe", "#010101"];
+
+test("text in an accent, on an accent and on its pale form has the contrast that the standard asks for", () => {
+	const random = createRandom(1);
+	const colors = [
+		...EDGES,
+		...Array.from({ length: 300 }, () => `#${random.int(0, 0xffffff).toString(16).padStart(6, "0")}`),
+	];
+	const pale: string[] = [];
+	for (const color of colors) {
+		const { shades, ...schemes } = paletteOf(color);
+		expect(shades).toHaveLength(10);
+		for (const scheme of ["light", "dark"] as const) {
+			const { fill, text, soft } = schemes[scheme];
+			if (contrast(fill, "#ffffff") < CONTRAST_MIN) pale.push(`${color}: white on ${fill}`);
+			for (const ground of [...GROUNDS[scheme], soft])
+				if (contrast(text, ground) < CONTRAST_MIN) pale.push(`${color}, ${scheme}: ${text} on ${ground}`);
+		}
+	}
+	expect(pale).toEqual([]);
+});
+
+test("a colour that can be read as it is stays as it is", () => {
+	expect(paletteOf("#17637f").light).toMatchObject({ fill: "#17637f", text: "#17637f" });
+});

@@ -21,16 +21,17 @@ const START_DEADLINE_MS = 30_000;
 /** It loads some hundred megabytes of modules first. */
 const LITELLM_START_DEADLINE_MS = 180_000;
 
-/** Runs a program that prints `{"port":…}` in its first line. */
+/** Runs a program that prints `{"port":…}` in its first line. `log`: the file that takes what it says otherwise. */
 export async function startPortPrinter(
 	name: string,
 	argv: readonly string[],
 	env: Record<string, string> = {},
+	log?: string,
 ): Promise<Gateway> {
 	const child = Bun.spawn([...argv], {
 		env: { ...baseEnvironment(), ...env },
 		stdout: "pipe",
-		stderr: "inherit",
+		stderr: log === undefined ? "inherit" : Bun.file(log),
 	});
 	const reader = child.stdout.getReader();
 	const { value } = await reader.read();
@@ -59,14 +60,21 @@ export function baseEnvironment(): Record<string, string> {
 }
 
 /** `reads`: it looks at the events of a stream instead of passing its bytes on. */
-export function startBare(upstreamPort: number, secrets: readonly string[], reads = false): Promise<Gateway> {
+export function startBare(
+	upstreamPort: number,
+	secrets: readonly string[],
+	reads = false,
+	{ env = {}, log }: { env?: Record<string, string>; log?: string } = {},
+): Promise<Gateway> {
 	const script = join(import.meta.dir, "bare-pass-through.ts");
-	return startPortPrinter(reads ? "bare Bun, reading" : "bare Bun", onGatewayCore([process.execPath, script]), {
+	const name = reads ? "bare Bun, reading" : "bare Bun";
+	const settings = {
 		READS: reads ? "1" : "0",
 		UPSTREAM: `http://127.0.0.1:${upstreamPort}/v1`,
 		KEYS: secrets.join(","),
 		NODE_ENV: "production",
-	});
+	};
+	return startPortPrinter(name, onGatewayCore([process.execPath, script]), { ...settings, ...env }, log);
 }
 
 /** Undefined where nginx is not installed. */

@@ -1,13 +1,16 @@
 /** What the figures rest on: the client reads answers right however they are cut, the upstream counts right. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { arrivalsOf } from "./arrivals.ts";
+import { collectionsOf } from "./collections.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { createFigures, ratioOf } from "./figures.ts";
 import { runLoad } from "./load.ts";
+import { describeMachine } from "./machine.ts";
 import { runOpenLoad } from "./open-load.ts";
 import { growthSvg } from "./plot.ts";
 import { chatBody, streamBody } from "./prompts.ts";
 import { chatRequestBytes, openConnection } from "./raw-connection.ts";
+import { markdownOf } from "./report.ts";
 import { percentile, spreadOf } from "./statistics.ts";
 import { runStreams } from "./stream-client.ts";
 
@@ -253,5 +256,50 @@ describe("the figures", () => {
 		const svg = growthSvg(figures) ?? "";
 		expect(svg.match(/<circle/g)?.length).toBe(3);
 		expect(svg).not.toContain("NaN");
+	});
+
+	test("the collector's log gives pauses by kind and what was allocated", () => {
+		const log = `[GC<0x1>: starting 14.5ms]
+Requesting GC because bytes allocated this cycle: 8390650 exceed bytes allowed: 8388608 normal bytes: 8390650 oversized bytes: 0
+[GC<0x1>: START M 8901kb => EdenCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=2.037300ms (max 2.037300), cycle 1.99ms END]
+Requesting GC because bytes allocated this cycle: 1000 exceed bytes allowed: 900 normal bytes: 800
+[GC<0x1>: START M 9kb => FullCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=7.5ms (max 7.5), cycle 1.99ms END]
+[GC<0x1>: START M 8901kb => EdenCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=0.25ms (max 7.5), cycle 1.99ms END]`;
+		const { youngMs, fullMs, allocatedBytes } = collectionsOf(log);
+		expect([[...youngMs], [...fullMs], allocatedBytes]).toEqual([[2.0373, 0.25], [7.5], 8_391_650]);
+	});
+
+	test("a goal is reached, or not, by the median of what was measured side by side", () => {
+		const figures = createFigures();
+		for (const own of [70, 50, 90]) {
+			figures.add("plain", "CPU per request, small prompt", "µs", "tollgate", own);
+			figures.add("plain", "CPU per request, small prompt", "µs", "bare Bun", 35);
+			figures.add("plain", "CPU per request, small prompt", "µs", "nginx", 25);
+		}
+		figures.add("settle", "settlements to Postgres", "1/s", "tollgate", 79_000);
+		const mode = {
+			preset: "goals",
+			quick: false,
+			windowMs: 1,
+			warmUpMs: 1,
+			rounds: 3,
+			streams: 1,
+			fromSource: false,
+		} as const;
+		const machine = describeMachine();
+		const text = markdownOf({ at: "2026-01-01", machine, postgres: "18", mode, figures, checks: [], seconds: 1 });
+		const rows = text.split("\n").filter((line) => line.includes("`bench -- "));
+		expect(
+			rows.map((row) =>
+				row
+					.split("|")
+					.slice(5, 8)
+					.map((cell) => cell.trim()),
+			),
+		).toEqual([
+			["2.00 [1.43–2.57]", "goal", "`bench -- plain`"],
+			["2.80 [2.00–3.60]", "stretch", "`bench -- plain`"],
+			["79,000", "**no**", "`bench -- settle`"],
+		]);
 	});
 });

@@ -3,28 +3,32 @@
  *
  *     bun run bench                                all scenarios, windows of 6 s: about half an hour
  *     bun run bench -- --quick                     the main ones, short windows: about two minutes
+ *     bun run bench -- --goals                     what the goals are measured by: about seven minutes
+ *     bun run bench -- --users                     what users feel, and what it costs: about nine minutes
  *     bun run bench -- plain stream --quick        only these
  *     bun run bench -- plain --source              the source instead of the compiled binary
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *     … --streams 2000                             so many people at once in `day` and `tokens` (1,000)
  *
- * A run over all scenarios writes `results/<date>.{md,json}`, `results/latest.md` and `results/growth.svg` (a quick one
- * `results/<date>-quick.{md,json}` alone); any other one prints only.
+ * A run over all scenarios writes `results/<date>.{md,json}`, `results/latest.md` and `results/growth.svg`; `--quick`,
+ * `--goals` and `--users` write `results/<date>-<option>.{md,json}`; any other one prints only.
  * nginx, wrk and Portkey appear where they are installed, LiteLLM where its folder is given (README.md). Exit code 1 if a check of the run's own results does not hold.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { collections } from "./collections.ts";
 import { costOfTokens } from "./cost-of-tokens.ts";
 import { day } from "./day.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
 import { grants } from "./grants.ts";
 import { growth } from "./growth.ts";
+import { keys } from "./keys.ts";
 import { latency } from "./latency.ts";
 import { describeMachine, moveToCore } from "./machine.ts";
 import { memory } from "./memory.ts";
-import { openLoop } from "./open-loop.ts";
+import { halfLoad, openLoop } from "./open-loop.ts";
 import { plain } from "./plain.ts";
 import { growthSvg } from "./plot.ts";
 import { jsonOf, markdownOf } from "./report.ts";
@@ -43,6 +47,9 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	first,
 	latency,
 	open: openLoop,
+	half: halfLoad,
+	collections,
+	keys,
 	day,
 	tokens: costOfTokens,
 	wrk,
@@ -55,12 +62,29 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	growth,
 };
 
+interface Preset {
+	readonly scenarios: readonly string[];
+	readonly windowS: number;
+	readonly warmUpMs: number;
+}
+
+/** `half` is a part of `open`. */
+const ALL = Object.keys(SCENARIOS).filter((name) => name !== "half");
 const QUICK = ["plain", "stream", "first", "latency", "settle", "start-up"];
+const GOALS = ["plain", "stream", "first", "latency", "half", "collections", "memory", "settle", "keys"];
+const PRESETS: Readonly<Record<BenchMode["preset"], Preset>> = {
+	"": { scenarios: ALL, windowS: 6, warmUpMs: 4_000 },
+	quick: { scenarios: QUICK, windowS: 0.6, warmUpMs: 700 },
+	goals: { scenarios: GOALS, windowS: 1.5, warmUpMs: 1_500 },
+	users: { scenarios: ["open", "day", "tokens"], windowS: 2, warmUpMs: 2_000 },
+};
 
 const { values: flags, positionals } = parseArgs({
 	allowPositionals: true,
 	options: {
 		quick: { type: "boolean", default: false },
+		goals: { type: "boolean", default: false },
+		users: { type: "boolean", default: false },
 		source: { type: "boolean", default: false },
 		rounds: { type: "string" },
 		window: { type: "string" },
@@ -71,13 +95,14 @@ for (const name of positionals) {
 	if (SCENARIOS[name] === undefined)
 		throw new Error(`there is no scenario ${name}; there are ${Object.keys(SCENARIOS).join(", ")}`);
 }
-const all = flags.quick ? QUICK : Object.keys(SCENARIOS);
-const chosen = positionals.length > 0 ? positionals : all;
-const windowS = Number(flags.window ?? (flags.quick ? 0.6 : 6));
+const presetName = (["quick", "goals", "users"] as const).find((name) => flags[name]) ?? "";
+const preset = PRESETS[presetName];
+const chosen = positionals.length > 0 ? positionals : preset.scenarios;
 const mode: BenchMode = {
+	preset: presetName,
 	quick: flags.quick,
-	windowMs: windowS * 1000,
-	warmUpMs: flags.quick ? 700 : 4_000,
+	windowMs: Number(flags.window ?? preset.windowS) * 1000,
+	warmUpMs: preset.warmUpMs,
 	rounds: Number(flags.rounds ?? 3),
 	streams: Number(flags.streams ?? (flags.quick ? 100 : 1_000)),
 	fromSource: flags.source,
@@ -114,10 +139,10 @@ const asDocumented = flags.rounds === undefined && flags.window === undefined &&
 if (positionals.length === 0 && asDocumented) {
 	const folder = join(import.meta.dir, "results");
 	mkdirSync(folder, { recursive: true });
-	const name = `${at.slice(0, 10)}${mode.quick ? "-quick" : ""}`;
+	const name = `${at.slice(0, 10)}${presetName === "" ? "" : `-${presetName}`}`;
 	await Bun.write(join(folder, `${name}.json`), jsonOf(run));
 	await Bun.write(join(folder, `${name}.md`), text);
-	if (!mode.quick) {
+	if (presetName === "") {
 		await Bun.write(join(folder, "latest.md"), text);
 		await Bun.write(join(folder, "growth.svg"), growthSvg(figures) ?? "");
 	}

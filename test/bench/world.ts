@@ -10,6 +10,8 @@ import { buildProduct, chargeOf, startBenchPostgres, startProduct } from "./prod
 import { chatRequestBytes } from "./raw-connection.ts";
 
 export interface BenchMode {
+	/** The option by whose name it was called; empty for all of it. */
+	readonly preset: "" | "quick" | "goals" | "users";
 	readonly quick: boolean;
 	readonly windowMs: number;
 	readonly warmUpMs: number;

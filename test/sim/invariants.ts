@@ -9,6 +9,18 @@ const CALM_MS = 12_000;
 /** For so long after a row was let go its account may still notice: what waited for it is tried again now and then. */
 const AFTER_HOLD_MS = 1_500;
 
+/** Made once for each: most of what a step costs was to put them together and to hash them. */
+const keys = new WeakMap<object, string>();
+
+function keyOf(of: object, budget: string, instance: string, epoch: number): string {
+	let key = keys.get(of);
+	if (key === undefined) {
+		key = leaseKey(budget, instance, epoch);
+		keys.set(of, key);
+	}
+	return key;
+}
+
 const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 
 /** What must hold after every step. What only the store can change is looked at when it has. */
@@ -81,7 +93,7 @@ function checkMemory(world: World): void {
 				for (const slice of ledger.slices()) {
 					const { budget, free, held, unacknowledged, returning } = slice;
 					if (Math.min(free, held, unacknowledged, returning) < 0) throw new Broken(`a slice of ${budget} is negative`);
-					const key = leaseKey(budget, host.id, ledger.epoch);
+					const key = keyOf(slice, budget, host.id, ledger.epoch);
 					const lease = model.leases.get(key);
 					const rest = lease ? restOf(lease) : 0;
 					const pending = pendingCharges.get(key) ?? 0;
@@ -114,7 +126,7 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 		if (lease.state !== "open" || lease.budget !== id || !model.mayComeBack(lease)) continue;
 		const rest = restOf(lease);
 		const owner = ledgerOf(world, lease.instance, lease.epoch);
-		const key = leaseKey(id, lease.instance, lease.epoch);
+		const key = keyOf(lease, id, lease.instance, lease.epoch);
 		const pending = pendingCharges.get(key) ?? 0;
 		if (!owner) {
 			if (!hasAnswered(lease.recalled)) covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
@@ -128,13 +140,21 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 
 function ledgerOf({ hosts }: World, id: string, epoch: number): { ledger: Ledger; process: SimProcess } | undefined {
 	const host = hosts.find((one) => one.id === id);
-	for (const process of host ? [host.process, ...host.others] : []) {
-		if (!process || process.dead) continue;
-		const present = process.instanceLease?.present();
-		for (const ledger of present ? [present, ...process.ledgers] : process.ledgers) {
-			if (ledger.epoch === epoch) return { ledger, process };
-		}
+	if (!host) return undefined;
+	const first = host.process && ledgerIn(host.process, epoch);
+	if (first) return first;
+	for (const process of host.others) {
+		const found = ledgerIn(process, epoch);
+		if (found) return found;
 	}
+	return undefined;
+}
+
+function ledgerIn(process: SimProcess, epoch: number): { ledger: Ledger; process: SimProcess } | undefined {
+	if (process.dead) return undefined;
+	const present = process.instanceLease?.present();
+	if (present?.epoch === epoch) return { ledger: present, process };
+	for (const ledger of process.ledgers) if (ledger.epoch === epoch) return { ledger, process };
 	return undefined;
 }
 

@@ -48,6 +48,9 @@ const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])
 	["GET", "/api/console/operator/reconciliation"],
 	["POST", "/api/console/operator/reconciliation", {}],
 	["GET", "/api/console/operator/audit"],
+	["GET", "/api/console/operator/management-keys"],
+	["POST", "/api/console/operator/management-keys", { name: "x", scopes: ["accounts:read"] }],
+	["POST", "/api/console/operator/management-keys/mgk_x/revoke", {}],
 	["GET", "/api/console/live?topics=operator"],
 ];
 

@@ -116,6 +116,7 @@ const ASKING = [
 	"POST /operator/top-ups/:id/confirm",
 	"POST /operator/top-ups/:id/reject",
 	"POST /operator/payment-findings/close",
+	"POST /operator/management-keys",
 ];
 
 test("every route that changes something asks for it, but for those that say why not", async () => {

@@ -83,6 +83,7 @@ const PAGES: readonly (readonly [name: string, who: Who, path: (stage: Stage) =>
 	["operator-instances", "operator", () => "/operator/instances"],
 	["operator-reconciliation", "operator", () => "/operator/reconciliation"],
 	["operator-audit", "operator", () => "/operator/audit"],
+	["operator-management-keys", "operator", () => "/operator/management-keys"],
 	["operator-not-found", "operator", () => "/operator/nowhere"],
 ];
 

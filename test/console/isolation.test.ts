@@ -55,6 +55,7 @@ const BODIES: Record<string, unknown> = {
 	"POST /operator/accounts/:id/unsuspend": { reason: "because" },
 	"POST /operator/accounts/:id/adjust": { usd: "5", reason: "because", idempotencyKey: crypto.randomUUID() },
 	"POST /operator/adjustments/:id/reject": { reason: "because" },
+	"POST /operator/management-keys": { name: "theirs", scopes: ["accounts:read"] },
 	"POST /operator/top-ups/:id/confirm": { transactionReference: "bank" },
 	"POST /operator/top-ups/:id/reject": { reason: "because" },
 	"POST /operator/payment-findings/close": { id: "paid:pi_1", reason: "because" },

@@ -56,6 +56,16 @@ test("the console shows what the gateway serves, and its playground reaches it",
 	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
 });
 
+test("the management interface is the console's, and a gateway alone says so", async () => {
+	const at = async (url: string) => {
+		const response = await fetch(`${url}/v1/management/accounts`);
+		return [response.status, (await response.json()).error];
+	};
+	expect(await at(url)).toMatchObject([401, { code: "missing_api_key" }]);
+	expect(await at(gateway.url)).toMatchObject([404, { code: "not_found" }]);
+	expect((await at(gateway.url))[1].message).toContain("console");
+});
+
 test("each answers for itself alone", async () => {
 	const chat = (at: string) =>
 		fetch(`${at}/v1/chat/completions`, {

@@ -9,6 +9,7 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { topUpView } from "../credit/credit.ts";
 import { fenceOf } from "../keys/fence-view.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "../page-query.ts";
+import { managementKeyRoutes } from "./management-key-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
@@ -34,6 +35,7 @@ export function operatorRoutes(parts: ConsoleParts) {
 		.use(accountRoutes(parts))
 		.use(adjustmentRoutes(parts))
 		.use(topUpRoutes(parts))
+		.use(managementKeyRoutes(parts))
 		.use(serviceRoutes(parts));
 }
 

@@ -26,6 +26,7 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"POST /batches/:id/cancel": "stops spending; what is answered is kept",
 	"PUT /batch-notices/": "by whether another address is told",
 	"POST /operator/reconciliation": "reads",
+	"POST /operator/management-keys/:id/revoke": "ends a right, and must be quick",
 };
 
 const PREFIX = "/api/console";

@@ -32,6 +32,7 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/instances", label: "Instances", icon: "overview", key: "5" },
 	{ to: "/operator/reconciliation", label: "Reconciliation", icon: "check", key: "6" },
 	{ to: "/operator/audit", label: "Audit", icon: "requests", key: "7" },
+	{ to: "/operator/management-keys", label: "Management keys", icon: "keys", key: "8" },
 ];
 
 /** What a visitor may see. */

@@ -4,6 +4,7 @@ import { AccountsPage } from "./accounts.tsx";
 import { AuditPage } from "./audit.tsx";
 import { DeploymentsPage } from "./deployments.tsx";
 import { InstancesPage } from "./instances.tsx";
+import { ManagementKeysPage } from "./management-keys.tsx";
 import { ReconciliationPage } from "./reconciliation.tsx";
 import { TodayPage } from "./today.tsx";
 import { TopUpsPage } from "./top-ups.tsx";
@@ -25,6 +26,8 @@ export default function OperatorPages({ section, id }: { section: string; id: st
 			return <InstancesPage />;
 		case "reconciliation":
 			return <ReconciliationPage />;
+		case "management-keys":
+			return <ManagementKeysPage />;
 		case "audit":
 			return <AuditPage />;
 		default:

@@ -12,4 +12,5 @@ export type OperatorAccount = Answer<typeof operatorApi.account>;
 export type TopUpWaiting = Item<Answer<typeof operatorApi.topUps>>;
 export type DeploymentRow = Item<Answer<typeof operatorApi.deployments>>;
 export type ReplicaRow = DeploymentRow["replicas"][number];
+export type ManagementKeyRow = Item<Answer<typeof operatorApi.managementKeys>>;
 export type AuditRow = Item<Answer<typeof operatorApi.audit>>;

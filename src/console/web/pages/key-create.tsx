@@ -59,7 +59,7 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 }
 
 /** Ends only by saying that the secret is stored: no escape key, no click beside it, no step back, no leaving the page unasked. */
-export function SecretDialog(props: { secret: string; title: string; onStored: () => void }) {
+export function SecretDialog(props: { secret: string; title: string; variable?: string; onStored: () => void }) {
 	const [stored, setStored] = useState(false);
 	useEffect(() => {
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -95,7 +95,7 @@ export function SecretDialog(props: { secret: string; title: string; onStored: (
 				<p className="dim">
 					For a <code>.env</code> file that is not checked in:
 				</p>
-				<CodeBlock code={`${KEY_VARIABLE}=${props.secret}`} />
+				<CodeBlock code={`${props.variable ?? KEY_VARIABLE}=${props.secret}`} />
 				<p className="dim">
 					In production keep it in a secret manager. Use one key for each application and environment, so that one can
 					be revoked without the others.

@@ -1,0 +1,101 @@
+/** A management key acts for the operator who made it in the console: it is no way past a second look or past what he may not touch. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { operator, PERSON_ENV, type Person, signedUp } from "../person.ts";
+import type { ManagementAnswer } from "./management-client.ts";
+import { managementCall } from "./management-client.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" },
+});
+const [ann, ben] = [await operator(service), await operator(service)];
+const PATH = "/api/console/operator/management-keys";
+
+async function keyOf(person: Person, scopes: readonly string[]): Promise<{ id: string; secret: string }> {
+	const made = await person.send("POST", PATH, { name: "of a script", scopes });
+	expect(made.status).toBe(200);
+	return made.body;
+}
+
+let tokens = 0;
+function send(secret: string, method: string, path: string, body: object): Promise<ManagementAnswer> {
+	tokens += 1;
+	const headers = { "content-type": "application/json", "idempotency-key": `token-${tokens}` };
+	return managementCall(service, secret, method, path, { body: JSON.stringify(body), headers });
+}
+
+test("a key is made and revoked on the operators' page, is listed without its secret, and both stand in the audit log", async () => {
+	const { id, secret } = await keyOf(ann, ["catalog:read", "accounts:read"]);
+	expect((await managementCall(service, secret, "GET", "/self")).body).toMatchObject({
+		id,
+		name: "of a script",
+		scopes: ["accounts:read", "catalog:read"],
+	});
+	const { items } = (await ben.get(PATH)).body;
+	expect(items[0]).toMatchObject({ id, state: "active", madeByEmail: ann.email, lastFour: secret.slice(-4) });
+	expect(JSON.stringify(items)).not.toContain(secret.slice(20));
+	expect((await ben.send("POST", `${PATH}/${id}/revoke`)).status).toBe(200);
+	expect((await managementCall(service, secret, "GET", "/self")).body.error.code).toBe("api_key_revoked");
+	const audit = (await ann.get(`/api/console/operator/audit?subject=${id}`)).body.items;
+	expect(audit.map((row: { action: string; actorEmail: string }) => [row.action, row.actorEmail])).toEqual([
+		["management_key.revoke", ben.email],
+		["management_key.create", ann.email],
+	]);
+	for (const body of [{ name: "x", scopes: ["everything"] }, { name: "x", scopes: [] }, { scopes: ["keys:read"] }])
+		expect((await ann.send("POST", PATH, body)).status).toBe(400);
+});
+
+test("what it books counts with what its maker books, waits for another, and is not confirmed by its maker", async () => {
+	const accountId = await service.account({ credit: "100" });
+	const { id, secret } = await keyOf(ann, ["credit:write", "credit:read"]);
+	const adjust = (usd: string) =>
+		send(secret, "POST", "/credit-adjustments", { account_id: accountId, amount_usd: usd, reason: "a test" });
+	expect((await adjust("600")).body).toMatchObject({ state: "booked", asked_by: ann.email });
+	const second = (await adjust("600")).body;
+	expect(second.state).toBe("pending");
+	const byHand = { usd: "600", reason: "by hand", idempotencyKey: crypto.randomUUID() };
+	const third = await ann.send("POST", `/api/console/operator/accounts/${accountId}/adjust`, byHand);
+	expect(third.body.secondLookNeeded).toBe(true);
+	const confirm = (person: Person) => person.send("POST", `/api/console/operator/adjustments/${second.id}/confirm`);
+	expect((await confirm(ann)).status).toBe(409);
+	expect((await confirm(ben)).status).toBe(200);
+	const read = await managementCall(service, secret, "GET", `/credit-adjustments/${second.id}`);
+	expect(read.body.state).toBe("booked");
+	const [asked] = (await ann.get(`/api/console/operator/audit?actor=${id}&action=adjustment.ask`)).body.items;
+	expect(asked).toMatchObject({ actor: id, accountId });
+	for (const usd of ["0", "100000.01", "-100000.01"]) {
+		const { status, body } = await adjust(usd);
+		expect([usd, status, body.error.param]).toEqual([usd, 400, "amount_usd"]);
+	}
+	expect((await adjust("-99000")).status).toBe(200);
+	expect((await adjust("-900")).body).toMatchObject({ state: "pending" });
+});
+
+test("it touches no account that its maker belongs to", async () => {
+	const own = (await ann.get("/api/console/me")).body.account.id;
+	const { secret } = await keyOf(ann, ["credit:write", "accounts:write"]);
+	const adjustment = { account_id: own, amount_usd: "5", reason: "for myself" };
+	expect((await send(secret, "POST", "/credit-adjustments", adjustment)).status).toBe(403);
+	for (const state of ["suspended", "active"])
+		expect((await send(secret, "PATCH", `/accounts/${own}`, { state, reason: "a test" })).status).toBe(403);
+	const { secret: another } = await keyOf(ben, ["accounts:write"]);
+	const suspended = await send(another, "PATCH", `/accounts/${own}`, { state: "suspended", reason: "a test" });
+	expect(suspended.body).toMatchObject({ state: "suspended", in_force: { effective: true } });
+	expect((await send(another, "PATCH", `/accounts/${own}`, { state: "active" })).body.error.param).toBe("reason");
+	const lifted = await send(another, "PATCH", `/accounts/${own}`, {
+		state: "active",
+		reason: "a test",
+		name: "Lifted",
+	});
+	expect(lifted.body).toMatchObject({ state: "active", name: "Lifted" });
+});
+
+test("a customer reaches neither the page nor the interface by his session", async () => {
+	const customer = await signedUp(service);
+	expect((await customer.get(PATH)).status).toBe(403);
+	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");
+});

@@ -13,7 +13,7 @@ function setUp() {
 		resident: () => state.residentMb * MB,
 		collect() {
 			state.collections += 1;
-			state.residentMb = 110;
+			state.residentMb = 140;
 		},
 	});
 	clock.advance(3_000);

@@ -3,7 +3,7 @@ import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { UpstreamFailure } from "./failure.ts";
-import { type CallGuard, createCallGuard } from "./guard.ts";
+import { type CallGuard, createCallGuard, type GuardOptions } from "./guard.ts";
 import { assertAnswered, type CallDeps, discard, postUpstream, reachable, type UpstreamPost } from "./post.ts";
 
 /** What every call has, whatever it asks for. */
@@ -52,61 +52,84 @@ export interface Attempt {
 }
 
 export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOptions): Attempt {
-	const { replica } = ticket;
-	const { limits, call, startedMs, freshConnection, asked } = options;
-	const { signal, requestId } = call;
-	const guard = createCallGuard(deps.clock, {
-		limits,
-		startedMs,
-		signal,
-		reachable: () => reachable(deps, replica, limits),
-	});
-	let response: Response | undefined;
-	let sent: CallTrace | undefined;
-	asked?.addEventListener("abort", guard.abort, { once: true });
+	return new CallAttempt(deps, ticket, options);
+}
 
-	function hangUp(): void {
-		guard.abort();
-		guard.end();
-		discard(response);
+/** A class, as the guard is: there is one for each request. */
+class CallAttempt implements Attempt, GuardOptions {
+	readonly replica: Replica;
+	readonly guard: CallGuard;
+	readonly limits: ServiceLimits;
+	readonly startedMs: number;
+	readonly signal: AbortSignal;
+	readonly #deps: CallDeps;
+	readonly #ticket: Ticket;
+	readonly #options: AttemptOptions;
+	#response: Response | undefined;
+	#sent: CallTrace | undefined;
+
+	constructor(deps: CallDeps, ticket: Ticket, options: AttemptOptions) {
+		this.#deps = deps;
+		this.#ticket = ticket;
+		this.#options = options;
+		this.replica = ticket.replica;
+		this.limits = options.limits;
+		this.startedMs = options.startedMs;
+		this.signal = options.call.signal;
+		this.guard = createCallGuard(deps.clock, this);
+		options.asked?.addEventListener("abort", this.guard, { once: true });
 	}
 
-	return {
-		replica,
-		guard,
-		async post(post) {
-			// A request in several parts: each is a call of its own.
-			sent?.end(undefined, response?.status);
-			sent = call.trace?.call(replica.alias, replica.dialect.name);
-			response = await postUpstream(deps, replica, guard, {
-				...post,
-				requestId,
-				freshConnection,
-				traceHeaders: sent?.headers,
-			});
-			guard.headersCame();
-			await assertAnswered(response, replica);
-			return response;
-		},
-		answered: ticket.answered,
-		succeed() {
-			guard.end();
-			sent?.end(undefined, response?.status);
-			ticket.release("ok");
-		},
-		fail(error) {
-			const told = guard.failureOf(error);
-			const gaveUp = told.kind === "aborted" && asked?.aborted === true && !signal.aborted;
-			const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
-			hangUp();
-			sent?.end(failure.kind, response?.status);
-			ticket.release(guard.outcomeOf(failure));
-			return failure;
-		},
-		close() {
-			hangUp();
-			sent?.end("closed", response?.status);
-			ticket.release("neutral");
-		},
-	};
+	reachable(): Promise<boolean> {
+		return reachable(this.#deps, this.replica, this.limits);
+	}
+
+	async post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response> {
+		const { call, freshConnection } = this.#options;
+		const { replica, guard } = this;
+		this.#sent = call.trace?.call(replica.alias, replica.dialect.name);
+		const response = await postUpstream(this.#deps, replica, guard, {
+			...post,
+			requestId: call.requestId,
+			freshConnection,
+			traceHeaders: this.#sent?.headers,
+		});
+		this.#response = response;
+		guard.headersCame();
+		await assertAnswered(response, replica);
+		return response;
+	}
+
+	answered(): void {
+		this.#ticket.answered();
+	}
+
+	succeed(): void {
+		this.guard.end();
+		this.#sent?.end(undefined, this.#response?.status);
+		this.#ticket.release("ok");
+	}
+
+	fail(error: unknown): UpstreamFailure {
+		const { guard, signal } = this;
+		const told = guard.failureOf(error);
+		const gaveUp = told.kind === "aborted" && this.#options.asked?.aborted === true && !signal.aborted;
+		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
+		this.#hangUp();
+		this.#sent?.end(failure.kind, this.#response?.status);
+		this.#ticket.release(guard.outcomeOf(failure));
+		return failure;
+	}
+
+	close(): void {
+		this.#hangUp();
+		this.#sent?.end("closed", this.#response?.status);
+		this.#ticket.release("neutral");
+	}
+
+	#hangUp(): void {
+		this.guard.abort();
+		this.guard.end();
+		discard(this.#response);
+	}
 }

@@ -145,7 +145,7 @@ export function openEventStream<Chunk extends OutputChunk>(
 
 	/** Reads to the end of the body, which keeps the connection for the next call; nobody waits for it. */
 	function drain(): void {
-		const cancel = deps.clock.after(DRAIN_MS, guard.abort);
+		const cancel = deps.clock.after(DRAIN_MS, () => guard.abort());
 		source?.read().then(
 			({ done }) => {
 				cancel();

@@ -8,7 +8,7 @@ import { connectionCode, isRefused } from "./upstream-error.ts";
  * The one abort switch of an upstream call, with its deadlines. Deadlines abort the fetch; `failureOf` then says what
  * the runtime's exception really stood for.
  */
-export interface CallGuard {
+export interface CallGuard extends EventListenerObject {
 	readonly signal: AbortSignal;
 	/** Somebody waits for the next event from now on: silence counts. */
 	waitStarts(): void;
@@ -36,116 +36,146 @@ export interface GuardOptions {
 	 * Whether the address takes connections. Asked once, after `connectMs` without headers: the runtime does not say
 	 * whether it still connects or the server is at work, so a second connection tells.
 	 */
-	readonly reachable: () => Promise<boolean>;
+	reachable(): Promise<boolean>;
 }
+
+const ONCE = { once: true } as const;
 
 type Deadline = "first event" | "silence" | "total";
 
 export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard {
-	const { limits, signal: caller } = options;
-	const controller = new AbortController();
-	const totalAtMs = options.startedMs + limits.totalMs;
+	return new Guard(clock, options);
+}
+
+/** A class, since there is one for each request: a closure for each of its functions would be ten objects more. */
+class Guard implements CallGuard {
+	readonly #clock: Clock;
+	readonly #options: GuardOptions;
+	readonly #controller = new AbortController();
+	readonly #totalAtMs: number;
 	/** Undefined while nobody waits for an event: for an answer in one piece only the total deadline holds. */
-	let waitingSinceMs: number | undefined;
-	let silenceMs = limits.firstEventMs;
-	let first = true;
-	let expired: Deadline | undefined;
-	let aborted = false;
-	let over = false;
-	let headersSeen = false;
-	let unreachable = false;
+	#waitingSinceMs: number | undefined;
+	#silenceMs: number;
+	#first = true;
+	#expired: Deadline | undefined;
+	#aborted = false;
+	#over = false;
+	#headersSeen = false;
+	#unreachable = false;
 	/** Infinity once asked. */
-	let askAtMs = clock.monotonicMs() + limits.connectMs;
-	let cancelTimer: () => void = () => {};
+	#askAtMs: number;
+	#cancelTimer: (() => void) | undefined;
+
+	constructor(clock: Clock, options: GuardOptions) {
+		const { limits, signal, startedMs } = options;
+		this.#clock = clock;
+		this.#options = options;
+		this.#totalAtMs = startedMs + limits.totalMs;
+		this.#silenceMs = limits.firstEventMs;
+		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
+		if (signal.aborted) this.abort();
+		else {
+			signal.addEventListener("abort", this, ONCE);
+			this.#arm();
+		}
+	}
+
+	get signal(): AbortSignal {
+		return this.#controller.signal;
+	}
+
+	/** The caller's signal aborts, or another one that was asked to tell. */
+	handleEvent(): void {
+		this.abort();
+	}
+
+	waitStarts(): void {
+		this.#waitingSinceMs = this.#clock.monotonicMs();
+	}
+
+	waitEnds(): void {
+		this.#waitingSinceMs = undefined;
+		this.#first = false;
+		this.#silenceMs = this.#options.limits.silenceMs;
+	}
+
+	headersCame(): void {
+		this.#headersSeen = true;
+	}
+
+	abort(): void {
+		this.#aborted = true;
+		this.#controller.abort();
+	}
+
+	end(): void {
+		this.#over = true;
+		this.#cancelTimer?.();
+		this.#options.signal.removeEventListener("abort", this);
+	}
 
 	/**
 	 * One timer at a time, never set further ahead than the silence limit and never moved when an event comes: when it
 	 * fires it looks how long the silence really is and sets itself again for the rest.
 	 */
-	function arm(): void {
-		const now = clock.monotonicMs();
-		const toTotal = totalAtMs - now;
-		if (now >= askAtMs) ask();
-		const toAsk = headersSeen ? Number.POSITIVE_INFINITY : askAtMs - now;
-		const toSilence = waitingSinceMs === undefined ? silenceMs : waitingSinceMs + silenceMs - now;
-		if (toTotal <= 0) expire("total");
-		else if (toSilence <= 0) expire(first ? "first event" : "silence");
-		else cancelTimer = clock.after(Math.min(toTotal, toAsk, toSilence, limits.silenceMs), arm);
+	#arm(): void {
+		const now = this.#clock.monotonicMs();
+		const toTotal = this.#totalAtMs - now;
+		if (now >= this.#askAtMs) this.#ask();
+		const toAsk = this.#headersSeen ? Number.POSITIVE_INFINITY : this.#askAtMs - now;
+		const toSilence =
+			this.#waitingSinceMs === undefined ? this.#silenceMs : this.#waitingSinceMs + this.#silenceMs - now;
+		if (toTotal <= 0) this.#expire("total");
+		else if (toSilence <= 0) this.#expire(this.#first ? "first event" : "silence");
+		else {
+			const delayMs = Math.min(toTotal, toAsk, toSilence, this.#options.limits.silenceMs);
+			this.#cancelTimer = this.#clock.after(delayMs, () => this.#arm());
+		}
 	}
 
-	function ask(): void {
-		askAtMs = Number.POSITIVE_INFINITY;
-		if (headersSeen) return;
-		void options.reachable().then((answer) => {
-			if (answer || headersSeen || over) return;
-			unreachable = true;
-			controller.abort();
+	#ask(): void {
+		this.#askAtMs = Number.POSITIVE_INFINITY;
+		if (this.#headersSeen) return;
+		void this.#options.reachable().then((answer) => {
+			if (answer || this.#headersSeen || this.#over) return;
+			this.#unreachable = true;
+			this.#controller.abort();
 		});
 	}
 
-	function expire(deadline: Deadline): void {
-		expired = deadline;
-		controller.abort();
+	#expire(deadline: Deadline): void {
+		this.#expired = deadline;
+		this.#controller.abort();
 	}
 
-	function abort(): void {
-		aborted = true;
-		controller.abort();
+	failureOf(error: unknown): UpstreamFailure {
+		if (error instanceof UpstreamFailure) return error;
+		if (this.#expired !== undefined)
+			return new UpstreamFailure("timeout", { private: `${this.#expired} deadline`, cause: error });
+		if (this.#aborted) return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
+		if (this.#unreachable) return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
+		const text = error instanceof Error ? error.message : String(error);
+		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
+		return new UpstreamFailure(this.#headersSeen ? "died" : "unreachable", detail);
 	}
 
-	if (caller.aborted) abort();
-	else {
-		caller.addEventListener("abort", abort, { once: true });
-		arm();
+	outcomeOf(failure: UpstreamFailure): CallOutcome {
+		switch (failure.kind) {
+			case "aborted":
+			case "yielded":
+			case "rejected":
+			case "context_length":
+				return "neutral";
+			case "busy":
+				// 429 is load, which other calls may not meet; 503 is a server that is not ready.
+				return failure.status === 429 ? "neutral" : "suspect";
+			case "timeout":
+				// A long answer is no fault of the server.
+				return this.#expired === "total" ? "neutral" : "suspect";
+			case "unreachable":
+				return this.#unreachable || isRefused(failure.cause) ? "failed" : "suspect";
+			default:
+				return "suspect";
+		}
 	}
-
-	return {
-		signal: controller.signal,
-		waitStarts() {
-			waitingSinceMs = clock.monotonicMs();
-		},
-		waitEnds() {
-			waitingSinceMs = undefined;
-			first = false;
-			silenceMs = limits.silenceMs;
-		},
-		headersCame() {
-			headersSeen = true;
-		},
-		abort,
-		end() {
-			over = true;
-			cancelTimer();
-			caller.removeEventListener("abort", abort);
-		},
-		failureOf(error) {
-			if (error instanceof UpstreamFailure) return error;
-			if (expired !== undefined)
-				return new UpstreamFailure("timeout", { private: `${expired} deadline`, cause: error });
-			if (aborted) return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
-			if (unreachable) return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
-			const text = error instanceof Error ? error.message : String(error);
-			const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
-			return new UpstreamFailure(headersSeen ? "died" : "unreachable", detail);
-		},
-		outcomeOf(failure) {
-			switch (failure.kind) {
-				case "aborted":
-				case "yielded":
-				case "rejected":
-				case "context_length":
-					return "neutral";
-				case "busy":
-					// 429 is load, which other calls may not meet; 503 is a server that is not ready.
-					return failure.status === 429 ? "neutral" : "suspect";
-				case "timeout":
-					// A long answer is no fault of the server.
-					return expired === "total" ? "neutral" : "suspect";
-				case "unreachable":
-					return unreachable || isRefused(failure.cause) ? "failed" : "suspect";
-				default:
-					return "suspect";
-			}
-		},
-	};
 }

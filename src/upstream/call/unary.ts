@@ -3,7 +3,7 @@
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { asObject } from "../wire-value.ts";
-import { type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
+import { type Attempt, type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { unreadable } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
@@ -47,23 +47,38 @@ export async function callUnary<Reply>(
 ): Promise<Reply> {
 	const { replica } = ticket;
 	const attempt = createAttempt(deps, ticket, options);
-	const ask: Asker = {
-		async post({ path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX, read }) {
-			const response = await attempt.post({ path, atRoot, body, accept: "application/json" });
-			const most = options.call.patient === true ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax;
-			const parsed = await readAnswer(response, most);
-			if (parsed === undefined) throw unreadable("an answer that is not JSON");
-			const object = asObject(parsed);
-			if (object !== undefined && isError(object)) throw replica.dialect.failureOfError(object);
-			return read(parsed, response.headers);
-		},
-		stream: (wire, body) => openEventStream(deps, attempt, wire, body),
-	};
 	try {
-		const reply = await options.call.run(ask, replica);
+		const reply = await options.call.run(new AttemptAsker(deps, attempt, options.call.patient === true), replica);
 		attempt.succeed();
 		return reply;
 	} catch (error) {
 		throw attempt.fail(error);
+	}
+}
+
+/** A class, as the attempt is: there is one for each request. */
+class AttemptAsker implements Asker {
+	readonly #deps: CallDeps;
+	readonly #attempt: Attempt;
+	readonly #bytesMax: number;
+
+	constructor(deps: CallDeps, attempt: Attempt, isLine: boolean) {
+		this.#deps = deps;
+		this.#attempt = attempt;
+		this.#bytesMax = isLine ? LINE_ANSWER_BYTES_MAX : Number.POSITIVE_INFINITY;
+	}
+
+	async post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
+		const { path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX } = post;
+		const response = await this.#attempt.post({ path, atRoot, body, accept: "application/json" });
+		const parsed = await readAnswer(response, Math.min(bytesMax, this.#bytesMax));
+		if (parsed === undefined) throw unreadable("an answer that is not JSON");
+		const object = asObject(parsed);
+		if (object !== undefined && isError(object)) throw this.#attempt.replica.dialect.failureOfError(object);
+		return post.read(parsed, response.headers);
+	}
+
+	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
+		return openEventStream(this.#deps, this.#attempt, wire, body);
 	}
 }

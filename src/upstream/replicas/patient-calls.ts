@@ -9,13 +9,18 @@ export interface PatientCalls {
 	/** How many lines others leave places for, those that are under way counted. */
 	places(replicas: readonly Replica[]): number;
 	/** Counts a call in. `ask` makes it give its place up; undefined if it may not be asked. */
-	begin(replica: Replica, ask: (() => void) | undefined): { end(): void };
+	begin(replica: Replica, ask: (() => void) | undefined): PatientCall;
 	/** Asks one call at any of these replicas for its place; false if none can give it up. */
 	askOne(replicas: readonly Replica[]): boolean;
 	/** First in, first out, behind everybody else. */
 	readonly waiting: Set<Waiter>;
 	/** Who wants to know when there is room. */
 	readonly watching: Set<() => void>;
+}
+
+/** A line that is under way. */
+export interface PatientCall {
+	end(): void;
 }
 
 /** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */

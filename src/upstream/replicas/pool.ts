@@ -1,9 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { createPatientCalls } from "./patient-calls.ts";
+import type { BreakerCall } from "./breaker.ts";
+import { createPatientCalls, type PatientCall } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
-import type { AcquireOptions, Ticket } from "./ticket.ts";
+import { type AcquireOptions, createTicket, type Ticket, type TicketOwner } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
 /**
@@ -52,6 +53,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const held = new Map<string, number>();
 	const lines = createWaitingLines((accountId) => held.get(accountId) ?? 0);
 	const patient = createPatientCalls();
+	const owner: TicketOwner = { giveBack, wake };
 	/** Where the search for the least busy begins, so that equals take turns. */
 	let turn = 0;
 
@@ -122,23 +124,12 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		const call = replica.begin(accountId);
 		const line = isLine ? patient.begin(replica, onAsked) : undefined;
 		if (line === undefined) count(accountId, 1);
-		let isHeld = true;
-		return {
-			replica,
-			answered: () => {
-				if (isHeld) replica.answered(call);
-			},
-			release(outcome) {
-				if (!isHeld) return;
-				isHeld = false;
-				if (line === undefined) count(accountId, -1);
-				else line.end();
-				replica.end(call, outcome);
-				wake();
-			},
-			judge: (verdict) => replica.judge(call, verdict),
-			otherFailureAtMs: () => replica.otherFailureAtMs(call),
-		};
+		return createTicket(owner, replica, call, line);
+	}
+
+	function giveBack({ accountId }: BreakerCall, line: PatientCall | undefined): void {
+		if (line === undefined) count(accountId, -1);
+		else line.end();
 	}
 
 	function wait(wanted: AcquireOptions): Promise<Ticket> {

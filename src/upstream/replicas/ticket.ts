@@ -1,4 +1,5 @@
-import type { CallOutcome } from "./breaker.ts";
+import type { BreakerCall, CallOutcome } from "./breaker.ts";
+import type { PatientCall } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 
 /** A place at a replica, held from before the request is sent until `release`. */
@@ -26,4 +27,57 @@ export interface AcquireOptions {
 	readonly patient?: boolean;
 	/** Gives the place up to somebody who waits; only asked of `patient`. Not asked again. */
 	readonly onAsked?: (() => void) | undefined;
+}
+
+/** Where a place goes back to. */
+export interface TicketOwner {
+	/** Counts the call out of what its account, or lines of batches, hold. */
+	giveBack(call: BreakerCall, line: PatientCall | undefined): void;
+	/** There is a place for somebody who waits. */
+	wake(): void;
+}
+
+export function createTicket(
+	owner: TicketOwner,
+	replica: Replica,
+	call: BreakerCall,
+	line: PatientCall | undefined,
+): Ticket {
+	return new HeldPlace(owner, replica, call, line);
+}
+
+/** A class, since there is one for each request: a closure for each of its functions would be six objects more. */
+class HeldPlace implements Ticket {
+	readonly replica: Replica;
+	readonly #owner: TicketOwner;
+	readonly #call: BreakerCall;
+	readonly #line: PatientCall | undefined;
+	#isHeld = true;
+
+	constructor(owner: TicketOwner, replica: Replica, call: BreakerCall, line: PatientCall | undefined) {
+		this.#owner = owner;
+		this.replica = replica;
+		this.#call = call;
+		this.#line = line;
+	}
+
+	answered(): void {
+		if (this.#isHeld) this.replica.answered(this.#call);
+	}
+
+	release(outcome: CallOutcome): void {
+		if (!this.#isHeld) return;
+		this.#isHeld = false;
+		this.#owner.giveBack(this.#call, this.#line);
+		this.replica.end(this.#call, outcome);
+		this.#owner.wake();
+	}
+
+	judge(verdict: "failed" | "neutral"): void {
+		this.replica.judge(this.#call, verdict);
+	}
+
+	otherFailureAtMs(): number | undefined {
+		return this.replica.otherFailureAtMs(this.#call);
+	}
 }

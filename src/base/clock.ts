@@ -45,17 +45,17 @@ export function withDeadline<T>(
 	delayMs: number,
 	onTimeout: () => Error,
 ): Promise<T> {
-	return new Promise<T>((resolve, reject) => {
-		const cancel = clock.after(delayMs, () => reject(onTimeout()));
-		work.then(
-			(value) => {
-				cancel();
-				resolve(value);
-			},
-			(error) => {
-				cancel();
-				reject(error);
-			},
-		);
-	});
+	const { promise, resolve, reject } = Promise.withResolvers<T>();
+	const cancel = clock.after(delayMs, () => reject(onTimeout()));
+	work.then(
+		(value) => {
+			cancel();
+			resolve(value);
+		},
+		(error) => {
+			cancel();
+			reject(error);
+		},
+	);
+	return promise;
 }

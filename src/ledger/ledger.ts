@@ -6,31 +6,14 @@ import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import { type Hold, RunningHold } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Outcome, Progress } from "./outcome.ts";
+import { Settlement } from "./settlement.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import type { Writer } from "./writer.ts";
-
-/** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
-export interface Hold {
-	readonly admitted: Omit<AdmittedEvent, "reserved">;
-	readonly account: Slice;
-	readonly key: Slice;
-	/** Grows only if the actual cost passes the bound and free credit covers it. */
-	reserved: NanoUsd;
-	/** What the journal says may have been delivered. */
-	bound: NanoUsd;
-	state: "held" | "posted" | "voided";
-	/** The journal's segment that holds its admission; a later one when that was carried forward. */
-	segment: number;
-	/** The newest record of how far it has got. */
-	progress: Progress | undefined;
-	readonly ledger: Ledger;
-	/** In mode `remote`: resolves when Postgres knows of the reservation. */
-	readonly known: Promise<void> | undefined;
-}
 
 /**
  * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,
@@ -108,12 +91,16 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		slice.burntSinceTick += charged;
 	}
 
-	function acknowledged(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
-		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
-		if (journalled) return;
-		const rest = subUsd(hold.reserved, charged);
-		slice.held = subUsd(slice.held, rest);
-		slice.free = addUsd(slice.free, rest);
+	function acknowledged({ hold, charged, journalled, posted }: Settlement): void {
+		for (const slice of [hold.account, hold.key]) {
+			slice.unacknowledged = subUsd(slice.unacknowledged, charged);
+			if (journalled) continue;
+			const rest = subUsd(hold.reserved, charged);
+			slice.held = subUsd(slice.held, rest);
+			slice.free = addUsd(slice.free, rest);
+		}
+		journal.acknowledge(hold.segment);
+		posted?.resolve();
 	}
 
 	/** The bound was too low: takes the excess from what is free in both budgets. Gives the part that is not covered. */
@@ -191,27 +178,11 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 				slice.free = subUsd(slice.free, amount);
 				slice.held = addUsd(slice.held, amount);
 			}
-			let acknowledge: (() => void) | undefined;
-			const known = mode === "remote" ? new Promise<void>((resolve) => (acknowledge = resolve)) : undefined;
 			carryForward();
-			const hold: Hold = {
-				admitted,
-				account,
-				key,
-				reserved: amount,
-				bound: ZERO_USD,
-				state: "held",
-				segment,
-				progress: undefined,
-				ledger,
-				known,
-			};
+			const isAwaited = mode === "remote";
+			const hold = new RunningHold({ admitted, account, key, reserved: amount, segment, ledger }, isAwaited);
 			running.add(hold);
-			const open = {
-				json: () => JSON.stringify({ ...admitted, reserved: hold.reserved }),
-				isOpen: () => hold.state === "held",
-			};
-			writer.open(acknowledge ? { ...open, acknowledge } : open, acknowledge !== undefined);
+			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();
 			slices.topUp(account, nowMs);
 			slices.topUp(key, nowMs);
@@ -242,13 +213,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			release(hold, hold.account, charged, journalled);
 			release(hold, hold.key, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
-			const acknowledge = () => {
-				acknowledged(hold, hold.account, charged, journalled);
-				acknowledged(hold, hold.key, charged, journalled);
-				journal.acknowledge(hold.segment);
-				posted?.resolve();
-			};
-			writer.settle({ id: event.id, account: event.account, key: event.key, json, acknowledge });
+			writer.settle(new Settlement({ hold, json, charged, journalled, posted }, acknowledged));
 			if (posted) {
 				settling.set(hold, posted.promise);
 				writer.hurry();

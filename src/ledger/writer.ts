@@ -25,7 +25,7 @@ export interface OpenRequest {
 	json(): string;
 	isOpen(): boolean;
 	/** Postgres knows that it is held, or it has ended meanwhile. */
-	acknowledge?(): void;
+	readonly acknowledge?: (() => void) | undefined;
 }
 
 export interface WriterOptions {

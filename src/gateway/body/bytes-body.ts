@@ -39,17 +39,19 @@ export async function inTime<T>(
 	clock: Clock,
 	deadlineMs: number,
 	reading: Promise<T>,
-	onLate: () => void = () => {},
+	onLate?: () => void,
 ): Promise<T> {
 	try {
-		return await withDeadline(clock, reading, deadlineMs, () => {
-			onLate();
-			return new Fault("request_timeout", "The body was sent too slowly.");
-		});
+		return await withDeadline(clock, reading, deadlineMs, onLate === undefined ? tooSlow : () => tooSlow(onLate));
 	} catch (error) {
 		if (error instanceof Fault) throw error;
 		throw new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
 	}
+}
+
+function tooSlow(onLate?: () => void): Fault {
+	onLate?.();
+	return new Fault("request_timeout", "The body was sent too slowly.");
 }
 
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */

@@ -5,7 +5,7 @@ import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
 import { withoutCompletion } from "../usage.ts";
 import { asArray, asCount, asObject } from "../wire-value.ts";
-import { createAboutReader } from "./answer-about.ts";
+import { newAboutSoFar, noteAbout } from "./answer-about.ts";
 import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 import {
 	CHOICES_MAX,
@@ -24,7 +24,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	let ended = false;
 	/** Something was generated after the last record. */
 	let uncounted = false;
-	const about = createAboutReader();
+	const soFar = newAboutSoFar();
 	/** Sources that no chunk has taken along yet. */
 	let sourcesWait = false;
 
@@ -39,7 +39,7 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 		const event = parseEvent(payload);
 		if (isError(event)) throw dialect.failureOfError(event);
 		const rawChoices = asArray(event.choices) ?? [];
-		if (about.note(event)) sourcesWait = true;
+		if (noteAbout(soFar, event)) sourcesWait = true;
 		const chunk = readChoices(rawChoices);
 		if (event.usage !== undefined && event.usage !== null) noteUsage(event.usage, rawChoices);
 		else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
@@ -68,8 +68,8 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 	}
 
 	function chunkOf(kept: readonly ChatChunkChoice[], outputBytes: number): ChatChunk {
-		const fields = about.about();
-		const sources = sourcesWait ? about.sources() : undefined;
+		const fields = soFar.about;
+		const sources = sourcesWait ? soFar.sources : undefined;
 		sourcesWait = false;
 		if (fields === undefined && sources === undefined) return { choices: kept, outputBytes };
 		return {

@@ -4,7 +4,7 @@ import { isEndMarker, parseEvent } from "../call/event-payload.ts";
 import { died, failed, unreadable } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
 import { isError } from "../call/upstream-error.ts";
-import { aboutOf, createAboutReader } from "../chat/answer-about.ts";
+import { aboutOf, newAboutSoFar, noteAbout } from "../chat/answer-about.ts";
 import { finishReason } from "../chat/chat-choice.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage, withoutCompletion } from "../usage.ts";
@@ -27,7 +27,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	let ended = false;
 	/** Something was generated after the last record. */
 	let uncounted = false;
-	const about = createAboutReader();
+	const soFar = newAboutSoFar();
 
 	function accept(payload: string): CompletionChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
@@ -38,7 +38,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		}
 		const event = parseEvent(payload);
 		if (isError(event)) throw dialect.failureOfError(event);
-		about.note(event);
+		noteAbout(soFar, event);
 		const rawChoices = asObjects(event.choices);
 		const chunk = readChoices(rawChoices);
 		const only = rawChoices.length === 1 ? indexOf(rawChoices[0] as JsonObject, choicesMax) : undefined;
@@ -66,7 +66,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	}
 
 	function chunkOf(choices: readonly CompletionChoice[], outputBytes: number): CompletionChunk {
-		const fields = about.about();
+		const fields = soFar.about;
 		return fields === undefined ? { choices, outputBytes } : { choices, outputBytes, about: fields };
 	}
 

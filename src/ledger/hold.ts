@@ -1,0 +1,67 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { ZERO_USD } from "../money/nano-usd.ts";
+import type { AdmittedEvent } from "./event.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Progress } from "./outcome.ts";
+import type { Slice } from "./slices.ts";
+import type { OpenRequest } from "./writer.ts";
+
+/** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
+export interface Hold {
+	readonly admitted: Omit<AdmittedEvent, "reserved">;
+	readonly account: Slice;
+	readonly key: Slice;
+	/** Grows only if the actual cost passes the bound and free credit covers it. */
+	reserved: NanoUsd;
+	/** What the journal says may have been delivered. */
+	bound: NanoUsd;
+	state: "held" | "posted" | "voided";
+	/** The journal's segment that holds its admission; a later one when that was carried forward. */
+	segment: number;
+	/** The newest record of how far it has got. */
+	progress: Progress | undefined;
+	readonly ledger: Ledger;
+	/** In mode `remote`: resolves when Postgres knows of the reservation. */
+	readonly known: Promise<void> | undefined;
+}
+
+type NewHold = Pick<Hold, "admitted" | "account" | "key" | "reserved" | "segment" | "ledger">;
+
+/**
+ * As the writer knows it, too. This and the settlement are classes, since each outlives its request by a flush or two: the
+ * collector walks past all that they consist of, and closures would be four objects more of each.
+ */
+export class RunningHold implements Hold, OpenRequest {
+	readonly admitted: Omit<AdmittedEvent, "reserved">;
+	readonly account: Slice;
+	readonly key: Slice;
+	reserved: NanoUsd;
+	bound = ZERO_USD;
+	state: Hold["state"] = "held";
+	segment: number;
+	progress: Progress | undefined = undefined;
+	readonly ledger: Ledger;
+	readonly known: Promise<void> | undefined;
+	readonly acknowledge: (() => void) | undefined;
+
+	/** `isAwaited`: somebody waits until Postgres knows of it. */
+	constructor({ admitted, account, key, reserved, segment, ledger }: NewHold, isAwaited: boolean) {
+		this.admitted = admitted;
+		this.account = account;
+		this.key = key;
+		this.reserved = reserved;
+		this.segment = segment;
+		this.ledger = ledger;
+		const known = isAwaited ? Promise.withResolvers<void>() : undefined;
+		this.known = known?.promise;
+		this.acknowledge = known?.resolve;
+	}
+
+	json(): string {
+		return JSON.stringify({ ...this.admitted, reserved: this.reserved });
+	}
+
+	isOpen(): boolean {
+		return this.state === "held";
+	}
+}

@@ -1,13 +1,12 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent } from "./event.ts";
-import type { Ledger } from "./ledger.ts";
 import type { Progress } from "./outcome.ts";
 import type { Slice } from "./slices.ts";
 import type { OpenRequest } from "./writer.ts";
 
 /** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
-export interface Hold {
+export interface HoldOf<Owner> {
 	readonly admitted: Omit<AdmittedEvent, "reserved">;
 	readonly account: Slice;
 	readonly key: Slice;
@@ -20,32 +19,32 @@ export interface Hold {
 	segment: number;
 	/** The newest record of how far it has got. */
 	progress: Progress | undefined;
-	readonly ledger: Ledger;
+	readonly ledger: Owner;
 	/** In mode `remote`: resolves when Postgres knows of the reservation. */
 	readonly known: Promise<void> | undefined;
 }
 
-type NewHold = Pick<Hold, "admitted" | "account" | "key" | "reserved" | "segment" | "ledger">;
+type NewHold<Owner> = Pick<HoldOf<Owner>, "admitted" | "account" | "key" | "reserved" | "segment" | "ledger">;
 
 /**
  * As the writer knows it, too. This and the settlement are classes, since each outlives its request by a flush or two: the
  * collector walks past all that they consist of, and closures would be four objects more of each.
  */
-export class RunningHold implements Hold, OpenRequest {
+export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly admitted: Omit<AdmittedEvent, "reserved">;
 	readonly account: Slice;
 	readonly key: Slice;
 	reserved: NanoUsd;
 	bound = ZERO_USD;
-	state: Hold["state"] = "held";
+	state: HoldOf<Owner>["state"] = "held";
 	segment: number;
 	progress: Progress | undefined = undefined;
-	readonly ledger: Ledger;
+	readonly ledger: Owner;
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 
 	/** `isAwaited`: somebody waits until Postgres knows of it. */
-	constructor({ admitted, account, key, reserved, segment, ledger }: NewHold, isAwaited: boolean) {
+	constructor({ admitted, account, key, reserved, segment, ledger }: NewHold<Owner>, isAwaited: boolean) {
 		this.admitted = admitted;
 		this.account = account;
 		this.key = key;

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
-import { type Hold, RunningHold } from "./hold.ts";
+import { type HoldOf, RunningHold } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
@@ -14,6 +14,9 @@ import type { Outcome, Progress } from "./outcome.ts";
 import { Settlement } from "./settlement.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import type { Writer } from "./writer.ts";
+
+/** A hold that this ledger made. */
+export type Hold = HoldOf<Ledger>;
 
 /**
  * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,

@@ -1,5 +1,5 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
-import type { Hold } from "./hold.ts";
+import type { HoldOf } from "./hold.ts";
 import type { QueuedSettlement } from "./writer.ts";
 
 /** How a hold ended, on its way to Postgres. */
@@ -8,7 +8,7 @@ export class Settlement implements QueuedSettlement {
 	readonly account: string;
 	readonly key: string;
 	readonly json: string;
-	readonly hold: Hold;
+	readonly hold: HoldOf<unknown>;
 	readonly charged: NanoUsd;
 	/** Whether it stands in the journal. */
 	readonly journalled: boolean;

@@ -14,8 +14,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase } from "../../src/db/database.ts";
-import type { Hold } from "../../src/ledger/hold.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import type { Hold } from "../../src/ledger/ledger.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { admitted, outcome } from "../ledger/fixture.ts";
 

@@ -1,5 +1,6 @@
 import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
+import type { PatientCall } from "./ticket.ts";
 import type { Waiter } from "./waiting-lines.ts";
 
 /** Lines of batches at the replicas of one model: they take what others leave, and give it back when others wait. */
@@ -16,11 +17,6 @@ export interface PatientCalls {
 	readonly waiting: Set<Waiter>;
 	/** Who wants to know when there is room. */
 	readonly watching: Set<() => void>;
-}
-
-/** A line that is under way. */
-export interface PatientCall {
-	end(): void;
 }
 
 /** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */

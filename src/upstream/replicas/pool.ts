@@ -2,9 +2,9 @@ import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
-import { createPatientCalls, type PatientCall } from "./patient-calls.ts";
+import { createPatientCalls } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
-import { type AcquireOptions, createTicket, type Ticket, type TicketOwner } from "./ticket.ts";
+import { type AcquireOptions, createTicket, type PatientCall, type Ticket, type TicketOwner } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
 /**

@@ -1,5 +1,4 @@
 import type { BreakerCall, CallOutcome } from "./breaker.ts";
-import type { PatientCall } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 
 /** A place at a replica, held from before the request is sent until `release`. */
@@ -27,6 +26,11 @@ export interface AcquireOptions {
 	readonly patient?: boolean;
 	/** Gives the place up to somebody who waits; only asked of `patient`. Not asked again. */
 	readonly onAsked?: (() => void) | undefined;
+}
+
+/** A line of a batch that is under way. */
+export interface PatientCall {
+	end(): void;
 }
 
 /** Where a place goes back to. */

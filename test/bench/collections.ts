@@ -18,7 +18,7 @@ export interface Collections {
 	readonly allocatedBytes: number;
 }
 
-const LOG_GC = { BUN_JSC_logGC: "1" };
+export const LOG_GC = { BUN_JSC_logGC: "1" };
 const CONNECTIONS = 32;
 const REQUESTED = /bytes allocated this cycle: (\d+) exceed/g;
 const PAUSED = /=> (Eden|Full)Collection.*? p=([\d.]+)ms/g;

@@ -4,6 +4,7 @@ import { arrivalsOf } from "./arrivals.ts";
 import { collectionsOf } from "./collections.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { createFigures, ratioOf } from "./figures.ts";
+import { FLOOR_STEPS, startFloor } from "./floor.ts";
 import { runLoad } from "./load.ts";
 import { describeMachine } from "./machine.ts";
 import { runOpenLoad } from "./open-load.ts";
@@ -218,6 +219,20 @@ describe("the upstream", () => {
 			expect(result.firstMs.length).toBe(result.streams);
 		}
 	});
+});
+
+test("every step of the floor passes a request and its answer on", async () => {
+	const upstream = startFastUpstream();
+	ends.push(() => upstream.stop());
+	for (const [steps, name] of FLOOR_STEPS.entries()) {
+		const floor = startFloor(steps, `http://127.0.0.1:${upstream.port}/v1/chat/completions`);
+		ends.push(floor.stop);
+		const bytes = chatRequestBytes(floor, "secret", chatBody("plain", 100_000));
+		const load = { port: floor.port, connections: 4, request: () => bytes, durationMs: 60_000, requestsMax: 20 };
+		const { requests, failures } = await runLoad(load);
+		expect({ name, requests, failures }).toEqual({ name, requests: 20, failures: 0 });
+		expect(upstream.count().requests).toBe(20 * steps);
+	}
 });
 
 describe("the figures", () => {

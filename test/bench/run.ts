@@ -22,6 +22,7 @@ import { costOfTokens } from "./cost-of-tokens.ts";
 import { day } from "./day.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
+import { floors } from "./floors.ts";
 import { grants } from "./grants.ts";
 import { growth } from "./growth.ts";
 import { keys } from "./keys.ts";
@@ -50,6 +51,7 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	half: halfLoad,
 	collections,
 	keys,
+	floors,
 	day,
 	tokens: costOfTokens,
 	wrk,

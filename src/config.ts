@@ -141,7 +141,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		booksVerifyRowsPerS: read.integer("BOOKS_VERIFY_ROWS_S", 500, 0, 10_000),
-		retention: readRetention(read, (problem) => problems.push(problem)),
+		retention: readRetention(read, (problem) => problems.push(problem), cwd),
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,

@@ -55,7 +55,7 @@ describe("loadConfig", () => {
 			journal: "process",
 			leaseTtlMs: 30_000,
 			booksVerifyRowsPerS: 500,
-			retention: { usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 0, refusalDays: 30 },
+			retention: { archive: null, usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 0, refusalDays: 30 },
 			keyPepper: null,
 			consoleSecret: null,
 			production: false,
@@ -231,12 +231,26 @@ describe("loadConfig", () => {
 			expect([days, problemsOf({ RETENTION_USAGE_DAYS: days }).length]).toEqual([days, problems]);
 	});
 
+	test("an archive is a folder, or a bucket with its keys", () => {
+		const keys = { ARCHIVE_S3_ACCESS_KEY_ID: "id", ARCHIVE_S3_SECRET_ACCESS_KEY: "secret" };
+		const archiveOf = (env: Record<string, string>) => loadConfig(env, cwd).retention.archive;
+		expect(archiveOf({ ARCHIVE: "books" })).toEqual({ folder: join(cwd, "books") });
+		expect(archiveOf({ ...keys, ARCHIVE: "s3://books/a/b" })).toMatchObject({
+			bucket: { bucket: "books" },
+			prefix: "a/b/",
+		});
+		expect(archiveOf({ ...keys, ARCHIVE: "s3://books" })).toMatchObject({ bucket: { bucket: "books" }, prefix: "" });
+		expect(problemsOf({ ARCHIVE: "s3://books" })).toHaveLength(1);
+		expect(problemsOf({ ...keys, ARCHIVE: "s3:books" })).toHaveLength(1);
+	});
+
 	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
 		const root = join(import.meta.dir, "..");
 		const readers = [
 			"src/config.ts",
 			"src/files/s3-settings.ts",
 			"src/ledger/retention.ts",
+			"src/ledger/archive-settings.ts",
 			"src/traces/trace-settings.ts",
 		];
 		const source = readers.map((path) => readFileSync(join(root, path), "utf8")).join("\n");

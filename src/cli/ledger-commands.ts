@@ -1,6 +1,10 @@
+import { Fault } from "../base/fault.ts";
+import type { Config } from "../config.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import type { CheckedArchive } from "../ledger/archive-check.ts";
-import { checkArchives } from "../ledger/archive-check.ts";
+import { checkArchives, checkPath } from "../ledger/archive-check.ts";
+import type { ArchivePlace } from "../ledger/archive-place.ts";
+import { openArchive } from "../ledger/archive-place.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { listSeals } from "../ledger/seal-list.ts";
 import { formatUsd } from "../money/nano-usd.ts";
@@ -53,20 +57,30 @@ const sealsCommand: Command = {
 	},
 };
 
+/** Fault invalid_request if there is none. */
+function ownArchive({ retention }: Config): ArchivePlace {
+	if (retention.archive === null)
+		throw new Fault("invalid_request", "Name a folder, or set ARCHIVE to the archive that is meant.");
+	return openArchive(retention.archive);
+}
+
 const archiveCommand: Command = {
 	name: "ledger archive",
-	summary: "write sealed days that a folder has not yet as Parquet files",
-	arguments: ["FOLDER"],
+	summary: "write sealed days that the archive has not yet as Parquet files",
+	arguments: ["[FOLDER]"],
 	options: {},
 	details:
-		"Two files a day, its settled requests and its ledger entries, amounts in nano-dollars, each with the day's seal in it and read back before it appears. Nothing is removed from the database.",
-	async run({ withDatabase, progress }, input) {
-		const folder = input.argument(0);
-		const days = await withDatabase(({ statements }) => archiveDays(statements, folder, progress));
+		"Two files a day, its settled requests and its ledger entries, amounts in nano-dollars, each with the day's seal in it and read back before it appears. Without a folder it is the archive that ARCHIVE names, to which a console writes by itself. Nothing is removed from the database.",
+	async run({ withDatabase, config, progress }, input) {
+		const folder = input.optionalArgument(0);
+		const place = folder === undefined ? ownArchive(config()) : openArchive({ folder });
+		const options = { own: folder === undefined, onDay: progress };
+		const days = await withDatabase(({ statements }) => archiveDays(statements, place, options));
 		progress("");
 		return {
-			json: { folder, days },
-			text: days.length === 0 ? `${folder} has every sealed day` : `wrote ${days.length} days, up to ${days.at(-1)}`,
+			json: { folder: place.name, days },
+			text:
+				days.length === 0 ? `${place.name} has every sealed day` : `wrote ${days.length} days, up to ${days.at(-1)}`,
 		};
 	},
 };
@@ -74,14 +88,15 @@ const archiveCommand: Command = {
 const verifyCommand: Command = {
 	name: "ledger verify",
 	summary: "compare archived days with their seals; exit code 1 if one was changed",
-	arguments: ["PATH"],
+	arguments: ["[PATH]"],
 	options: {
 		seal: { type: "string", value: "SEAL", help: "the newest day's seal, as it was kept elsewhere" },
 	},
 	details:
-		"A file is compared with the seal in it, a folder also with the chain of seals. Needs no database. Only a seal that was kept elsewhere (ledger seals) shows that the newest day was not made anew together with its seal.",
-	async run(_context, input) {
-		const archives = await checkArchives(input.argument(0));
+		"A file is compared with the seal in it, a folder or the archive that ARCHIVE names also with the chain of seals. Needs no database. Only a seal that was kept elsewhere (ledger seals) shows that the newest day was not made anew together with its seal.",
+	async run({ config }, input) {
+		const path = input.optionalArgument(0);
+		const archives = await (path === undefined ? checkArchives(ownArchive(config())) : checkPath(path));
 		const newest = archives.at(-1)?.seal ?? null;
 		const expected = input.option("seal");
 		const sealOk = expected === undefined || expected === newest;

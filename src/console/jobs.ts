@@ -5,6 +5,8 @@ import { forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldManagementClaims } from "../keys/management-claim.ts";
+import { archiveDays } from "../ledger/archive.ts";
+import { openArchive } from "../ledger/archive-place.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
 import { createNetting } from "../ledger/netting.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
@@ -80,8 +82,13 @@ export function startJobs(deps: JobDeps): Jobs {
 		const rows = (deps.booksVerifyRowsPerS * VERIFY_MS) / 1000;
 		every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, rows));
 	}
-	const { usageDays, leaseDays, controlDays, auditDays, refusalDays } = deps.retention;
-	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, false));
+	const { archive, usageDays, leaseDays, controlDays, auditDays, refusalDays } = deps.retention;
+	if (archive !== null) {
+		const place = openArchive(archive, stopping.signal);
+		const options = { own: true, signal: stopping.signal };
+		every(FORGET_MS, "archive of sealed days", () => archiveDays(deps.sums, place, options));
+	}
+	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, archive !== null));
 	if (leaseDays > 0) every(REMOVE_MS, "old leases", () => removeLeases(books, leaseDays));
 	if (controlDays > 0) every(FORGET_MS, "old entries of the control log", () => removeControl(books, controlDays));
 	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(deps.statements, auditDays));

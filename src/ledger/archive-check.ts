@@ -1,7 +1,8 @@
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { stat } from "node:fs/promises";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
+import type { ArchivePlace } from "./archive-place.ts";
+import { openArchive } from "./archive-place.ts";
 
 /** What a file says of itself, and whether that is so. */
 export interface CheckedArchive {
@@ -102,15 +103,22 @@ function createSums(kind: ArchiveKind) {
 	};
 }
 
+/** Checks a file, or all of a folder as `checkArchives` does. */
+export async function checkPath(path: string): Promise<CheckedArchive[]> {
+	return (await stat(path)).isDirectory() ? checkArchives(openArchive({ folder: path })) : [await checkArchive(path)];
+}
+
 /**
- * Checks a file, or all of a folder and the chain of their seals: that no day is missing between two, and that each
- * rests on the one before. In the order of days.
+ * Checks all files of an archive and the chain of their seals: that no day is missing between two, and that each rests on
+ * the one before. In the order of days.
  */
-export async function checkArchives(path: string): Promise<CheckedArchive[]> {
-	if (!(await stat(path)).isDirectory()) return [await checkArchive(path)];
-	const names = (await readdir(path)).filter((name) => name.endsWith(".parquet"));
+export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
+	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));
 	const checked: CheckedArchive[] = [];
-	for (const name of names) checked.push(await checkArchive(join(path, name)));
+	for (const name of names) {
+		const found = await place.reading(name, checkArchive);
+		checked.push({ ...found, path: `${place.name.replace(/\/$/, "")}/${name}` });
+	}
 	checked.sort((a, b) => `${a.day} ${a.kind}`.localeCompare(`${b.day} ${b.kind}`));
 	const sealOf = new Map(checked.flatMap(({ day, seal }) => (day === null || seal === null ? [] : [[day, seal]])));
 	const first = checked.find(({ day }) => day !== null)?.day;

@@ -1,11 +1,10 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { checkArchive } from "./archive-check.ts";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, parquetSchema, rowOfValues, valuesOfRow } from "./archive-columns.ts";
+import type { ArchivePlace } from "./archive-place.ts";
 
 /** Rows that are read, and written as one row group, at once. */
 const PAGE_ROWS = 5_000;
@@ -19,45 +18,89 @@ interface DayRow {
 	ends: string;
 	sealed: string;
 	seal: string;
+	/** Its settled requests are not in the database any more, or about to go. */
+	removed: boolean;
+}
+
+export interface ArchiveOptions {
+	/**
+	 * The service's own archive: a day is noted once both of its files were read back from there and have its seal, and
+	 * may lose its requests then. Days that are noted are not looked at again.
+	 */
+	readonly own: boolean;
+	readonly onDay?: (day: string) => void;
+	/** Aborted: it stops before the next page of rows. */
+	readonly signal?: AbortSignal;
 }
 
 /**
- * Writes each sealed day that the folder has not yet as two Parquet files, `usage-<day>.parquet` and
- * `entries-<day>.parquet`, with its seal in them. A file appears whole, after it was read back and agreed with its seal:
- * Fault conflict if it does not. Gives the days, oldest first.
+ * Writes each sealed day that the archive has not yet as two Parquet files, `usage-<day>.parquet` and
+ * `entries-<day>.parquet`, with its seal in them; of a day whose requests are removed, the entries alone. A file appears
+ * whole, after it was read back and agreed with its seal: Fault conflict if it does not, or if another one has its name.
+ * Gives the days, oldest first.
  */
 export async function archiveDays(
 	statements: Statements,
-	folder: string,
-	onDay: (day: string) => void = () => {},
+	place: ArchivePlace,
+	{ own, onDay = () => {}, signal }: ArchiveOptions,
 ): Promise<string[]> {
-	await mkdir(folder, { recursive: true });
 	const written: string[] = [];
 	for (let after: string | null = null; ; ) {
-		const day = await nextDay(statements, after);
+		signal?.throwIfAborted();
+		const day = await nextDay(statements, after, own);
 		if (day === undefined) return written;
 		after = day.day;
-		const missing = KINDS.filter((kind) => !isThere(join(folder, `${kind}-${day.day}.parquet`)));
-		for (const kind of missing) await writeFile(statements, day, kind, join(folder, `${kind}-${day.day}.parquet`));
-		if (missing.length === 0) continue;
+		let missing = 0;
+		for (const kind of KINDS) {
+			const name = `${kind}-${day.day}.parquet`;
+			const isThere = await place.has(name);
+			if (!isThere && kind === "usage" && day.removed) continue;
+			if (!isThere) await writeFile(statements, place, { day, kind, name, signal });
+			if (own) await place.reading(name, (path) => holdsDay(path, day, kind));
+			missing += isThere ? 0 : 1;
+		}
+		if (own)
+			await statements`
+				update sealed_day set archived_at = clock_timestamp()
+				where day = ${day.day}::text::date and seal = decode(${day.seal}, 'hex')`;
+		if (missing === 0) continue;
 		written.push(day.day);
 		onDay(day.day);
 	}
 }
 
-async function nextDay(statements: Statements, after: string | null): Promise<DayRow | undefined> {
+async function nextDay(statements: Statements, after: string | null, own: boolean): Promise<DayRow | undefined> {
 	const [day] = await statements<DayRow>`
 		select to_char(d.day, 'YYYY-MM-DD') as day, (d.day + 1)::timestamp at time zone 'UTC' || '' as ends,
 			case when f.day is null then '-infinity' else d.day::timestamp at time zone 'UTC' || '' end as starts,
-			books_sealed(d, f.seal) as sealed, encode(d.seal, 'hex') as seal
+			books_sealed(d, f.seal) as sealed, encode(d.seal, 'hex') as seal,
+			exists (select 1 from removal r where r.usage_before > d.day::timestamp at time zone 'UTC') as removed
 		from sealed_day d left join sealed_day f on f.day = d.day - 1
-		where ${after}::text is null or d.day > ${after}::text::date order by d.day limit 1`;
+		where (${after}::text is null or d.day > ${after}::text::date) and not (${own}::boolean and d.archived_at is not null)
+		order by d.day limit 1`;
 	return day;
 }
 
-async function writeFile(statements: Statements, day: DayRow, kind: ArchiveKind, path: string): Promise<void> {
+/** Fault conflict if a file of the archive is not what was sealed of that day. */
+async function holdsDay(path: string, day: DayRow, kind: ArchiveKind): Promise<void> {
+	const found = await checkArchive(path);
+	if (found.problem !== null)
+		throw new Fault("conflict", `The archive's ${kind} of ${day.day} are not as they were sealed: ${found.problem}.`);
+	if (found.kind !== kind || found.seal !== day.seal)
+		throw new Fault("conflict", `The archive has other ${kind} of ${day.day}, with the seal ${found.seal}.`);
+}
+
+interface FileToWrite {
+	readonly day: DayRow;
+	readonly kind: ArchiveKind;
+	readonly name: string;
+	readonly signal: AbortSignal | undefined;
+}
+
+async function writeFile(statements: Statements, place: ArchivePlace, file: FileToWrite): Promise<void> {
+	const { day, kind, name, signal } = file;
 	const { fileWriter, ParquetWriter } = await import("hyparquet-writer");
-	const part = `${path}.part`;
+	const part = await place.part(name);
 	try {
 		const writer = new ParquetWriter({
 			writer: fileWriter(part),
@@ -70,10 +113,11 @@ async function writeFile(statements: Statements, day: DayRow, kind: ArchiveKind,
 			],
 		});
 		for await (const rows of pagesOf(statements, day, kind)) {
+			signal?.throwIfAborted();
 			const values = rows.map((row) => valuesOfRow(kind, row));
-			const columnData = ARCHIVE_COLUMNS[kind].map(({ name }, place) => ({
-				name,
-				data: values.map((row): ArchiveValue => row[place] ?? null),
+			const columnData = ARCHIVE_COLUMNS[kind].map((column, nth) => ({
+				name: column.name,
+				data: values.map((row): ArchiveValue => row[nth] ?? null),
 			}));
 			if (rows.some((row, nth) => row !== rowOfValues(kind, values[nth] ?? [])))
 				throw new Error("a row cannot be written exactly");
@@ -82,8 +126,7 @@ async function writeFile(statements: Statements, day: DayRow, kind: ArchiveKind,
 		await writer.finish();
 		const { problem } = await checkArchive(part);
 		if (problem !== null) throw new Fault("conflict", `${day.day} is not as it was sealed: ${problem}.`);
-		syncFile(part);
-		renameSync(part, path);
+		await place.put(name, part);
 	} finally {
 		rmSync(part, { force: true });
 	}
@@ -109,18 +152,5 @@ async function* pagesOf(statements: Statements, day: DayRow, kind: ArchiveKind):
 		const last = rows.at(-1);
 		if (last === undefined || rows.length < PAGE_ROWS) return;
 		({ at, id } = last);
-	}
-}
-
-function isThere(path: string): boolean {
-	return statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-function syncFile(path: string): void {
-	const file = openSync(path, "r+");
-	try {
-		fsyncSync(file);
-	} finally {
-		closeSync(file);
 	}
 }

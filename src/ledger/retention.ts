@@ -1,7 +1,11 @@
 import type { EnvironmentReader } from "../base/environment-reader.ts";
+import type { ArchiveAddress } from "./archive-place.ts";
+import { readArchiveSettings } from "./archive-settings.ts";
 
 /** For how many days rows are kept after they have become history; 0 for ever. README.md says what each bound is for. */
 export interface Retention {
+	/** Where sealed days are written to before their requests are removed; null: nowhere. */
+	readonly archive: ArchiveAddress | null;
 	/** Settled requests; their sums by the hour stay. */
 	readonly usageDays: number;
 	/** Operations on leases, leases, and what epochs of instances stood at. */
@@ -27,7 +31,7 @@ const CONTROL_DAYS_MIN = 2;
 /** What somebody did is looked for until the year's books are closed. */
 const AUDIT_DAYS_MIN = 365;
 
-export function readRetention(read: EnvironmentReader, note: (problem: string) => void): Retention {
+export function readRetention(read: EnvironmentReader, note: (problem: string) => void, cwd: string): Retention {
 	const atLeast = (min: number, name: string, days: number): number => {
 		if (days > 0 && days < min) note(`${name} must be ${min} days or more, or 0 for ever; got ${days}`);
 		return days;
@@ -37,6 +41,7 @@ export function readRetention(read: EnvironmentReader, note: (problem: string) =
 	const controlDays = read.integer("RETENTION_CONTROL_DAYS", 30, 0, DAYS_MAX);
 	const auditDays = read.integer("RETENTION_AUDIT_DAYS", 0, 0, DAYS_MAX);
 	return Object.freeze({
+		archive: readArchiveSettings(read, note, cwd),
 		usageDays: atLeast(USAGE_DAYS_MIN, "RETENTION_USAGE_DAYS", usageDays),
 		leaseDays: atLeast(LEASE_DAYS_MIN, "RETENTION_LEASE_DAYS", leaseDays),
 		controlDays: atLeast(CONTROL_DAYS_MIN, "RETENTION_CONTROL_DAYS", controlDays),

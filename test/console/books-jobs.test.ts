@@ -35,7 +35,7 @@ async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
 		origin: () => "http://127.0.0.1",
 		serviceName: "service",
 		booksVerifyRowsPerS,
-		retention: { usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 400, refusalDays: 30 },
+		retention: { archive: null, usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 400, refusalDays: 30 },
 	} as never);
 	for (const run of waiting.splice(0)) run();
 	await jobs.stop();

@@ -1,14 +1,18 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
 import { archiveDays } from "../../src/ledger/archive.ts";
-import { checkArchive, checkArchives } from "../../src/ledger/archive-check.ts";
+import { checkArchive, checkArchives, checkPath } from "../../src/ledger/archive-check.ts";
 import { parquetSchema, rowOfValues, valuesOfRow } from "../../src/ledger/archive-columns.ts";
+import type { ArchivePlace } from "../../src/ledger/archive-place.ts";
+import { openArchive } from "../../src/ledger/archive-place.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
+import { startObjectStorage } from "../support/object-storage.ts";
 
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
 const REQUESTS_A_DAY = 5;
@@ -45,15 +49,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const archive = () => archiveDays(db.statements, folder);
+const archive = () => archiveDays(db.statements, openArchive({ folder }), { own: false });
 const problems = async () =>
-	(await checkArchives(folder)).flatMap(({ path, problem }) =>
+	(await checkPath(folder)).flatMap(({ path, problem }) =>
 		problem === null ? [] : [`${path.slice(folder.length + 1)}: ${problem}`],
 	);
 
 test("every sealed day is two files that agree with their seals, and is written once", async () => {
 	expect(await archive()).toEqual(DAYS);
-	const files = await checkArchives(folder);
+	const files = await checkPath(folder);
 	expect(files.map(({ day, kind, rows, problem }) => [day, kind, rows, problem])).toEqual([
 		["2026-01-01", "entries", 0, null],
 		["2026-01-01", "usage", REQUESTS_A_DAY, null],
@@ -206,7 +210,7 @@ test("a day whose rows were changed since is refused, and leaves no file behind"
 			await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
 			const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
 				transaction(strings, ...values)) as never;
-			await expect(archiveDays(statements, folder)).rejects.toMatchObject({
+			await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
 				code: "conflict",
 				message: "2026-01-01 is not as it was sealed: a row was changed.",
 			});
@@ -222,4 +226,93 @@ test("a row's text is the same from the database and from a file's values", asyn
 	const rows = await db.sql`select books_usage_row(e) as row from usage_event e where e.rate_card_id <> ''`;
 	expect(rows).toHaveLength(3 * REQUESTS_A_DAY);
 	for (const { row } of rows) expect(rowOfValues("usage", valuesOfRow("usage", row))).toBe(row);
+});
+
+const storage = startObjectStorage();
+const bucket = { endpoint: storage.url, bucket: "books", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
+const ownPlaces = {
+	"a folder": () => openArchive({ folder }),
+	"a bucket": () => openArchive({ bucket, prefix: `run-${newUuid()}/` }),
+};
+const noted = async () =>
+	(
+		await db.sql`select to_char(day, 'YYYY-MM-DD') as day from sealed_day where archived_at is not null order by day`
+	).map(({ day }) => day);
+
+for (const [where, open] of Object.entries(ownPlaces)) {
+	test(`a day is noted as archived when both files were read back from ${where}, and verified from there`, async () => {
+		const place = open();
+		await db.sql`update sealed_day set archived_at = null`;
+		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
+		expect(await noted()).toEqual([]);
+		expect(await archiveDays(db.statements, place, { own: true })).toEqual([]);
+		expect(await noted()).toEqual(DAYS);
+		const files = await checkArchives(place);
+		expect(files.map(({ day, rows, problem }) => [day, rows, problem]).length).toBe(6);
+		expect(files.filter(({ problem }) => problem !== null)).toEqual([]);
+		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
+	});
+
+	test(`what ${where} has of another day, or not whole, is not noted and stays as evidence`, async () => {
+		const place = open();
+		await db.sql`update sealed_day set archived_at = null`;
+		const other = join(folder, "other");
+		const whole = openArchive({ folder: other });
+		await archiveDays(db.statements, whole, { own: false });
+		const name = "usage-2026-01-02.parquet";
+		// As in a database that was restored to an older state, and sealed a day anew.
+		await whole.reading("usage-2026-01-01.parquet", (path) => place.put(name, copied(path)));
+		await expect(archiveDays(db.statements, place, { own: true })).rejects.toMatchObject({
+			code: "conflict",
+			message: expect.stringContaining("The archive has other usage of 2026-01-02, with the seal "),
+		});
+		expect(await noted()).toEqual(["2026-01-01"]);
+		const torn = copied(join(other, name));
+		writeFileSync(torn, readFileSync(torn).subarray(0, 1_000));
+		await place.put(name, torn);
+		await expect(archiveDays(db.statements, place, { own: true })).rejects.toThrow("are not as they were sealed");
+		expect(await noted()).toEqual(["2026-01-01"]);
+		await place.put(name, copied(join(other, name)));
+		await archiveDays(db.statements, place, { own: true });
+		expect(await noted()).toEqual(DAYS);
+	});
+}
+
+/** `put` takes the file away. */
+function copied(path: string): string {
+	const copy = join(folder, `copy-${newUuid()}`);
+	copyFileSync(path, copy);
+	return copy;
+}
+
+test("an upload that fails is not noted, and the next run repeats it", async () => {
+	const place = ownPlaces["a bucket"]();
+	await db.sql`update sealed_day set archived_at = null`;
+	let puts = 0;
+	const failing: ArchivePlace = {
+		...place,
+		async put(name, part) {
+			if (++puts === 2) throw new Error("the connection was lost");
+			await place.put(name, part);
+		},
+	};
+	await expect(archiveDays(db.statements, failing, { own: true })).rejects.toThrow("the connection was lost");
+	expect(await noted()).toEqual([]);
+	const stopping = new AbortController();
+	stopping.abort(new Error("stopping"));
+	await expect(archiveDays(db.statements, place, { own: true, signal: stopping.signal })).rejects.toThrow("stopping");
+	expect(await archiveDays(db.statements, place, { own: true })).toEqual(DAYS);
+	expect(await noted()).toEqual(DAYS);
+	expect((await checkArchives(place)).every(({ problem }) => problem === null)).toBe(true);
+	expect(
+		readdirSync(tmpdir()).filter((name) => name.endsWith(".part") || name.startsWith("tollgate-archive-")),
+	).toEqual([]);
+});
+
+test("of a day whose requests are removed the entries alone are written, and what an archive has of it stays good", async () => {
+	const place = ownPlaces["a folder"]();
+	await db.sql`update removal set usage_before = '2026-01-02'`;
+	await archiveDays(db.statements, place, { own: false });
+	expect((await place.names()).filter((name) => name.includes("01-01"))).toEqual(["entries-2026-01-01.parquet"]);
+	await db.sql`update removal set usage_before = '-infinity'`;
 });

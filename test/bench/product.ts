@@ -77,11 +77,14 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 }
 
 /** Opens a database that exists, and migrates it. */
-export async function openBenchDatabase(address: string): Promise<BenchDatabase> {
+export async function openBenchDatabase(
+	address: string,
+	statementDeadlineMs = STATEMENT_DEADLINE_MS,
+): Promise<BenchDatabase> {
 	const { url } = await migrate({ log: silentLog }, address);
 	const database = createDatabase(
 		{ clock: systemClock, log: silentLog },
-		{ url, applicationName: "bench", statementDeadlineMs: STATEMENT_DEADLINE_MS },
+		{ url, applicationName: "bench", statementDeadlineMs },
 	);
 	const sql = postgres(url, { max: 2, onnotice: () => {} });
 	const { statements } = database;

@@ -63,9 +63,9 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 				exists (select 1 from usage_event e where e.account_id = a.id) as used,
 				(select count(*) from top_up t where t.account_id = a.id and t.state = 'pending') as pending,
 				(select coalesce(sum(h.charged_nano_usd), 0) from usage_hour h
-					where h.account_id = a.id and h.hour >= date_trunc('month', clock_timestamp(), 'UTC')) as month,
+					where h.account_id = a.id and h.hour >= date_trunc('month', now(), 'UTC')) as month,
 				(select coalesce(sum(h.charged_nano_usd), 0) from usage_hour h
-					where h.account_id = a.id and h.hour >= date_trunc('day', clock_timestamp(), 'UTC')) as today
+					where h.account_id = a.id and h.hour >= date_trunc('day', now(), 'UTC')) as today
 			from account a where a.id = ${accountId}`,
 	]);
 	return {

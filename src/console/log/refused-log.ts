@@ -165,7 +165,7 @@ export async function forgetRefusals(statements: Statements, days: number): Prom
 	for (let batch = 0; batch < FORGET_BATCHES_MAX; batch++) {
 		const [row] = await statements<{ rows: number }>`
 			with old as (
-				select request_id from refused_request where refused_at < clock_timestamp() - make_interval(days => ${days}::integer)
+				select request_id from refused_request where refused_at < now() - make_interval(days => ${days}::integer)
 				order by refused_at limit ${FORGET_ROWS} for update skip locked
 			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
 			select count(*)::integer as rows from gone`;

@@ -121,16 +121,10 @@ async function rowsInTime(
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 			k.name as key_name, k.last_four
 		from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
-			cross join lateral (
-				select u.* from usage_event u
-				where u.account_id = ${accountId} and u.admitted_at >= to_timestamp(s.a / 1000) and u.admitted_at < to_timestamp(s.b / 1000)
-					and (${micros}::bigint is null or (u.admitted_at, u.request_id)
-						< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
-					and (${filter.model}::text is null or u.model = ${filter.model}::text)
-					and (${filter.keyId}::text is null or u.key_id = ${filter.keyId}::text)
-					and (${filter.status}::text is null or usage_class(u.ending) = ${filter.status}::text)
-				order by u.admitted_at desc, u.request_id desc limit ${page.asked}
-			) e join api_key k on k.id = e.key_id
+			cross join lateral usage_page(${accountId}, to_timestamp(s.a / 1000), to_timestamp(s.b / 1000),
+				timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid,
+				${filter.model}::text, ${filter.keyId}::text, ${filter.status}::text, ${page.asked}::integer) e
+			join api_key k on k.id = e.key_id
 		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
 }
 

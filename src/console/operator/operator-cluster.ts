@@ -63,7 +63,7 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 		from instance_now i
 			left join (
 				select o.instance_id, o.epoch, count(*) as leases, sum(o.granted_nano_usd - o.returned_nano_usd - o.settled_nano_usd) as held
-				from lease o join budget b on b.id = o.budget_id and b.kind = 'account' where o.state = 'open' group by 1, 2
+				from lease o where o.state = 'open' and o.budget_id like 'acc\\_%' group by 1, 2
 			) l on l.instance_id = i.id and l.epoch = i.epoch
 			left join (
 				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2

@@ -71,7 +71,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
 		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
-			from usage_hour where hour >= clock_timestamp() - interval '24 hours' and class = 'ok'
+			from usage_hour where hour >= now() - interval '24 hours' and class = 'ok'
 			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
 		lastReconciliation(statements),
 		parts.deployments.current(),

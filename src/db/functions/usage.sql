@@ -70,3 +70,25 @@ begin
     where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon);
   return v_rows;
 end $$;
+
+-- An account's settled requests of a stretch of time, newest first, from behind (p_at, p_id) on: at most p_limit.
+-- enable_sort, enable_bitmapscan = off: the stretch is a parameter, so it is taken for a short one and all of it would be
+-- read and sorted; an index has it in order, and a page is its first rows.
+create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
+  p_model text, p_key text, p_status text, p_limit integer) returns setof usage_event
+language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
+begin
+  if p_key is not null then
+    return query select u.* from usage_event u
+      where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
+        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id))
+        and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
+      order by u.admitted_at desc, u.request_id desc limit p_limit;
+    return;
+  end if;
+  return query select u.* from usage_event u
+    where u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
+      and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id))
+      and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
+    order by u.admitted_at desc, u.request_id desc limit p_limit;
+end $$;

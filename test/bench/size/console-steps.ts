@@ -12,7 +12,7 @@ import { operatorSummary } from "../../../src/console/operator/operator-summary.
 import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
 import { listKeys } from "../../../src/keys/key-admin.ts";
 import { listAudit } from "../../../src/ops/audit.ts";
-import { HEAVY, LIGHT } from "./fill.ts";
+import { HEAVY, keyId, LIGHT } from "./fill.ts";
 import type { Measured } from "./measure.ts";
 
 const PAGE = { asked: 51, after: null };
@@ -48,6 +48,7 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 		"requests, from the middle of the history": () => log(HEAVY, { toMs: nowMs - (days / 2) * DAY_MS }),
 		"requests, failed ones": () => log(HEAVY, { status: "failed" }),
 		"requests, a model that there is not": () => log(HEAVY, { model: "none" }),
+		"requests, of a key that made none": () => log(HEAVY, { keyId: keyId(0, 2) }),
 		"requests, a small account": () => log(LIGHT, {}),
 		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
 		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),

@@ -10,8 +10,10 @@ import { newSecret } from "../../../src/keys/secret.ts";
 import { KEY_PEPPER, SERVICE_NAME } from "../product.ts";
 
 export interface Size {
-	/** Settled requests; rounded to whole days. */
+	/** Settled requests; rounded to whole days, of which today is the last. */
 	readonly usageRows: number;
+	/** A multiple of the seconds of a burst, and of ten. */
+	readonly rowsPerDay: number;
 	/** Each with two keys. The account and its first key have a lease of one former epoch. */
 	readonly accounts: number;
 }
@@ -26,10 +28,11 @@ export interface Filled {
 
 /** Requests come in bursts of ten of an account: what is summed by the hour is a tenth of them. */
 const BURST = 10;
-export const ROWS_PER_DAY = 100_800;
 export const CHARGE_NANO_USD = 120_000;
 const CREDIT_NANO_USD = 5_000 * 1e9;
 const SECRETS_MAX = 20_000;
+/** The first and the last two sealed ones are read row by row; yesterday and today are open. */
+const DAYS_MIN = 5;
 /** The instance that made all of it, and its epoch, which is over. */
 export const INSTANCE = "gateway-1";
 
@@ -51,7 +54,8 @@ const HASH = (text: string) => `encode(sha256((${text})::bytea), 'hex')`;
 
 /** `sql` has one connection. The database is migrated and empty. */
 export async function fill(sql: postgres.Sql, size: Size, say: (line: string) => void): Promise<Filled> {
-	const days = Math.max(2, Math.round(size.usageRows / ROWS_PER_DAY));
+	const days = Math.max(DAYS_MIN, Math.round(size.usageRows / size.rowsPerDay));
+	await layOutDays(sql, days);
 	const secrets = Array.from({ length: Math.min(SECRETS_MAX, size.accounts) }, () => newSecret(SERVICE_NAME));
 	const step = async (name: string, text: string) => {
 		const startedMs = performance.now();
@@ -67,7 +71,7 @@ export async function fill(sql: postgres.Sql, size: Size, say: (line: string) =>
 	await step("leases", leasesText(size, days));
 	for (const text of again) await step(text.slice(0, 100), text);
 	await step("vacuum", "vacuum (freeze, analyze)");
-	await step("seals", sealsText(days));
+	await step("seals", sealsText(size, days));
 	await sql.unsafe("analyze; checkpoint");
 	return { size, days, secrets };
 }
@@ -135,11 +139,11 @@ function usageText(size: Size, days: number): string {
 		from (
 			select b, ${ACCOUNT("n")} as account, ${KEY("n", 1)} as key, model, ending, started from (
 				select b, ${BURST_ACCOUNT(size)} as n, ${BURST_MODEL} as model, ${BURST_ENDING} as ending,
-					d.at + (b % ${ROWS_PER_DAY / BURST}) * interval '${(86_400 * BURST) / ROWS_PER_DAY} seconds' as started
-				from bench_day d, lateral generate_series(d.day::bigint * ${ROWS_PER_DAY / BURST}, (d.day + 1)::bigint * ${ROWS_PER_DAY / BURST} - 1) b
+					d.at + (b % ${size.rowsPerDay / BURST}) * interval '${(86_400 * BURST) / size.rowsPerDay} seconds' as started
+				from bench_day d, lateral generate_series(d.day::bigint * ${size.rowsPerDay / BURST}, (d.day + 1)::bigint * ${size.rowsPerDay / BURST} - 1) b
 				where d.day < ${days}
-			) x where started < now() - interval '3 minutes'
-		) y, lateral (select r, started + r * interval '${86_400 / ROWS_PER_DAY} seconds' as at from generate_series(0, ${BURST - 1}) r) z;
+			) x where started < (select at from bench_until)
+		) y, lateral (select r, started + r * interval '${86_400 / size.rowsPerDay} seconds' as at from generate_series(0, ${BURST - 1}) r) z;
 		commit;`;
 }
 
@@ -153,10 +157,10 @@ function hoursText(size: Size, days: number): string {
 			0, count(*) * ${BURST * CHARGE_NANO_USD}, 0, count(*) * ${BURST * 905}, count(*) * ${BURST * 125}, count(*) * ${BURST}
 		from bench_day d, lateral (
 			select ${BURST_ACCOUNT(size)} as n, ${BURST_MODEL} as model, ${BURST_ENDING} as ending,
-				date_trunc('hour', d.at + (b % ${ROWS_PER_DAY / BURST}) * interval '${(86_400 * BURST) / ROWS_PER_DAY} seconds', 'UTC') as hour,
-				d.at + (b % ${ROWS_PER_DAY / BURST}) * interval '${(86_400 * BURST) / ROWS_PER_DAY} seconds' as started
-			from generate_series(d.day::bigint * ${ROWS_PER_DAY / BURST}, (d.day + 1)::bigint * ${ROWS_PER_DAY / BURST} - 1) b
-		) x where d.day < ${days} and started < now() - interval '3 minutes'
+				date_trunc('hour', d.at + (b % ${size.rowsPerDay / BURST}) * interval '${(86_400 * BURST) / size.rowsPerDay} seconds', 'UTC') as hour,
+				d.at + (b % ${size.rowsPerDay / BURST}) * interval '${(86_400 * BURST) / size.rowsPerDay} seconds' as started
+			from generate_series(d.day::bigint * ${size.rowsPerDay / BURST}, (d.day + 1)::bigint * ${size.rowsPerDay / BURST} - 1) b
+		) x where d.day < ${days} and started < (select at from bench_until)
 		group by d.day, n, hour, model, ending order by d.day, hour, n;
 		commit;
 		insert into usage_total select account_id, sum(charged_nano_usd) from usage_hour group by 1;
@@ -185,7 +189,7 @@ function leasesText({ accounts }: Size, days: number): string {
  * Days up to the one before yesterday are sealed: the first and the last two by their rows, those between by numbers
  * alone, since nobody reads them again within a run. Yesterday is left to be sealed.
  */
-function sealsText(days: number): string {
+function sealsText({ rowsPerDay }: Size, days: number): string {
 	return `
 		do $$
 		declare
@@ -205,7 +209,7 @@ function sealsText(days: number): string {
 					select * into u from books_usage(v_from, '00000000-0000-0000-0000-000000000000', v_end, 2000000000, '');
 					d.usage_rows := u.counted; d.charged_nano_usd := u.charged; d.usage_hash := u.hash;
 				else
-					d.usage_rows := ${ROWS_PER_DAY}; d.charged_nano_usd := ${ROWS_PER_DAY * CHARGE_NANO_USD}; d.usage_hash := sha256('');
+					d.usage_rows := ${rowsPerDay}; d.charged_nano_usd := ${rowsPerDay * CHARGE_NANO_USD}; d.usage_hash := sha256('');
 				end if;
 				select * into e from books_entries(v_from, v_end);
 				d.entry_rows := e.counted; d.top_up_nano_usd := e.top_ups; d.refund_nano_usd := e.refunds; d.adjustment_nano_usd := e.adjustments;
@@ -228,9 +232,10 @@ function sealsText(days: number): string {
 		end $$;`;
 }
 
-/** The days of the history, the last one today, as a table that the other statements read. */
-export async function layOutDays(sql: postgres.Sql, days: number): Promise<void> {
+/** The days of the history, the last one today, and where it ends, as tables that the other statements read. */
+async function layOutDays(sql: postgres.Sql, days: number): Promise<void> {
 	await sql.unsafe(`
+		create table bench_until as select now() - interval '3 minutes' as at;
 		create table bench_day as select d as day, (date_trunc('day', now(), 'UTC') - (${days - 1} - d) * interval '1 day') as at
 		from generate_series(0, ${days - 1}) d`);
 }

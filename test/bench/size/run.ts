@@ -7,17 +7,18 @@
  *     … --folder FOLDER          fills and measures in this folder, and keeps it: a size that is filled there is not
  *                                filled again, so that filling (--fill) and measuring may be done apart
  *     … --only 1% | 100%         one of the two sizes
+ *     … --steps console,books    some of the steps; figures of the others are those of the last run in this folder
  *
  * A day has as many requests at either size: the larger one has the longer history and more customers. Writes
  * `../results/size.{json,md}` if both sizes were measured.
  */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { describeMachine } from "../machine.ts";
 import type { SizeFigures } from "./measure.ts";
-import { measureSize } from "./measure.ts";
+import { measureSize, STEP_NAMES } from "./measure.ts";
 import { filledServer } from "./server.ts";
 import { sizeTable } from "./table.ts";
 
@@ -27,9 +28,11 @@ const { values: flags } = parseArgs({
 		accounts: { type: "string", default: "1000000" },
 		folder: { type: "string" },
 		only: { type: "string" },
+		steps: { type: "string", default: STEP_NAMES.join(",") },
 		fill: { type: "boolean", default: false },
 	},
 });
+const ROWS_PER_DAY = 100_800;
 const SHARES = { "1%": 0.01, "100%": 1 } as const;
 const startedMs = performance.now();
 const say = (line: string) =>
@@ -40,7 +43,11 @@ const measured: Partial<Record<keyof typeof SHARES, SizeFigures>> = {};
 try {
 	for (const [name, share] of Object.entries(SHARES) as [keyof typeof SHARES, number][]) {
 		if (flags.only !== undefined && flags.only !== name) continue;
-		const size = { usageRows: Number(flags.rows) * share, accounts: Math.round(Number(flags.accounts) * share) };
+		const size = {
+			usageRows: Number(flags.rows) * share,
+			rowsPerDay: ROWS_PER_DAY,
+			accounts: Math.round(Number(flags.accounts) * share),
+		};
 		say(
 			`${name}: ${size.usageRows.toLocaleString("en-US")} settled requests, ${size.accounts.toLocaleString("en-US")} accounts`,
 		);
@@ -48,7 +55,8 @@ try {
 		const server = await filledServer(own, size, say);
 		try {
 			if (flags.fill) continue;
-			const figures = await measureSize(server.filled, server, own, say);
+			const steps = STEP_NAMES.filter((step) => flags.steps.split(",").includes(step));
+			const figures = withKept(own, await measureSize(server.filled, server, own, say, steps));
 			measured[name] = figures;
 			await Bun.write(join(own, "figures.json"), JSON.stringify(figures));
 		} finally {
@@ -70,4 +78,11 @@ if (small !== undefined && large !== undefined) {
 	await Bun.write(join(results, "size.json"), `${JSON.stringify(run, null, "\t")}\n`);
 	await Bun.write(join(results, "size.md"), sizeTable(run));
 	process.stdout.write(sizeTable(run));
+}
+
+function withKept(own: string, figures: SizeFigures): SizeFigures {
+	const path = join(own, "figures.json");
+	if (!existsSync(path)) return figures;
+	const kept = JSON.parse(readFileSync(path, "utf8")) as SizeFigures;
+	return { ...figures, costs: { ...kept.costs, ...figures.costs }, notes: { ...kept.notes, ...figures.notes } };
 }

@@ -6,7 +6,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
 import { migrate } from "../../../src/db/migrate.ts";
 import type { Filled, Size } from "./fill.ts";
-import { fill, layOutDays, ROWS_PER_DAY } from "./fill.ts";
+import { fill } from "./fill.ts";
 
 /** For the fill alone: a crash in the midst of it loses everything, and nobody minds. */
 const CARELESS = {
@@ -40,7 +40,6 @@ async function fillNow(folder: string, size: Size, say: (line: string) => void):
 		const { url } = await migrate({ log: silentLog }, server.url);
 		const sql = postgres(url, { max: 1, onnotice: () => {} });
 		try {
-			await layOutDays(sql, Math.max(2, Math.round(size.usageRows / ROWS_PER_DAY)));
 			return await fill(sql, size, say);
 		} finally {
 			await sql.end();

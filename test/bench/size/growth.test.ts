@@ -1,0 +1,90 @@
+import { expect, test } from "bun:test";
+import postgres from "postgres";
+import { silentLog } from "../../../src/base/log.ts";
+import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
+import { migrate } from "../../../src/db/migrate.ts";
+import { reconcile } from "../../../src/ledger/reconcile.ts";
+import { withOwnPostgres } from "../../chaos/own-postgres.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { FAST } from "../../support/postgres.ts";
+import { openBenchDatabase } from "../product.ts";
+import { consoleSteps } from "./console-steps.ts";
+import type { Cost } from "./counted.ts";
+import { createCounter } from "./counted.ts";
+import { fill, HEAVY } from "./fill.ts";
+
+/** The same days and customers with a tenth of the history; `bun run bench:size` takes 60 million requests. */
+const ROWS_PER_DAY = 200;
+const DAYS = [40, 400] as const;
+const ACCOUNTS = 200;
+/** More pages than that beside a tenth of the history are growth; a deeper index is not. */
+const FACTOR_MAX = 1.5;
+const PAGES_MORE = 60;
+/** What has a bound that the shorter history does not reach, and why nothing grows beyond it. */
+const BOUNDED: Readonly<Record<string, string>> = {
+	"console: usage, 400 days by day": "400 days at most",
+	"console: credit with its ledger, a small account": "51 days with usage at most",
+	"console: operator: account": "51 days with usage at most",
+	"console: requests, failed ones": "4,000 hours with such a request at most",
+	"console: requests, a model that there is not": "the account's own hours, without a bound: known",
+};
+
+// A server of its own: it counts what statements read, and nobody else's are among them.
+const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
+
+async function costsAfter(days: number): Promise<Map<string, Cost>> {
+	const name = `days_${days}`;
+	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
+	await admin.unsafe(`create database ${name}`);
+	await admin.end();
+	const address = server.url.replace(/\/tollgate$/, `/${name}`);
+	const { url } = await migrate({ log: silentLog }, address);
+	const filler = postgres(url, { max: 1, onnotice: () => {} });
+	const size = { usageRows: days * ROWS_PER_DAY, rowsPerDay: ROWS_PER_DAY, accounts: ACCOUNTS };
+	const filled = await fill(filler, size, () => {});
+	await filler.end();
+	const database = await openBenchDatabase(address);
+	untilEnd({ stop: () => database.close() });
+	const watcher = postgres(address, { max: 1, onnotice: () => {} });
+	untilEnd({ stop: () => watcher.end() });
+	const counter = await createCounter(watcher);
+	const costs = new Map<string, Cost>();
+	const add = (step: string, cost: Cost) => void costs.set(step, cost);
+	await consoleSteps({
+		database,
+		counter,
+		add,
+		days: filled.days,
+		accounts: ACCOUNTS,
+		folder: "",
+		secrets: [],
+		note() {},
+		say() {},
+	});
+	add("a fold", await counter.cost(() => foldUsage(database.statements)));
+	const { ok, checks } = await reconcile(database.statements);
+	expect(checks.filter((check) => !check.ok)).toEqual([]);
+	expect(ok).toBe(true);
+	add("a check of the books", await counter.cost(() => reconcile(database.statements)));
+	const step = (text: string) => counter.cost(() => database.sql.unsafe(text));
+	add("a step of sealing", await step("select state from books_seal(200)"));
+	add("a step of reading again", await step("select state from books_verify(200)"));
+	add("closing some leases", await step("select done from lease_close('gateway-1', 1, false, 50)"));
+	const [log] = await database.sql<
+		{ rows: number }[]
+	>`select count(*)::int as rows from usage_event where account_id = ${HEAVY}`;
+	expect(log?.rows).toBeGreaterThan((days * ROWS_PER_DAY) / 12);
+	return costs;
+}
+
+test("no page of the console and no job of the books reads more the longer the history is", async () => {
+	const [short, long] = [await costsAfter(DAYS[0]), await costsAfter(DAYS[1])];
+	const grown: string[] = [];
+	for (const [step, { pages }] of long) {
+		const before = short.get(step)?.pages ?? 0;
+		if (pages <= FACTOR_MAX * before + PAGES_MORE || BOUNDED[step] !== undefined) continue;
+		grown.push(`${step}: ${before.toFixed(0)} pages behind ${DAYS[0]} days, ${pages.toFixed(0)} behind ${DAYS[1]}`);
+	}
+	expect(grown).toEqual([]);
+	for (const step of Object.keys(BOUNDED)) expect([step, long.has(step)]).toEqual([step, true]);
+}, 60_000);

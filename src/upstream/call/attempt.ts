@@ -87,6 +87,8 @@ class CallAttempt implements Attempt, GuardOptions {
 	async post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response> {
 		const { call, freshConnection } = this.#options;
 		const { replica, guard } = this;
+		// A request in several parts: each is a call of its own.
+		this.#sent?.end(undefined, this.#response?.status);
 		this.#sent = call.trace?.call(replica.alias, replica.dialect.name);
 		const response = await postUpstream(this.#deps, replica, guard, {
 			...post,

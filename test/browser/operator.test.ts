@@ -197,6 +197,27 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 
+	test("a management key is made on its page, works until it is revoked there, and shows its secret once", async () => {
+		await office.goto("/operator/management-keys");
+		await office.getByRole("button", { name: "Create a management key" }).first().click();
+		await office.getByLabel("Name").fill("terraform");
+		await office.getByLabel("accounts:read").check();
+		await office.getByRole("button", { name: "Create", exact: true }).click();
+		const management = (await office.getByTestId("secret").textContent()) ?? "";
+		expect(management).toStartWith("tgm_");
+		await office.getByLabel("I have stored it").check();
+		await office.getByRole("button", { name: "Done" }).click();
+		const status = async () => (await service.get("/v1/management/accounts", management)).status;
+		expect(await status()).toBe(200);
+		const row = office.getByRole("table", { name: "Management keys" }).locator("tbody tr", { hasText: "terraform" });
+		await row.getByText("Active").waitFor();
+		expect(await office.content()).not.toContain(management);
+		await row.getByRole("button", { name: "Revoke terraform" }).click();
+		await office.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+		await row.getByText("Revoked").waitFor();
+		expect(await status()).toBe(401);
+	});
+
 	test("a customer finds no operator's page", async () => {
 		await credit.goto("/operator");
 		await credit.getByRole("heading", { name: "No such page" }).waitFor();

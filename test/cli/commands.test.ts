@@ -135,6 +135,30 @@ describe("from an account to a key", () => {
 	});
 });
 
+test("a management key is made with scopes, listed without its secret, and revoked; what is no scope is refused", async () => {
+	const made = await run("management-key", "create", "--name", "terraform", "--scopes", "keys:write,keys:read");
+	const { id, secret } = made.json<{ id: string; secret: string }>();
+	expect([made.exitCode, id, secret]).toEqual([
+		0,
+		expect.stringMatching(/^mgk_[0-9a-f]{32}$/),
+		expect.stringMatching(/^tgm_service_[0-9A-Za-z]{46}$/),
+	]);
+	expect(parseSecret(secret, "service")).toBeUndefined();
+	const listed = async () => (await run("management-key", "list")).json<{ data: Record<string, unknown>[] }>().data;
+	const [row] = await listed();
+	const shown = { id, name: "terraform", state: "active", scopes: ["keys:read", "keys:write"], made_by: "cli" };
+	expect(row).toMatchObject({ ...shown, last_four: secret.slice(-4), expires_at: null });
+	expect(JSON.stringify(row)).not.toContain(secret.slice(16));
+	expect((await run("management-key", "create", "--name", "x", "--scopes", "keys:own")).exitCode).toBe(1);
+	expect(
+		(await run("management-key", "create", "--name", "x", "--scopes", "all", "--expires", "2020-01-01")).exitCode,
+	).toBe(2);
+	expect((await run("management-key", "revoke", id)).json<object>()).toEqual({ id, state: "revoked" });
+	expect((await run("management-key", "revoke", id)).exitCode).toBe(0);
+	expect((await listed())[0]).toMatchObject({ id, state: "revoked" });
+	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
+});
+
 describe("waiting until a change is in force", () => {
 	async function addInstance(id: string, leaseSeconds: number): Promise<void> {
 		await database.sql`

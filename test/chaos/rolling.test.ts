@@ -10,7 +10,7 @@ import type { Ask, Sent } from "./chat-client.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { LEASE_TTL_S_QUIET, startFleet } from "./fleet.ts";
 import { takeFormerVersion } from "./former-version.ts";
 import type { LoadKey } from "./load.ts";
 import { judge } from "./verdict.ts";
@@ -72,7 +72,13 @@ test.skipIf(former === undefined)(
 		const database = await createEmptyDatabase();
 		const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0 });
 		const main = former?.main as string;
-		const fleet = await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url, instances: 2, main });
+		const fleet = await startFleet({
+			databaseUrl: database.url,
+			upstreamUrl: upstream.url,
+			instances: 2,
+			main,
+			env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
+		});
 		try {
 			const account = await fleet.account(RICH);
 			const made = [await fleet.key(account), await fleet.key(account)];

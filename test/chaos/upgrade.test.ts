@@ -17,7 +17,7 @@ import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import { handedIn, startFleet } from "./fleet.ts";
+import { handedIn, LEASE_TTL_S_QUIET, startFleet } from "./fleet.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 import type { Load } from "./load.ts";
 import { startLoad } from "./load.ts";
@@ -114,6 +114,7 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		databaseUrl: database.url,
 		upstreamUrl: upstream.url,
 		instances: 2,
+		env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
 		...(main === undefined ? {} : { main }),
 	});
 	try {

@@ -10,7 +10,10 @@ export interface Post {
 	signal(signal: NodeJS.Signals): void;
 	/** Tells the process here, and each that follows, once it is ready. A later word takes an earlier one's place. */
 	tell(word: unknown): void;
-	/** Starts a successor, and once that is ready has the present process leave. Rejects if the successor does not come. */
+	/**
+	 * Starts a successor, and once that is ready has the present process leave; one that hangs instead is killed after
+	 * `stopMsMax`. Rejects if the successor does not come: one that is not ready after `readyMsMax` is killed.
+	 */
 	replace(): Promise<void>;
 	/** Has everybody leave; resolves when they have, or were killed for taking too long. */
 	stop(): Promise<void>;
@@ -32,6 +35,8 @@ export interface PostOptions {
 	readonly retire: string;
 	/** After it a process that was asked to leave is killed. */
 	readonly stopMsMax: number;
+	/** After it a successor that is not ready is killed, and the present process stays. */
+	readonly readyMsMax?: number;
 	/** Asks the process at this post whether it lives. One that does not say so for about 20 s is killed. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
@@ -44,6 +49,8 @@ interface Holder {
 	readonly startedAtMs: number;
 }
 
+/** A gateway waits for migrations and for its database; a minute or two are a bad start, this is none. */
+const READY_MS_MAX = 10 * 60_000;
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 10_000;
 /** A process that lived this long may be started again at once. */
@@ -142,6 +149,19 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		clearTimeout(timer);
 	}
 
+	/** A process that hangs is killed: a gateway that is gone has left its journal to its successor. */
+	async function within(msMax: number, holder: Holder, done: Promise<unknown>, what: string): Promise<void> {
+		const timer = setTimeout(() => {
+			log.warn(`${what}; killing it`, { child: name, afterMs: msMax });
+			holder.process.kill("SIGKILL");
+		}, msMax);
+		try {
+			await done;
+		} finally {
+			clearTimeout(timer);
+		}
+	}
+
 	present = start();
 	return {
 		ready: present.ready,
@@ -154,14 +174,14 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		async replace() {
 			const successor = start();
 			beside.add(successor);
-			await successor.ready;
+			await within(options.readyMsMax ?? READY_MS_MAX, successor, successor.ready, "a successor does not become ready");
 			beside.delete(successor);
 			const old = present;
 			present = successor;
 			if (old === undefined) return;
 			beside.add(old);
 			old.process.send(options.retire);
-			await old.process.exited;
+			await within(options.stopMsMax, old, old.process.exited, "a process that was replaced does not leave");
 		},
 		stop() {
 			stopping ??= leave();

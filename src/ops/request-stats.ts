@@ -43,10 +43,12 @@ export interface RequestSeries {
  */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
+/** There from the start: who counts increases would miss the first of a series that begins with it. */
+const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export function createRequestStats(): RequestStats {
 	const series = new Map<string, RequestSeries>();
-	const refusals = new Map<string, number>();
+	const refusals = new Map<string, number>(ALARMING_CODES.map((code) => [code, 0]));
 	const first = createHistogram();
 	const duration = createHistogram();
 	const gaps = createHistogram();

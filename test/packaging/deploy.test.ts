@@ -60,7 +60,7 @@ const FOREIGN = ["BUN_CONFIG_MAX_HTTP_REQUESTS", "DO_NOT_TRACK"];
 /** What each way of running it sets, as the process sees it, with an image's own variables beneath. */
 function environments(): Record<string, Record<string, string>> {
 	const fill = (value: unknown) =>
-		String(value).replaceAll(/\$\{\w+:(?:\?|-([^}]*))\}/g, (_, given) => given || "s".repeat(64));
+		String(value).replaceAll(/\$\{\w+:(?:\?|-([^}]*))\}/g, (_, given?: string) => given ?? "s".repeat(64));
 	const unitLines = [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)];
 	const fromUnit = Object.fromEntries(unitLines.map(([, name = "", value = ""]) => [name, value]));
 	const env = container.env as { name: string; value?: string }[];
@@ -73,6 +73,10 @@ function environments(): Record<string, Record<string, string>> {
 			INSTANCE_ID: "tollgate-0",
 			JOURNAL: String(values.journal),
 			DRAIN_S: String(values.drainSeconds),
+			OTEL_EXPORTER_OTLP_ENDPOINT: String(at(values, "traces", "endpoint")),
+			OTEL_TRACES_SAMPLER: String(at(values, "traces", "sampler")),
+			OTEL_TRACES_SAMPLER_ARG: String(at(values, "traces", "ratio")),
+			OTEL_RESOURCE_ATTRIBUTES: "service.instance.id=tollgate-0",
 			...(values.env as Record<string, string>),
 		},
 		...Object.fromEntries(
@@ -108,6 +112,37 @@ describe("the environment", () => {
 		);
 		expect(config).toMatchObject({ production: true, workers: 1, drainMs: Number(env.DRAIN_S) * 1_000 });
 		expect(env.CONFIG).toBe("/etc/tollgate/tollgate.yaml");
+	});
+
+	test.each(Object.entries(environments()))(
+		"of %s sends no traces, and one request in a hundred once told where",
+		(_, env) => {
+			const secrets = {
+				DATABASE_URL: "postgres://a:b@c/d",
+				KEY_PEPPER: "k".repeat(64),
+				CONSOLE_SECRET: "c".repeat(64),
+			};
+			const paths = { CONFIG: join(DEPLOY, "compose/catalogue/tollgate.yaml"), PUBLIC_URL: "https://a.example" };
+			expect(loadConfig({ ...secrets, ...env, ...paths }, ROOT).traces).toBe(null);
+			const told = {
+				OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+				OTEL_EXPORTER_OTLP_HEADERS: "authorization=x",
+			};
+			expect(loadConfig({ ...secrets, ...env, ...paths, ...told }, ROOT).traces).toMatchObject({
+				url: "http://collector:4318/v1/traces",
+				sampler: "traceidratio",
+				ratio: 0.01,
+				headers: { authorization: "x" },
+			});
+		},
+	);
+
+	test("the chart's variables of traces are there exactly where a collector is named", () => {
+		const block = /\{\{- with \.Values\.traces\.endpoint \}\}([\s\S]*?)\{\{- end \}\}/.exec(statefulSet)?.[1] ?? "";
+		expect([...statefulSet.matchAll(/OTEL_\w+/g)].map(([name]) => name)).toEqual(
+			[...block.matchAll(/OTEL_\w+/g)].map(([name]) => name),
+		);
+		expect(block).toContain("OTEL_EXPORTER_OTLP_ENDPOINT");
 	});
 
 	test("compose's file of secrets has each that must be set, and no other", () => {

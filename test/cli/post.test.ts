@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createLog } from "../../src/base/log.ts";
+import { startPost } from "../../src/cli/post.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
+
+const LIMIT_MS = 1_500;
+const folder = temporaryFolder();
+const marker = join(folder, "first-is-there");
+const path = join(folder, "child.ts");
+/** The first hears nothing of leaving; the second, if `second` is `deaf`, never becomes ready. */
+writeFileSync(
+	path,
+	`import { existsSync, writeFileSync } from "node:fs";
+	const isFirst = !existsSync(process.argv[2]);
+	writeFileSync(process.argv[2], "");
+	setInterval(() => {}, 1_000);
+	process.on("message", () => {});
+	process.on("SIGTERM", () => process.exit(0));
+	if (isFirst || process.argv[3] !== "deaf") process.send({ ready: true });
+	`,
+);
+
+function post(name: string, second: "well" | "deaf") {
+	const said: string[] = [];
+	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });
+	const made = startPost(
+		{ log, givesUp: () => false },
+		{
+			name,
+			argv: [process.execPath, path, `${marker}-${name}`, second],
+			env: { PATH: process.env.PATH ?? "" },
+			retire: "leave",
+			stopMsMax: LIMIT_MS,
+			readyMsMax: LIMIT_MS,
+		},
+	);
+	atEnd(() => made.stop());
+	return { made, said };
+}
+
+test("a process that does not leave when it is replaced is killed after its time, and the roll goes on", async () => {
+	const { made, said } = post("stays", "well");
+	await made.ready;
+	await made.replace();
+	expect(said).toEqual(["a process that was replaced does not leave; killing it"]);
+}, 60_000);
+
+test("a successor that does not become ready is killed after its time, and the present process stays", async () => {
+	const { made, said } = post("waits", "deaf");
+	await made.ready;
+	await expect(made.replace()).rejects.toThrow("ended before it was ready");
+	expect(said).toEqual(["a successor does not become ready; killing it"]);
+}, 60_000);

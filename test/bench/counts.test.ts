@@ -77,18 +77,18 @@ function excessOf({ byKind, ...counts }: Counts, budget: Budget): string[] {
  * compiler may or may not do without has more. System calls and sleeps depend on how much comes at once.
  */
 const REQUEST: Budget = {
-	objects: 365,
-	bytes: 26_000,
+	objects: 294,
+	bytes: 22_000,
 	writes: 7,
 	sleeps: 5,
-	byKind: { string: 42.8, Promise: 20.8, Function: 67, AsyncFunctionGenerator: 15.8, JSLexicalEnvironment: 83 },
+	byKind: { string: 36.8, Promise: 17.8, Function: 36.2, AsyncFunctionGenerator: 12.8, JSLexicalEnvironment: 57 },
 };
 const EVENT: Budget = {
-	objects: 56,
-	bytes: 3_600,
+	objects: 53,
+	bytes: 3_400,
 	writes: 2,
 	sleeps: 2,
-	byKind: { string: 8.4, Promise: 6, Function: 5, AsyncFunctionGenerator: 3.7 },
+	byKind: { string: 8.4, Promise: 6, Function: 4.7, AsyncFunctionGenerator: 3.7 },
 };
 
 test(

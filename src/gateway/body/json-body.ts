@@ -55,17 +55,18 @@ function parseJson(text: string): unknown {
 	}
 }
 
-async function readText(request: Request, bytesMax: number, clock: Clock, take: TakeBytes): Promise<string> {
+function readText(request: Request, bytesMax: number, clock: Clock, take: TakeBytes): Promise<string> {
 	const declared = declaredBytes(request, bytesMax, take);
 	// To ask for the stream of a body costs more than to read it whole.
 	if (declared === null && request.body !== null)
-		return decoded(await readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }));
+		return decoded(readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }));
 	if (declared === null || declared < LONG_CHARS) return inTime(clock, READ_DEADLINE_MS, request.text());
-	return decoded(await inTime(clock, READ_DEADLINE_MS, request.bytes()));
+	return decoded(inTime(clock, READ_DEADLINE_MS, request.bytes()));
 }
 
 /** In slices: text beyond ASCII takes a millisecond a megabyte and more. */
-async function decoded(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {
+	const bytes = await reading;
 	const turn = createTurn();
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {

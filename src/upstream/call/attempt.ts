@@ -98,7 +98,8 @@ class CallAttempt implements Attempt, GuardOptions {
 		});
 		this.#response = response;
 		guard.headersCame();
-		await assertAnswered(response, replica);
+		const refused = assertAnswered(response, replica);
+		if (refused) await refused;
 		return response;
 	}
 

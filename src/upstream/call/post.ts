@@ -100,15 +100,19 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws the failure that an answer with another status than 200, or in an encoding, stands for. */
-export async function assertAnswered(response: Response, replica: Replica): Promise<void> {
+/** Throws, or rejects with, the failure that an answer with another status than 200, or in an encoding, stands for. */
+export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	const encoding = response.headers.get("content-encoding");
 	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
 	if (response.status === 200) {
 		if (!isPlain) throw unreadable("an answer in an encoding that was not asked for");
-		return;
+		return undefined;
 	}
 	if (!isPlain) throw replica.dialect.failureOfStatus(response.status, "");
+	return failWithItsText(response, replica);
+}
+
+async function failWithItsText(response: Response, replica: Replica): Promise<never> {
 	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
 	throw replica.dialect.failureOfStatus(response.status, text);
 }

@@ -34,12 +34,19 @@ export function readChatReply(
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
 }
 
-/** The same of an answer that may be large: what there may be very many of is rebuilt in turns. */
-export async function readChatReplyInTurns(parsed: unknown, dialect: Dialect): Promise<ChatReply> {
+/** The same of an answer that may be large: what there may be very many of is rebuilt in turns, if there is any. */
+export function readChatReplyInTurns(parsed: unknown, dialect: Dialect): ChatReply | Promise<ChatReply> {
+	const many = asObjects(asObject(parsed)?.choices)
+		.slice(0, CHOICES_MAX)
+		.map(({ logprobs }) => logprobs)
+		.filter((logprobs) => asObject(logprobs) !== undefined);
+	return many.length === 0 ? readChatReply(parsed, dialect, () => null) : readInTurns(parsed, dialect, many);
+}
+
+async function readInTurns(parsed: unknown, dialect: Dialect, many: readonly unknown[]): Promise<ChatReply> {
 	const rebuilt = new Map<unknown, JsonObject | null>();
 	const turn = createTurn();
-	for (const { logprobs } of asObjects(asObject(parsed)?.choices).slice(0, CHOICES_MAX))
-		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
+	for (const logprobs of many) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 

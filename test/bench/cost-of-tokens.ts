@@ -35,6 +35,7 @@ export async function costOfTokens(world: World, figures: Figures): Promise<void
 			const streams = 1e6 / (micros.perToken * TOKENS_PER_SECOND);
 			figures.add("tokens", "streams of 30 tokens/s that a core carries", "", gateway.name, streams);
 			figures.add("tokens", "core used", "%", gateway.name, micros.coreShare);
+			figures.add("tokens", "tokens a second", "1/s", gateway.name, micros.perSecond);
 		}
 	}
 	await own.stop({ loose: true });
@@ -77,7 +78,13 @@ async function microsPerToken(world: World, gateway: Gateway, secrets: readonly 
 	await Bun.sleep(durationMs);
 	const micros = cpuMicros(gateway.pids()) - before.micros;
 	const tokens = talk.tokens() - before.tokens;
-	const coreShare = micros / (10 * (performance.now() - before.atMs));
+	const elapsedMs = performance.now() - before.atMs;
 	talk.cut();
-	return { ...(await talk.ended), perToken: micros / tokens, coreShare };
+	const ended = await talk.ended;
+	return {
+		...ended,
+		perToken: micros / tokens,
+		coreShare: micros / (10 * elapsedMs),
+		perSecond: (1000 * tokens) / elapsedMs,
+	};
 }

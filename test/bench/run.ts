@@ -34,6 +34,7 @@ import { plain } from "./plain.ts";
 import { growthSvg } from "./plot.ts";
 import { jsonOf, markdownOf } from "./report.ts";
 import { revocations } from "./revocations.ts";
+import { scheduling } from "./scheduling.ts";
 import { settle } from "./settle.ts";
 import { startUp } from "./start-up.ts";
 import { first, stream } from "./stream.ts";
@@ -61,6 +62,7 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	revocations,
 	"start-up": startUp,
 	workers,
+	scheduling,
 	growth,
 };
 

@@ -50,6 +50,8 @@ export interface World {
 }
 
 export interface IsolatedOptions {
+	/** What runs the product, if not the world's own. */
+	readonly command?: readonly string[];
 	readonly workers?: number;
 	readonly pinned?: boolean;
 	readonly env?: Record<string, string>;

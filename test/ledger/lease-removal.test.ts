@@ -34,6 +34,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 test("operations, leases and epochs of long ago go, and balances, checks and rounds say what they said", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
+	expect(before[0]).toMatchObject({ spent: 5 * 46 });
 	expect(await counts(books)).toEqual({ operations: 15, leases: 10, epochs: 5 });
 	await removeLeases(books.deps, KEPT_DAYS);
 	expect(await counts(books)).toEqual({ operations: 6, leases: 4, epochs: 2 });
@@ -58,7 +59,8 @@ test("what an epoch that has not ended did stays, however long ago; so does what
 	const store = createPgLedgerStore({ statements: db.ledger }, "long", epoch);
 	const grant = wish("acc", 500);
 	const back = giving("acc", 50);
-	await store.grant([grant]);
+	const refused = wish("key", 60_000, 60_000, { again: true });
+	await store.grant([grant, refused]);
 	await store.giveBack([back]);
 	await store.flush(JSON.stringify([settledEvent("acc", "key", 0)]), "[]");
 	await sql`update lease_op set at = now() - interval '20 days' where instance_id = 'long'`;
@@ -66,7 +68,7 @@ test("what an epoch that has not ended did stays, however long ago; so does what
 	await removeLeases(books.deps, KEPT_DAYS);
 	await nextDay(books);
 	await removeLeases(books.deps, KEPT_DAYS);
-	expect(await sql`select id from lease_op where instance_id = 'long'`).toHaveLength(2);
+	expect(await sql`select id from lease_op where instance_id = 'long'`).toHaveLength(3);
 	// A reply that was lost is asked for again, and gives what it gave.
 	await store.grant([grant]);
 	await store.giveBack([back]);

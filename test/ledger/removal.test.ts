@@ -136,6 +136,8 @@ test("whatever step the removal is stopped in, and whoever goes on, the same is 
 		states = (await Promise.all([step(), step()])).map(([row]) => row?.state ?? "");
 		expect(await killed).toBe("killed");
 		expect(await books.broken()).toEqual([]);
+		await rebuildUsage(statements);
+		expect(await books.hours()).toEqual(before);
 		if (states.every((state) => state === "busy")) states = ["more"];
 	}
 	await books.verify();

@@ -87,8 +87,8 @@ begin
   end if;
 end $$;
 
--- Looks at p_limit operations on leases of more than p_days ago, and removes those of ended epochs whose leases are
--- sealed or removed: nobody repeats them, and no sum needs them. Round after round, since some stay; a round begins a day
+-- Looks at p_limit operations on leases of sealed days of more than p_days ago, and removes those of ended epochs: nobody
+-- repeats them, and no sum needs them. Round after round, since some stay; a round begins a day
 -- after the last one did. Returns how many there were; null if somebody is at it.
 create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
@@ -111,7 +111,6 @@ begin
       where o.at >= r.op_at and (o.at, o.id) > (r.op_at, r.op_id) and o.at < v_until order by o.at, o.id limit p_limit
   ), gone as (
     delete from lease_op o using page p where o.id = p.id
-      and not exists (select 1 from lease l where l.budget_id = p.budget_id and l.instance_id = p.instance_id and l.epoch = p.epoch and not l.sealed)
       and not exists (select 1 from instance_now i where i.id = p.instance_id and i.epoch = p.epoch and i.state <> 'left')
       returning 1
   ), moved as (

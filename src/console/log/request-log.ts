@@ -120,12 +120,16 @@ async function rowsInTime(
 	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 			k.name as key_name, k.last_four
-		from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
-			cross join lateral usage_page(${accountId}, to_timestamp(s.a / 1000), to_timestamp(s.b / 1000),
-				timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid,
-				${filter.model}::text, ${filter.keyId}::text, ${filter.status}::text, ${page.asked}::integer) e
-			join api_key k on k.id = e.key_id
-		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
+		from (
+			select u.* from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
+				cross join lateral usage_page(${accountId}, to_timestamp(s.a / 1000), to_timestamp(s.b / 1000),
+					timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid,
+					${filter.model}::text, ${filter.keyId}::text, ${filter.status}::text, ${page.asked}::integer) u
+			order by u.admitted_at desc, u.request_id desc limit ${page.asked}
+		) e
+			-- Key by key: how few rows a page has the planner cannot know, and joined it would read all keys there are.
+			cross join lateral (select a.name, a.last_four from api_key a where a.id = e.key_id limit 1) k
+		order by e.admitted_at desc, e.request_id desc`;
 }
 
 /** A batch has an index of its own: its lines may lie anywhere among a day of other requests. */

@@ -6,19 +6,12 @@ import { createDigest } from "../../../src/keys/digest.ts";
 import { createKey, revokeKey } from "../../../src/keys/key-admin.ts";
 import type { Gateway } from "../gateways.ts";
 import { startPortPrinter } from "../gateways.ts";
-import { runLoad } from "../load.ts";
-import { residentBytes } from "../process-usage.ts";
 import { KEY_PEPPER, SERVICE_NAME, startProduct } from "../product.ts";
 import { chatBody, SMALL_PROMPT_BYTES } from "../prompts.ts";
-import { chatRequestBytes } from "../raw-connection.ts";
 import { accountId } from "./fill.ts";
 import type { Measured } from "./measure.ts";
 
 const COLD_KEYS = 200;
-const KEYS = 9_000;
-const WARM_UP = 10_000;
-const LOAD = { connections: 16, durationMs: 600_000 };
-const SETTLE_MS = 2_000;
 const STARTS = 3;
 const REVOCATIONS = 20;
 const FENCE_DEADLINE_MS = 30_000;
@@ -26,7 +19,7 @@ const FENCE_DEADLINE_MS = 30_000;
 const FLUSHED_MS = 500;
 
 export async function gatewaySteps(measured: Measured): Promise<void> {
-	const { database, counter, add, note, secrets } = measured;
+	const { database, counter, add, note } = measured;
 	const main = join(import.meta.dir, "../../../src/main.ts");
 	const upstream = await startPortPrinter("the upstream", [
 		process.execPath,
@@ -54,7 +47,6 @@ export async function gatewaySteps(measured: Measured): Promise<void> {
 	const gateway = started.at(-1) as Gateway;
 	try {
 		await coldKeys(measured, gateway);
-		await keysInMemory(measured, gateway, secrets.slice(COLD_KEYS, COLD_KEYS + KEYS));
 		await revocations(measured);
 	} finally {
 		await gateway.stop();
@@ -81,37 +73,6 @@ async function coldKeys({ counter, add, note, secrets }: Measured, gateway: Gate
 	timesMs.sort((a, b) => a - b);
 	note("a first request of a key, median", "ms", timesMs[COLD_KEYS / 2] ?? Number.NaN);
 	note("a first request of a key, 99th of 100", "ms", timesMs[COLD_KEYS * 0.99] ?? Number.NaN);
-}
-
-/** Known alone, as a look-up leaves it, and then with credit of its own. */
-async function keysInMemory({ note }: Measured, gateway: Gateway, secrets: readonly string[]): Promise<void> {
-	const body = chatBody("plain", SMALL_PROMPT_BYTES);
-	const each = async (request: (secret: string) => Uint8Array) => {
-		let at = 0;
-		const next = () => request(secrets[at++ % secrets.length] as string);
-		const options = { ...LOAD, port: gateway.port, request: next, requestsMax: secrets.length };
-		const { failures, firstFailure } = await runLoad(options);
-		if (failures > 0) throw new Error(firstFailure);
-		await Bun.sleep(SETTLE_MS);
-		return residentBytes(gateway.pids());
-	};
-	const lookUp = (secret: string) =>
-		new TextEncoder().encode(`GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${secret}\r\n\r\n`);
-	// A heap that has not grown yet would grow for the first of them alone.
-	const [known] = secrets;
-	if (known === undefined) throw new Error("there are no keys");
-	const warm = (request: Uint8Array) =>
-		runLoad({ ...LOAD, port: gateway.port, request: () => request, requestsMax: WARM_UP });
-	for (let round = 0; round < 2; round++) {
-		await warm(lookUp(known));
-		await warm(chatRequestBytes(gateway, known, body));
-	}
-	await Bun.sleep(SETTLE_MS);
-	const before = residentBytes(gateway.pids());
-	const idle = await each(lookUp);
-	const inUse = await each((secret) => chatRequestBytes(gateway, secret, body));
-	note("memory of a key that is known", "bytes", (idle - before) / secrets.length);
-	note("memory of a key in use", "bytes", (inUse - before) / secrets.length);
 }
 
 async function revocations({ database, counter, add, note }: Measured): Promise<void> {

@@ -158,7 +158,8 @@ export function createSlices(
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
 		if (nowMs - slice.lastUsedMs < options.idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
-		else if (slice.unacknowledged === 0 && slice.returning === 0) slices.delete(slice.budget);
+		// One that may hold more than is known here is kept: without it a recall would be answered as if all were back.
+		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
 	}
 
 	/** What is asked for while others lack it too would only lie about here. */

@@ -4,7 +4,7 @@ import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
-import { pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { OPTIONS, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
 /** What a draw came to: nothing lacking, a proved shortage, or the code of a Fault. */
 const outcome = (drawn: Promise<Shortage | null>) =>
@@ -358,6 +358,11 @@ test("an instance that does not know all that it holds answers no recall", async
 	expect(await drawn).toBe("service_unavailable");
 	fault = undefined;
 	await slices.answer("b", 1);
+	await pass(clock, 50);
+	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
+	// Nor when nothing was asked of it for so long that what is idle is forgotten.
+	clock.advance(2 * OPTIONS.idleReturnMs);
+	await slices.answer("b", 2);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 });

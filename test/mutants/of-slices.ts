@@ -54,6 +54,11 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 				after: "if (slice) slice.mayHoldMore = false;",
 			},
 			{
+				breaks: "what an instance does not know of itself is forgotten when it is idle",
+				before: "slice.returning === 0 && !slice.mayHoldMore) slices",
+				after: "slice.returning === 0) slices",
+			},
+			{
 				breaks: "a lowered limit is not handed back",
 				before: "slice.askedTooEarly = slice.asking !== undefined;\n\t\t\tgiveBack(slice);",
 				after: "slice.askedTooEarly = slice.asking !== undefined;",
@@ -70,8 +75,9 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a slice is forgotten while something of it is on its way",
-				before: "else if (slice.unacknowledged === 0 && slice.returning === 0) slices.delete(slice.budget);",
-				after: "else slices.delete(slice.budget);",
+				before:
+					"else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);",
+				after: "else if (!slice.mayHoldMore) slices.delete(slice.budget);",
 			},
 			{
 				breaks: "what becomes free at the end of an epoch stays there until it is closed",

@@ -11,6 +11,7 @@ import type { Clock } from "./base/clock.ts";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
+import { readOwnBrand } from "./console/brand/shown-brand.ts";
 import { createDirectGatewayClient } from "./console/gateway-client.ts";
 import { createConsoleMetrics } from "./planes/console-metrics.ts";
 import type { ConsolePlane } from "./planes/console-plane.ts";
@@ -44,6 +45,7 @@ export async function createApp(
 		const databaseUrl = await openDatabase({ log, cleanup }, config);
 		const shared = { log, clock, databaseUrl, secrets };
 		people = createConsolePlane(config, {
+			brand: await readOwnBrand(config),
 			...shared,
 			gateways: createDirectGatewayClient(
 				{ clock, door: (connection) => ready(gateway).internal(connection) },

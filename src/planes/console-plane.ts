@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import { readOwnBrand } from "../console/brand/shown-brand.ts";
+import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { createConsoleFigures } from "../console/console-figures.ts";
@@ -36,6 +36,7 @@ export interface ConsolePlane {
 
 export interface ConsolePlaneDeps {
 	readonly log: Log;
+	readonly brand: OwnBrand;
 	readonly clock?: Clock;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
@@ -48,7 +49,7 @@ const TX_DEADLINE_MS = 10_000;
 const BOOKS_DEADLINE_MS = 10 * 60_000;
 
 export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): ConsolePlane {
-	const { log, databaseUrl, secrets } = deps;
+	const { log, brand, databaseUrl, secrets } = deps;
 	const clock = deps.clock ?? systemClock;
 	const cleanup = createCleanup({ clock: systemClock, log });
 	const transactional = createTransactional(
@@ -79,7 +80,6 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		log,
 	});
 	cleanup.add(() => reconciler.stop());
-	const brand = readOwnBrand(config);
 	const figures = createConsoleFigures();
 	const people = createConsole({
 		figures,

@@ -2,6 +2,7 @@ import { createCleanup } from "../base/cleanup.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
+import { readOwnBrand } from "../console/brand/shown-brand.ts";
 import type { GatewayPlace } from "../console/gateway-client.ts";
 import { createGatewayClient } from "../console/gateway-client.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
@@ -21,6 +22,7 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 	try {
 		const plane = createConsolePlane(config, {
 			log,
+			brand: await readOwnBrand(config),
 			databaseUrl: await openDatabase({ log, cleanup }, config),
 			secrets: loadOrCreateSecrets(config),
 			gateways: createGatewayClient(

@@ -3,7 +3,7 @@ import { createLog } from "../../src/base/log.ts";
 import { readOwnBrand } from "../../src/console/brand/shown-brand.ts";
 import { createPages } from "../../src/console/pages/pages.ts";
 
-const brand = readOwnBrand({ configPath: null, env: {}, serviceName: "service" });
+const brand = await readOwnBrand({ configPath: null, env: {}, serviceName: "service" });
 const log = createLog({ level: "error", write: () => undefined });
 const pages = createPages({ log, brand }, { isHttps: () => true });
 const get = async (path: string, headers: Record<string, string> = {}, method = "GET") =>

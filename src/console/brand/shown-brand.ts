@@ -3,10 +3,8 @@ import { dirname, extname, resolve } from "node:path";
 import { Fault } from "../../base/fault.ts";
 import type { Brand } from "../../catalog/brand.ts";
 import { PLAIN_BRAND } from "../../catalog/brand.ts";
-import { parseBrand } from "../../catalog/brand-section.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
-import { paletteOf } from "./palette.ts";
 
 /** What the pages draw, as it stands in their document. */
 export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo"> {
@@ -30,13 +28,17 @@ const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".webp": "image/webp",
 };
 const OUR_NAME = "Tollgate";
+/** Wherever it stands: a word too many costs a reading, and no more. */
+const HAS_BRAND = /brand["']?\s*:/;
 
-/** As of the start: a change takes effect with the next one. Fault invalid_request for a logo that cannot be shown. */
-export function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): OwnBrand {
-	const { configPath } = config;
-	const brand = configPath === null ? PLAIN_BRAND : parseBrand(readFileSync(configPath, "utf8"), config.env);
-	const logo = brand.logo === null || configPath === null ? null : readLogo(resolve(dirname(configPath), brand.logo));
-	const { name, accent, logo: _, ...rest } = brand;
+/**
+ * As of the start: a change takes effect with the next one. What reads the catalogue is loaded only if there is a brand in
+ * it. Fault invalid_request for a logo that cannot be shown.
+ */
+export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
+	const brand = await readSection(config);
+	const { name, accent, logo: file, ...rest } = brand;
+	const logo = file === null ? null : readLogo(resolve(dirname(config.configPath ?? ""), file));
 	return {
 		serviceName: name ?? config.serviceName,
 		logo,
@@ -44,9 +46,15 @@ export function readOwnBrand(config: Pick<Config, "configPath" | "env" | "servic
 			...rest,
 			name: name ?? OUR_NAME,
 			logoUrl: logo?.path ?? null,
-			palette: accent === null ? null : paletteOf(accent),
+			palette: accent === null ? null : (await import("./palette.ts")).paletteOf(accent),
 		},
 	};
+}
+
+async function readSection({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<Brand> {
+	const text = configPath === null ? "" : readFileSync(configPath, "utf8");
+	if (!HAS_BRAND.test(text)) return PLAIN_BRAND;
+	return (await import("../../catalog/brand-section.ts")).parseBrand(text, env);
 }
 
 function readLogo(file: string): OwnBrand["logo"] {

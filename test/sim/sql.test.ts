@@ -20,11 +20,9 @@ test(
 			"revoked",
 			"money moved",
 			"rows held",
-			"waited for a lock",
 			"cancelled in the midst",
 			"fault: partition host",
 			"fault: kill host",
-			"fault: damaged journal",
 		];
 		expect(expected.filter((what) => !seen.has(what))).toEqual([]);
 	},

@@ -18,7 +18,6 @@ test(
 			"settled",
 			"refused",
 			"revoked",
-			"money moved",
 			"rows held",
 			"cancelled in the midst",
 			"fault: partition host",

@@ -3,24 +3,37 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Connection } from "./connection.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
-import type { Authenticate } from "./serve/authenticate.ts";
+import type { ServeDeps } from "./serve/context.ts";
 
 /** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
 export type Free = (
 	answer: (request: Request, key: KeyEntry, requestId: string) => unknown,
 ) => (request: Request) => Promise<Response>;
 
-export function createFree(deps: { authenticate: Authenticate; connectionOf(request: Request): Connection }): Free {
+export function createFree(
+	deps: Pick<ServeDeps, "authenticate" | "log" | "stats"> & { connectionOf(request: Request): Connection },
+): Free {
 	return (answer) => async (request) => {
 		const { requestId } = newRequestId();
+		let account: string | undefined;
 		try {
 			const known = deps.authenticate(deps.connectionOf(request));
 			const key = known instanceof Promise ? await known : known;
+			account = key.accountId;
 			const said = await answer(request, key, requestId);
 			if (said instanceof Response) return said;
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {
-			return errorResponse(faultOf(error), requestId);
+			const fault = faultOf(error);
+			deps.stats.refuse(fault.code);
+			// Else nobody but the client would know of a bug.
+			if (fault.code === "internal_error")
+				deps.log.error("a request failed", {
+					request: requestId,
+					...(account === undefined ? {} : { account }),
+					error,
+				});
+			return errorResponse(fault, requestId);
 		}
 	};
 }

@@ -43,7 +43,7 @@ const STORED = /^\/v1\/(files|batches)(\/|$)/;
 
 /** Files and batches, each request by the key that its token names. */
 function createStored(
-	deps: Omit<StoredDeps, "connectionOf"> & { keyring: Pick<Keyring, "load"> },
+	deps: Omit<StoredDeps, "connectionOf"> & Pick<ServeDeps, "log" | "stats"> & { keyring: Pick<Keyring, "load"> },
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const connections = new WeakMap<Request, Connection>();
@@ -63,7 +63,11 @@ function createStored(
 	}
 	const app = new Elysia({ handler: { standardHostname: false } });
 	const wrongMethod = () => refused(new Fault("method_not_allowed", "There is no such endpoint."));
-	addStoredRoutes(app, { ...deps, connectionOf }, { free: createFree({ authenticate, connectionOf }), wrongMethod });
+	addStoredRoutes(
+		app,
+		{ ...deps, connectionOf },
+		{ free: createFree({ ...deps, authenticate, connectionOf }), wrongMethod },
+	);
 	app.all("/*", () => refused(new Fault("not_found", "There is no such endpoint.")), { parse: "none" });
 	return async (connection) => {
 		connections.set(connection.request, connection);

@@ -99,15 +99,15 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a look-up of a key that Postgres answers with an error nobody foresaw, once",
+		what: "a look-up that Postgres answers with an error nobody foresaw, once",
 		alerts: ["TollgateInternalErrors"],
 		async run(world) {
-			const { secret } = await newCustomer(world);
-			await world.database.sql`alter table api_key rename column digest to digest_away`;
+			await world.database.sql`alter table budget rename column written_off_nano_usd to written_off_away`;
 			try {
-				await chat(world, "steady", secret);
+				const headers = { authorization: `Bearer ${world.secret}` };
+				await (await fetch(`${world.url}/v1/credits`, { headers })).text();
 			} finally {
-				await world.database.sql`alter table api_key rename column digest_away to digest`;
+				await world.database.sql`alter table budget rename column written_off_away to written_off_nano_usd`;
 			}
 		},
 	},
@@ -162,16 +162,21 @@ export const FAULTS: readonly PagedFault[] = [
 		mend: ({ second }) => second.kill("SIGCONT"),
 	},
 	{
-		what: "Postgres that is away for longer than a lease, and 250 keys whose requests are refused all the while",
+		what: "Postgres that is away for longer than a lease, and 400 keys whose requests are refused all the while",
 		alerts: ["TollgateNotAdmitting", "TollgateSettlementsLate", "TollgateRefusalsDropped"],
 		async run(world) {
-			const keys = await Promise.all(Array.from({ length: 300 }, () => newCustomer(world)));
+			const keys = await Promise.all(Array.from({ length: 400 }, () => newCustomer(world)));
 			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
 			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
 			world.postgres.pause();
 			for (let nth = 0; nth < 5; nth++) await chat(world, "steady");
 			for (let round = 0; round < 12; round++)
-				await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
+				await Promise.all(
+					keys.flatMap(({ secret }) => [
+						chat(world, "nobody", secret),
+						chat(world, "steady", secret, { messages: [] }),
+					]),
+				);
 		},
 		mend: ({ postgres }) => postgres.resume(),
 	},

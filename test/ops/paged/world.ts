@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
 import { migrate } from "../../../src/db/migrate.ts";
+import { batchModel } from "../../batch/batch-service.ts";
 import type { OwnPostgres } from "../../chaos/own-postgres.ts";
 import { startOwnPostgres } from "../../chaos/own-postgres.ts";
 import type { ServeProcess } from "../../chaos/serve-process.ts";
@@ -44,7 +45,7 @@ export async function startWorld(): Promise<World> {
 	const [steady, shaky, narrow] = [startUpstream(), startUpstream(), startUpstream()];
 	const gone = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("no more", { status: 410 }) });
 	const models = [
-		chatModel({ id: "steady", url: steady.url }),
+		batchModel(steady.url, { id: "steady" }),
 		chatModel({ id: "shaky", url: shaky.url }),
 		`${chatModel({ id: "narrow", url: narrow.url })}\n        max_concurrency: 1`,
 		chatModel({ id: "absent", url: `http://127.0.0.1:${quietPort()}` }),

@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { Fault } from "../../src/base/fault.ts";
+import { createLog } from "../../src/base/log.ts";
+import { createFree } from "../../src/gateway/free-answer.ts";
+import { invalidApiKey } from "../../src/keys/bearer.ts";
+import type { KeyEntry } from "../../src/keys/key-entry.ts";
+import { createRequestStats } from "../../src/ops/request-stats.ts";
+
+const key = { accountId: "acc_1" } as KeyEntry;
+
+function build(authenticate: () => KeyEntry = () => key) {
+	const stats = createRequestStats();
+	const lines: Record<string, unknown>[] = [];
+	const log = createLog({ level: "error", write: (line) => void lines.push(JSON.parse(line)) });
+	const connectionOf = (request: Request) => ({ request, address: "", setIdleTimeout() {} });
+	const free = createFree({ authenticate, stats, log, connectionOf });
+	const ask = (answer: Parameters<typeof free>[0]) => free(answer)(new Request("http://service/v1/models"));
+	return { ask, lines, counted: () => Object.fromEntries([...stats.refusals()].filter(([, count]) => count > 0)) };
+}
+
+test("of a look-up that fails by a bug the operator hears by the metrics and by a line with the request's id", async () => {
+	const { ask, lines, counted } = build();
+	const answer = await ask(() => {
+		throw new Error("a bug's own text");
+	});
+	expect(answer.status).toBe(500);
+	expect(await answer.text()).not.toContain("a bug's own text");
+	expect(counted()).toEqual({ internal_error: 1 });
+	expect(lines).toMatchObject([
+		{ message: "a request failed", request: answer.headers.get("x-request-id"), account: "acc_1" },
+	]);
+	expect(JSON.stringify(lines)).toContain("a bug's own text");
+});
+
+test("what is refused is counted by its code and stands in no line of errors", async () => {
+	const { ask, lines, counted } = build();
+	expect((await ask(() => ({ object: "list" }))).status).toBe(200);
+	await ask(() => {
+		throw new Fault("not_found", "There is none.");
+	});
+	const stranger = build(() => {
+		throw invalidApiKey();
+	});
+	await stranger.ask(() => ({}));
+	expect([counted(), stranger.counted()]).toEqual([{ not_found: 1 }, { invalid_api_key: 1 }]);
+	expect([...lines, ...stranger.lines]).toEqual([]);
+});

@@ -19,6 +19,8 @@ declare
   v_floor timestamptz;
   v_frozen timestamptz := '-infinity';
   v_rows bigint;
+  v_keys text[];
+  v_at timestamptz[];
 begin
   insert into usage_cursor (id) values (1) on conflict do nothing;
   select * into c from usage_cursor where id = 1 for update skip locked;
@@ -59,15 +61,20 @@ begin
       reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
       written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
       first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens
-  ), used as (
-    update api_key k set last_used_at = x.at
-    from (select f.key_id, max(f.admitted_at) as at from fresh f group by 1) x
-    where k.id = x.key_id and (k.last_used_at is null or k.last_used_at < x.at)
   ), moved as (
     update usage_cursor u set horizon = s.horizon, folded_at = s.at from seen s where u.id = 1
   )
-  select count(*) into v_rows from fresh f
-    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon);
+  select coalesce(sum(k.added), 0), array_agg(k.key_id), array_agg(k.at) into v_rows, v_keys, v_at from (
+    select f.key_id, max(f.admitted_at) as at, count(*) filter (
+      where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)) as added
+    from fresh f group by 1
+  ) k;
+  -- Behind all that may wait for a row of somebody's sums: a key's row is held for a moment, or whoever wants to end the
+  -- key would wait with it. One that is held is written at the next call, since all of the last minute is seen again.
+  update api_key k set last_used_at = x.at from (
+    select a.id, u.at from unnest(v_keys, v_at) as u(id, at) join api_key a on a.id = u.id
+      where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
+  ) x where k.id = x.id;
   return v_rows;
 end $$;
 

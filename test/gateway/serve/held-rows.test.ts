@@ -6,6 +6,7 @@ import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { chatModel, withService } from "../../support/service.ts";
+import { foldAll } from "../../support/sums.ts";
 import { reply, startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -17,8 +18,7 @@ const service = await withService({ models: chatModel({ url: upstream.url, diale
 const { sql, statements, liveness } = service.db;
 const other = await secondGateway(service);
 
-const hangUp = new AbortController();
-const send = (url: string, secret: string) =>
+const send = (url: string, secret: string, signal?: AbortSignal) =>
 	fetch(`${url}/v1/chat/completions`, {
 		method: "POST",
 		headers: {
@@ -27,7 +27,7 @@ const send = (url: string, secret: string) =>
 			"idempotency-key": crypto.randomUUID(),
 		},
 		body: JSON.stringify(ask("hello there", { max_tokens: 20 })),
-		signal: hangUp.signal,
+		...(signal ? { signal } : {}),
 	});
 
 /** All that a customer does whom nobody's rows concern: a key that nobody knows, credit, limits, books, the end of the key. */
@@ -77,7 +77,8 @@ test("any rows that somebody holds are noticed by their own account alone, whate
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
 	upstream.next(reply().hang());
-	const running = send(service.url, holder.secret);
+	const hangUp = new AbortController();
+	const running = send(service.url, holder.secret, hangUp.signal);
 	await waitFor(async () => (await sql`select 1 from reservation`).length > 0, "a request to be shown as running");
 	await sql`select lease_recall('none', 1, '["nothing"]')`;
 	const asked: Promise<unknown>[] = [];
@@ -101,7 +102,7 @@ test("any rows that somebody holds are noticed by their own account alone, whate
 			heldIn.push(name);
 			const waited = watchWaits();
 			// It goes on meanwhile, so that what waits for its rows is in the same statements as what does not.
-			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret));
+			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret, hangUp.signal));
 			await live(customer).catch((error) => {
 				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
 			});
@@ -129,3 +130,47 @@ test("any rows that somebody holds are noticed by their own account alone, whate
 	await service.settled();
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }, 120_000);
+
+/** Holds rows until it is let go. */
+async function hold(lock: (transaction: typeof sql) => Promise<unknown>) {
+	const held = Promise.withResolvers<void>();
+	const letGo = Promise.withResolvers<void>();
+	const holding = sql.begin(async (transaction) => {
+		await lock(transaction as unknown as typeof sql);
+		held.resolve();
+		await letGo.promise;
+	});
+	holding.catch(held.reject);
+	await held.promise;
+	return async () => {
+		letGo.resolve();
+		await holding;
+	};
+}
+
+test("a key is revoked although the sums of its usage wait for a row of another account's", async () => {
+	const [holder, customer] = [await service.customer(), await service.customer()];
+	await (await send(service.url, holder.secret)).text();
+	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);
+	await foldAll(statements);
+	// Nothing is summed meanwhile, so that what comes is older than who holds the row.
+	const goOn = await hold((transaction) => transaction`select 1 from usage_cursor for update`);
+	for (const { secret } of [holder, customer]) await (await send(service.url, secret)).text();
+	await waitFor(async () => (await service.usage(holder.accountId)).length === 2, "the holder's usage", PROMPT_MS);
+	await waitFor(async () => (await service.usage(customer.accountId)).length === 1, "the usage", PROMPT_MS);
+	const letGo = await hold(
+		(transaction) => transaction`select 1 from usage_total where account_id = ${holder.accountId} for update`,
+	);
+	await goOn();
+	const folding = statements`select usage_fold()`.catch(() => undefined);
+	try {
+		const waiting = () => sql`
+			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
+		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
+		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
+		expect((await waiting()).length).toBe(1);
+	} finally {
+		await letGo();
+		await folding;
+	}
+}, 60_000);

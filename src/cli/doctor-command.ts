@@ -15,7 +15,7 @@ import { checkMail } from "./doctor/check-mail.ts";
 import { checkPayments } from "./doctor/check-payments.ts";
 import { checkSecrets } from "./doctor/check-secrets.ts";
 import { checkUpstreams } from "./doctor/check-upstreams.ts";
-import { type Area, type Finding, findingsOf, reasonOf } from "./doctor/finding.ts";
+import { type Area, type Finding, findingsOf, pageOf, reasonOf } from "./doctor/finding.ts";
 
 const ORDER: readonly Area[] = [
 	"configuration",
@@ -40,7 +40,8 @@ export const doctorCommand: Command = {
 	async run(context) {
 		const findings = await examine(context);
 		const ok = findings.every(({ state }) => state !== "broken");
-		return { json: { ok, findings }, text: format(findings), exitCode: ok ? 0 : 1 };
+		const paged = findings.map((finding) => ({ ...finding, page: pageOf(finding.area) }));
+		return { json: { ok, findings: paged }, text: format(findings), exitCode: ok ? 0 : 1 };
 	},
 };
 
@@ -136,7 +137,7 @@ function format(findings: readonly Finding[]): string {
 		const head = `${state.padEnd(stateWidth)}  ${area.padEnd(areaWidth)}  `;
 		return [head + shown(what), ...(todo === undefined ? [] : [`${" ".repeat(head.length)}→ ${shown(todo)}`])];
 	});
-	return [...lines, "", conclusion(findings)].join("\n");
+	return [...lines, "", conclusion(findings), ...pagesOf(findings)].join("\n");
 }
 
 function conclusion(findings: readonly Finding[]): string {
@@ -146,6 +147,14 @@ function conclusion(findings: readonly Finding[]): string {
 	const things = (number: number) => (number === 1 ? "1 thing is" : `${number} things are`);
 	if (broken === 0) return `Nothing is broken; ${things(warnings)} not as good as could be.`;
 	return `${things(broken)} broken${warnings === 0 ? "" : `, ${things(warnings)} not as good as could be`}.`;
+}
+
+/** Of what is not well. */
+function pagesOf(findings: readonly Finding[]): string[] {
+	const areas = new Set(
+		findings.filter(({ state }) => state === "broken" || state === "warning").map(({ area }) => area),
+	);
+	return areas.size === 0 ? [] : ["What it leads to:", ...[...areas].map((area) => `  ${pageOf(area)}`)];
 }
 
 /** What a server says of itself must not move the cursor. */

@@ -21,6 +21,7 @@ import { ledgerOver, nullJournal, realJournal } from "./bench-ledger.ts";
 import { createFixtures, STREAM_TOKENS } from "./fixtures.ts";
 import { roadSteps } from "./road-steps.ts";
 import type { Step } from "./step.ts";
+import { watchSteps } from "./watch-steps.ts";
 
 const fixtures = createFixtures();
 
@@ -28,7 +29,15 @@ const fixtures = createFixtures();
 export async function createSteps(folder: string): Promise<Step[]> {
 	const own = await ledgerSteps(folder);
 	const road = await roadSteps(fixtures);
-	return [...(await keySteps()), ...requestSteps(), ...own, ...journalSteps(folder), ...answerSteps(), ...road];
+	return [
+		...(await keySteps()),
+		...requestSteps(),
+		...own,
+		...journalSteps(folder),
+		...answerSteps(),
+		...road,
+		...watchSteps(fixtures),
+	];
 }
 
 /** Gives the items in turn. */

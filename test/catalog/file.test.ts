@@ -205,14 +205,14 @@ extra: 1
 			'27: models[2].upstreams[0].max_concurrency: must be a whole number from 1 to 65536, got "0"',
 			'29: limits.connect_s: must be a number from 0.1 to 120, got "5"',
 			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
-			'31: file: unknown field "extra"; known are models, routes, limits',
+			'31: file: unknown field "extra"; known are models, routes, limits, brand',
 		]);
 	});
 
 	test("the error's message lists each of them", () => {
 		const text = "models: []\nnope: 1\nnada: 2\n";
 		expect(() => parseCatalogFile(text, {})).toThrow(
-			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits\n  line 3: file: unknown field "nada"; known are models, routes, limits',
+			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits, brand\n  line 3: file: unknown field "nada"; known are models, routes, limits, brand',
 		);
 	});
 

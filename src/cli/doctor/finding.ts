@@ -23,6 +23,11 @@ export interface Finding {
 	readonly todo?: string;
 }
 
+/** Where the runbook says what an area's troubles lead to. */
+export function pageOf(area: Area): string {
+	return `src/ops/runbook.md#doctor-${area}`;
+}
+
 /** The findings of one area as they are made. */
 export function findingsOf(area: Area) {
 	const list: Finding[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
@@ -59,6 +59,11 @@ test("where something is broken it ends with 1, says what to do, and shows no se
 		expect(text.stdout).toContain(`→ ${todo}`);
 	}
 	expect(text.stdout).toContain("3 things are broken");
+	const runbook = readFileSync(join(import.meta.dir, "../../../src/ops/runbook.md"), "utf8");
+	const headings = runbook.split("\n").filter((line) => line.startsWith("### Doctor: "));
+	expect(headings).toEqual(AREAS.map((area) => `### Doctor: ${area}`));
+	for (const area of ["database", "upstreams", "mail"])
+		expect(text.stdout).toContain(`src/ops/runbook.md#doctor-${area}`);
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
 }, 60_000);
 

@@ -102,12 +102,12 @@ export const FAULTS: readonly PagedFault[] = [
 		what: "a look-up that Postgres answers with an error nobody foresaw, once",
 		alerts: ["TollgateInternalErrors"],
 		async run(world) {
-			await world.database.sql`alter table budget rename column written_off_nano_usd to written_off_away`;
+			await world.database.sql`alter table stored_file rename column expires_at to expires_away`;
 			try {
 				const headers = { authorization: `Bearer ${world.secret}` };
-				await (await fetch(`${world.url}/v1/credits`, { headers })).text();
+				await (await fetch(`${world.url}/v1/files`, { headers })).text();
 			} finally {
-				await world.database.sql`alter table budget rename column written_off_away to written_off_nano_usd`;
+				await world.database.sql`alter table stored_file rename column expires_away to expires_at`;
 			}
 		},
 	},

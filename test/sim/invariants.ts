@@ -111,17 +111,15 @@ function checkMemory(world: World): void {
 /**
  * All that `asking` could reserve of a budget if every live instance gave back what lies idle there. Of one whose process
  * is gone that is what no request held, until its lease is known to be over, and again when its next epoch hands it in;
- * unless it had answered all recalls: answers are given one after the other, and what a crash swallows behind one is missed.
+ * unless it had answered the last one of who asks: answers are given one after the other, and what a crash swallows behind one is missed.
  */
 export function coverage(world: World, id: string, asking: SimProcess): number {
 	const { model, pendingCharges } = world;
 	const budget = model.budgets.get(id);
 	if (!budget || budget.limit === null) return Number.POSITIVE_INFINITY;
 	let covered = Math.max(0, budget.limit - budget.drawn);
-	const hasAnswered = (recalled: number): boolean => {
-		const newest = model.recalls.findLast((recall) => recall.budget === id)?.ticket;
-		return newest !== undefined && recalled >= newest;
-	};
+	const asked = model.recalls.findLast((recall) => recall.budget === id && recall.instance === asking.host.id)?.ticket;
+	const hasAnswered = ({ recalled }: ModelLease) => asked !== undefined && recalled >= asked;
 	for (const lease of model.leases.values()) {
 		if (lease.state !== "open" || lease.budget !== id || !model.mayComeBack(lease)) continue;
 		const rest = restOf(lease);
@@ -129,7 +127,7 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 		const key = keyOf(lease, id, lease.instance, lease.epoch);
 		const pending = pendingCharges.get(key) ?? 0;
 		if (!owner) {
-			if (!hasAnswered(lease.recalled)) covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
+			if (!hasAnswered(lease)) covered += Math.max(0, rest - pending - (world.heldAtDeath.get(key) ?? 0));
 			continue;
 		}
 		const slice = sliceOf(owner.ledger, id);

@@ -99,15 +99,18 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a look-up that Postgres answers with an error nobody foresaw, once",
+		what: "an amount that somebody wrote into the database by hand and that no number holds, asked for once",
 		alerts: ["TollgateInternalErrors"],
 		async run(world) {
-			await world.database.sql`alter table stored_file rename column expires_at to expires_away`;
+			const { accountId, secret } = await newCustomer(world);
+			const { sql } = world.database;
+			const [before] = await sql`select limit_nano_usd as nano from budget where id = ${accountId}`;
+			await sql`update budget set limit_nano_usd = 9223372036854775807 where id = ${accountId}`;
 			try {
-				const headers = { authorization: `Bearer ${world.secret}` };
-				await (await fetch(`${world.url}/v1/files`, { headers })).text();
+				const answer = await fetch(`${world.url}/v1/credits`, { headers: { authorization: `Bearer ${secret}` } });
+				if (answer.status !== 500) throw new Error(`it was answered with ${answer.status}: ${await answer.text()}`);
 			} finally {
-				await world.database.sql`alter table stored_file rename column expires_away to expires_at`;
+				await sql`update budget set limit_nano_usd = ${before?.nano} where id = ${accountId}`;
 			}
 		},
 	},

@@ -53,7 +53,7 @@ export async function startPrometheus(instances: readonly string[]) {
 	}
 	writeFileSync(join(folder, "rules.yml"), JSON.stringify(rules));
 	const config = {
-		global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
+		global: { scrape_interval: "2s", scrape_timeout: "2s", evaluation_interval: "1s" },
 		rule_files: ["rules.yml"],
 		scrape_configs: [{ job_name: "tollgate", static_configs: [{ targets: instances }] }],
 	};

@@ -20,11 +20,14 @@ export function watchSteps({ settled }: Fixtures): Step[] {
 	receiver.unref();
 	let at = 0;
 	const next = () => settled[at++ % settled.length] as (typeof settled)[number];
-	const headers = { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00" };
-	const request = new Request("http://bench.example/v1/chat/completions", { method: "POST", headers });
+	// Whether a request is recorded goes by the id of its trace.
+	const requests = Array.from({ length: 4_096 }, () => {
+		const traceparent = `00-${crypto.randomUUID().replaceAll("-", "")}-b7ad6b7169203331-00`;
+		return new Request("http://bench.example/v1/chat/completions", { method: "POST", headers: { traceparent } });
+	});
 	const traced = (traces: Traces) => () => {
 		const event = next();
-		const trace = traces.begin(request, "chat");
+		const trace = traces.begin(requests[at % requests.length] as Request, "chat");
 		const { id, model, account, key } = event;
 		trace?.admitted({ id, requestId: id, model, account, key });
 		trace?.call("bench#0", "openai").end(undefined, 200);

@@ -1,6 +1,6 @@
 /**
  * `bun run alerts`: each alert fired once by a fault in a real run, and each picture fed by it, as Prometheus itself sees
- * them. Writes `results/alerts.md` and `results/dashboard.svg`. About six minutes; needs Prometheus on the PATH.
+ * them. Writes `results/alerts.md` and `results/dashboard.svg`. About four minutes; needs Prometheus on the PATH.
  * `bun run alerts -- ALERT…`: these alone; nothing is written.
  */
 import { mkdirSync, writeFileSync } from "node:fs";

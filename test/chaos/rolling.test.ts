@@ -1,5 +1,5 @@
 /**
- * A rolling upgrade behind a balancer, from the former version to this one and back, one of two instances at a time:
+ * A rolling upgrade behind a balancer, from the former version to this one and back, one of three instances at a time:
  * nobody is refused, nothing is lost, and streams that run when an instance is told to stop come to their end.
  */
 import { afterAll, expect, test } from "bun:test";
@@ -67,7 +67,7 @@ function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 }
 
 test.skipIf(former === undefined)(
-	"two instances from the former version to this one and back: none refused, none lost",
+	"three instances from the former version to this one and back: none refused, none lost",
 	async () => {
 		const database = await createEmptyDatabase();
 		const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0 });
@@ -75,7 +75,7 @@ test.skipIf(former === undefined)(
 		const fleet = await startFleet({
 			databaseUrl: database.url,
 			upstreamUrl: upstream.url,
-			instances: 2,
+			instances: 3,
 			main,
 			env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
 		});
@@ -105,12 +105,12 @@ test.skipIf(former === undefined)(
 			await balanced.stop();
 			const failed = balanced.sent.filter(({ complete }) => !complete);
 			expect(failed.map(({ member, status, code }) => ({ member, status, code }))).toEqual([]);
-			expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+			expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0, 0]);
 			const load = { ...balanced, keys, accounts: new Map([[account, RICH]]), closed: [] };
 			const broken = (await judge(fleet, load, await upstream.report())).filter((finding) => finding.broken.length > 0);
 			expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 			console.log(
-				`${balanced.sent.length} requests through four replacements, ${outlasting.length} streams outlasted their instance's stop: none refused, none lost`,
+				`${balanced.sent.length} requests through six replacements, ${outlasting.length} streams outlasted their instance's stop: none refused, none lost`,
 			);
 		} finally {
 			await fleet.stop();

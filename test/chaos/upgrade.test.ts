@@ -122,6 +122,9 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		await steps(fleet, load);
 		await load.stop();
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
+		// One that was fenced off while it started learns of it with its next heartbeat, and hands in what it has done since.
+		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
+		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);

@@ -6,6 +6,7 @@ import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
@@ -299,8 +300,9 @@ test("no day is closed before an hour has passed, or while a transaction lasts t
 		expect(await closed(row?.at, "0")).toBe(false);
 		return row?.at;
 	});
-	expect(await closed(end, "0")).toBe(true);
-});
+	// Those of other databases count as well: tests that run beside this one have some.
+	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
+}, 90_000);
 
 test("of two consoles one seals", async () => {
 	await db.sql`select books_begin()`;

@@ -68,6 +68,8 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 		const visits = async () => {
 			for (let visit = 0; visit < VISITS; visit++) await ask();
 		};
-		add(`console: ${name}`, await counter.cost(visits, VISITS));
+		// What the server and the service do by themselves meanwhile only adds.
+		const [first, second] = [await counter.cost(visits, VISITS), await counter.cost(visits, VISITS)];
+		add(`console: ${name}`, first.pages <= second.pages ? first : second);
 	}
 }

@@ -11,6 +11,10 @@ export interface SharedFileLock extends FileLock {
 	tryExclusive(): boolean;
 }
 
+interface Libc {
+	readonly flock: (fd: number, operation: number) => number;
+}
+
 /** Nobody is told when a lock is free. */
 const POLL_MS = 25;
 const LOCK_SH = 1;
@@ -60,7 +64,15 @@ function releaseOnce(fd: number): () => void {
 	};
 }
 
-function libc(): { flock: (fd: number, operation: number) => number } {
+/** Opened once: each `dlopen` compiles its call anew and keeps 2.6 KB for ever, and locks are tried every few seconds. */
+let opened: Libc | undefined;
+
+function libc(): Libc {
+	opened ??= openLibc();
+	return opened;
+}
+
+function openLibc(): Libc {
 	const names =
 		process.platform === "darwin"
 			? ["libSystem.B.dylib"]

@@ -21,9 +21,9 @@ interface NewCard extends Rates {
 }
 
 /** A row of `rate_card`; the driver gives bigints as text, so that they are exact. */
-interface Row {
+/** The columns of `rate_card` that a price needs. */
+export interface RateCardColumns {
 	id: string;
-	model: string;
 	version: number;
 	input: string;
 	cached_input: string;
@@ -32,6 +32,10 @@ interface Row {
 	image: string;
 	audio_second: string;
 	search: string;
+}
+
+interface Row extends RateCardColumns {
+	model: string;
 	created_at: Date;
 }
 
@@ -113,7 +117,7 @@ function ratesOf(rates: Rates): Rates {
 	return { input, cachedInput, output, request, image, audioSecond, search };
 }
 
-function rateCardOf(row: Row): RateCard {
+export function rateCardOf(row: RateCardColumns): RateCard {
 	const rate = (value: string) => Number(value) as PicoUsdPerUnit;
 	return {
 		id: row.id,

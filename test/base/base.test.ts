@@ -93,6 +93,24 @@ describe("a file lock", () => {
 		lock?.release();
 		rmSync(folder, { recursive: true });
 	});
+
+	// Locks of others' journals are tried every few seconds for as long as a process lives.
+	test("keeps no memory for each try", async () => {
+		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
+		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
+		const tries = `
+			import { tryFileLock } from ${JSON.stringify(module)};
+			const held = tryFileLock(${JSON.stringify(join(folder, "lock"))});
+			const before = process.memoryUsage.rss();
+			for (let i = 0; i < 20_000; i++) if (tryFileLock(${JSON.stringify(join(folder, "lock"))})) throw new Error("free");
+			console.log(process.memoryUsage.rss() - before, held !== undefined);`;
+		const child = Bun.spawn([process.execPath, "-e", tries], { stdout: "pipe" });
+		const [grown, held] = (await new Response(child.stdout).text()).trim().split(" ");
+		expect(held).toBe("true");
+		// 50 MB when the C library is opened for each try.
+		expect(Number(grown)).toBeLessThan(20_000_000);
+		rmSync(folder, { recursive: true });
+	});
 });
 
 describe("the environment", () => {

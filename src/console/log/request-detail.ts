@@ -1,7 +1,7 @@
 import { type BillLine, billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
-import type { RateCard } from "../../catalog/model.ts";
+import { type RateCardColumns, rateCardOf } from "../../catalog/rate-cards.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd, PicoUsdPerUnit } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { RequestRow, UsageRow } from "./request-log.ts";
 import { requestRow } from "./request-log.ts";
@@ -44,20 +44,8 @@ const LABELS: Readonly<Record<BillLine["name"], string>> = {
 };
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
-interface CardRow {
-	id: string;
-	version: number;
-	input: string;
-	cached_input: string;
-	output: string;
-	request: string;
-	image: string;
-	audio_second: string;
-	search: string;
-}
-
 export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
-	const [card] = await statements<CardRow>`select * from rate_card where id = ${row.rate_card_id}`;
+	const [card] = await statements<RateCardColumns>`select * from rate_card where id = ${row.rate_card_id}`;
 	const base = requestRow(row);
 	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(rateCardOf(card), quantitiesOf(row));
 	const prefix = ANSWER_PREFIX[row.endpoint];
@@ -101,20 +89,5 @@ function quantitiesOf(row: UsageRow): Quantities {
 		images: endpoint === "image" ? units : 0,
 		audioSeconds: endpoint === "transcription" ? units : 0,
 		searches: endpoint === "rerank" ? units : 0,
-	};
-}
-
-function rateCardOf(row: CardRow): RateCard {
-	const rate = (value: string) => Number(value) as PicoUsdPerUnit;
-	return {
-		id: row.id,
-		version: row.version,
-		input: rate(row.input),
-		cachedInput: rate(row.cached_input),
-		output: rate(row.output),
-		request: rate(row.request),
-		image: rate(row.image),
-		audioSecond: rate(row.audio_second),
-		search: rate(row.search),
 	};
 }

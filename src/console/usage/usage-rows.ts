@@ -104,7 +104,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	try {
 		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
-			return place as unknown as readonly [string, string, string, string];
+			return place as [string, string, string, string];
 	} catch {
 		// Said below.
 	}

@@ -10,10 +10,12 @@ import {
 	readdirSync,
 	readFileSync,
 	rmSync,
+	statfsSync,
 	unlinkSync,
 	writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { canMap, createMappedFile, PIECE_BYTES } from "./mapped-file.ts";
 
 /** Where one epoch's journal lives: one folder. The simulation has one in memory. */
 export interface JournalDisk {
@@ -45,16 +47,22 @@ export class DiskFull extends Error {
 
 /** Room for the settlements of some ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
+/** What a piece of a mapped file begins with. */
+const ZEROS = new Uint8Array(PIECE_BYTES);
 const RESERVE_NAME = "reserve";
 const SEGMENT = /^\d{8}\.log$/;
 
-/** The folder `path`, made with its reserve if it does not exist and `create` is set. */
-export function openJournalDisk(path: string, options: { create: boolean }): JournalDisk {
+/**
+ * The folder `path`, made with its reserve if it does not exist and `create` is set. Its files are mapped where the file
+ * system allows it; `maps` false writes them nevertheless.
+ */
+export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }): JournalDisk {
 	const reserve = join(path, RESERVE_NAME);
 	if (options.create) {
 		mkdirSync(path, { recursive: true, mode: 0o700 });
 		putReserveBy(reserve);
 	}
+	const maps = options.create && options.maps !== false && canMap(statfsSync(path).type);
 	return {
 		list: () =>
 			existsSync(path)
@@ -63,7 +71,7 @@ export function openJournalDisk(path: string, options: { create: boolean }): Jou
 						.sort()
 				: [],
 		read: (name) => readFileSync(join(path, name)),
-		create: (name) => createFile(join(path, name), path),
+		create: (name) => createFile(join(path, name), path, maps),
 		remove: (name) => unlinkSync(join(path, name)),
 		destroy: () => rmSync(path, { recursive: true, force: true }),
 		freeReserve() {
@@ -99,11 +107,12 @@ function putReserveBy(path: string): void {
 	}
 }
 
-function createFile(path: string, folder: string): JournalFile {
+function createFile(path: string, folder: string, maps: boolean): JournalFile {
 	let fd: number | undefined;
 	try {
-		fd = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_APPEND, 0o600);
+		fd = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_RDWR, 0o600);
 		syncFolder(folder);
+		return fileOf(path, fd, maps);
 	} catch (error) {
 		// One that was there before is somebody's journal.
 		if (fd !== undefined) {
@@ -112,26 +121,48 @@ function createFile(path: string, folder: string): JournalFile {
 		}
 		throw isNoSpace(error) ? new DiskFull("no space left for a segment", { cause: error }) : error;
 	}
+}
+
+function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
-	let broken = false;
+	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS.subarray(0, bytes), from);
+	/** Undefined where it cannot be, or not any more: then each record is a `write`. */
+	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
+
+	function store(bytes: Uint8Array): boolean {
+		try {
+			mapped?.append(bytes);
+		} catch (error) {
+			if (error instanceof DiskFull) throw error;
+			mapped = undefined;
+		}
+		return mapped !== undefined;
+	}
+
 	return {
 		append(bytes) {
-			if (broken) throw new Error("the journal's file ends in a torn record");
-			try {
-				const written = writeSync(fd, bytes);
-				if (written !== bytes.length) throw new DiskFull(`only ${written} of ${bytes.length} bytes were written`);
-				length += written;
-			} catch (error) {
-				// A torn record would hide everything behind it, so nothing may follow unless it is cut off.
-				broken = true;
-				ftruncateSync(fd, length);
-				broken = false;
-				throw isNoSpace(error) ? new DiskFull("no space left", { cause: error }) : error;
-			}
+			// Each at its place, so that what follows overwrites a torn one.
+			if (!store(bytes)) writeAll(fd, bytes, length);
+			length += bytes.length;
 		},
 		sync: () => new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve()))),
-		close: () => closeSync(fd),
+		close() {
+			mapped?.close();
+			ftruncateSync(fd, length);
+			closeSync(fd);
+		},
 	};
+}
+
+/** All of `bytes` from there on or, with DiskFull or the system's error, nothing. */
+function writeAll(fd: number, bytes: Uint8Array, from: number): void {
+	try {
+		const written = writeSync(fd, bytes, 0, bytes.length, from);
+		if (written !== bytes.length) throw new DiskFull(`only ${written} of ${bytes.length} bytes were written`);
+	} catch (error) {
+		ftruncateSync(fd, from);
+		throw isNoSpace(error) ? new DiskFull("no space left", { cause: error }) : error;
+	}
 }
 
 function isNoSpace(error: unknown): boolean {

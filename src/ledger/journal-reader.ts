@@ -17,7 +17,7 @@ export interface LeftBehind {
 export interface EndOfJournal {
 	/** Requests that it opened and did not close: charged what they have received for sure. */
 	readonly recovered: readonly LeftBehind[];
-	/** Bytes behind the first torn or damaged record of a segment; they were not read. */
+	/** Bytes behind the first torn or damaged record of a segment; they were not read. Zeros at its end are none. */
 	readonly damagedBytes: number;
 }
 
@@ -35,7 +35,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 		for (;;) {
 			const next = reader.next();
 			if (next.done) {
-				damagedBytes += bytes.length - next.value;
+				damagedBytes += bytesWithin(bytes) - next.value;
 				break;
 			}
 			const { kind, body } = next.value;
@@ -56,6 +56,13 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 		recovered: [...open.values()].map(({ admitted, progress }) => recoveredOf(admitted, progress, nowWallMs)),
 		damagedBytes,
 	};
+}
+
+/** A mapped segment ends in zeros that no record has come to. */
+function bytesWithin(bytes: Uint8Array): number {
+	let end = bytes.length;
+	while (end > 0 && bytes[end - 1] === 0) end -= 1;
+	return end;
 }
 
 function recoveredOf(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): LeftBehind {

@@ -19,6 +19,8 @@ import { chatRequestBytes } from "./raw-connection.ts";
 const DEADLINE_MS = 120_000;
 const WINDOWS = 3;
 const KINDS = ["Function", "JSLexicalEnvironment", "Promise", "string"];
+/** Connections at once. */
+const CALLS_AT = [1, 16, 64];
 const WORK = [
 	{ name: "small request", body: chatBody("plain", SMALL_PROMPT_BYTES), per: 1, warmUp: 2_000, requests: 2_000 },
 	{ name: "event", body: streamBody("stream"), per: STREAM_EVENTS, warmUp: 64, requests: 64 },
@@ -32,11 +34,14 @@ const postgres = await startBenchPostgres(join(folder, "postgres"));
 const database = await postgres.database("counts");
 const { secrets } = await database.customer(8);
 const rows: string[] = [];
+/** `write` calls of a small request. */
+const callRows: string[] = [];
 try {
 	for (const [name, start] of Object.entries({ service: startService, "bare Bun": startBareCounted })) {
 		const how = counted(folder, name);
 		const gateway = await start(how);
 		for (const work of WORK) rows.push(rowOf(`${work.name}, ${name}`, await measure(gateway, how, work), work.per));
+		callRows.push(`| ${name} | ${(await callsAt(gateway, how)).join(" | ")} |`);
 		await gateway.stop();
 	}
 } finally {
@@ -48,6 +53,10 @@ try {
 
 process.stdout.write(`| | objects | bytes | ${KINDS.join(" | ")} | writes | sleeps |\n|---${"|--:".repeat(8)}|\n`);
 process.stdout.write(`${rows.join("\n")}\n`);
+process.stdout.write(
+	`\n| \`write\` calls at | ${CALLS_AT.join(" | ")} connections |\n|---${"|--:".repeat(CALLS_AT.length)}|\n`,
+);
+process.stdout.write(`${callRows.join("\n")}\n`);
 process.exit(0);
 
 function startService({ flags, env }: ReturnType<typeof counted>): Promise<Gateway> {
@@ -70,16 +79,27 @@ function startBareCounted({ flags, env }: ReturnType<typeof counted>): Promise<G
 async function measure(
 	gateway: Gateway,
 	how: ReturnType<typeof counted>,
-	{ body, warmUp, requests }: (typeof WORK)[number],
+	{ body, warmUp, requests }: { body: string; warmUp: number; requests: number },
+	connections = 32,
 ): Promise<Counts> {
 	const bytes = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 	const request = (connection: number) => bytes[connection % bytes.length] as Uint8Array;
-	const load = { port: gateway.port, connections: 32, request, durationMs: DEADLINE_MS };
+	const load = { port: gateway.port, connections, request, durationMs: DEADLINE_MS };
 	await runLoad({ ...load, requestsMax: warmUp });
 	const windows: Counts[] = [];
 	for (let window = 0; window < WINDOWS; window++)
 		windows.push(await countedRun(gateway, how, { ...load, requestsMax: requests }));
 	return leastOf(windows);
+}
+
+async function callsAt(gateway: Gateway, how: ReturnType<typeof counted>): Promise<string[]> {
+	const calls: string[] = [];
+	const { body } = WORK[0];
+	for (const connections of CALLS_AT) {
+		const { writes } = await measure(gateway, how, { body, warmUp: connections, requests: 1_000 }, connections);
+		calls.push(writes.toFixed(2));
+	}
+	return calls;
 }
 
 function rowOf(name: string, { objects, bytes, byKind, writes, sleeps }: Counts, per: number): string {

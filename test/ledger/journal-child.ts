@@ -8,10 +8,10 @@ import { newUuid } from "../../src/base/id.ts";
 import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { admitted, openTestJournal, settledEvent } from "./fixture.ts";
 
-const [folder] = process.argv.slice(2);
-if (folder === undefined) throw new Error("usage: journal-child FOLDER");
-const disk = openJournalDisk(folder, { create: true });
-const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 64 * 1024 });
+const [folder, how] = process.argv.slice(2);
+if (folder === undefined) throw new Error("usage: journal-child FOLDER [written]");
+const disk = openJournalDisk(folder, { create: true, maps: how !== "written" });
+const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 600 * 1024 });
 
 for (;;) {
 	const id = newUuid();

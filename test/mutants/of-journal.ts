@@ -71,12 +71,48 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/journal-disk.ts",
-		killers: ["ledger/journal"],
+		killers: ["ledger/mapped-file", "ledger/journal"],
 		mutants: [
 			{
 				breaks: "a record that did not fit leaves its torn beginning behind",
-				before: "ftruncateSync(fd, length);",
+				before: "ftruncateSync(fd, from);",
 				after: "",
+			},
+			{
+				breaks: "what is written behind a mapped part begins elsewhere",
+				before: "if (!store(bytes)) writeAll(fd, bytes, length);",
+				after: "if (!store(bytes)) writeAll(fd, bytes, length + 1);",
+			},
+			{
+				breaks: "a closed file ends in zeros",
+				before: "mapped?.close();\n\t\t\tftruncateSync(fd, length);",
+				after: "mapped?.close();",
+			},
+		],
+	},
+	{
+		file: "ledger/mapped-file.ts",
+		killers: ["ledger/mapped-file", "ledger/journal"],
+		mutants: [
+			{
+				breaks: "a record that spans two pieces loses its end",
+				before: "next.set(bytes.subarray(room));",
+				after: "",
+			},
+			{
+				breaks: "a record that spans two pieces is stored in part before there is room for the rest",
+				before: "const next = pieceFrom(from + PIECE_BYTES);\n\t\t\tpiece.set(bytes.subarray(0, room), used);",
+				after: "piece.set(bytes.subarray(0, room), used);\n\t\t\tconst next = pieceFrom(from + PIECE_BYTES);",
+			},
+			{
+				breaks: "what is stored is the process's own",
+				before: "{ shared: true,",
+				after: "{ shared: false,",
+			},
+			{
+				breaks: "a file system is mapped whose full disk ends the process",
+				before: "return SYSTEMS.has(systemType >>> 0);",
+				after: "return systemType !== 0;",
 			},
 		],
 	},

@@ -1,0 +1,59 @@
+/** Segments of the journal as files in memory, where the file system allows it, and as files that are written. */
+import { expect, test } from "bun:test";
+import { linkSync, readFileSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { newUuid } from "../../src/base/id.ts";
+import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
+import { canMap, PIECE_BYTES } from "../../src/ledger/mapped-file.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+
+const root = temporaryFolder();
+
+/** Appends blocks of 63 KB to a file that may not grow beyond 9,800 KB, then one byte; gives what the file is then. */
+async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
+	const path = join(root, newUuid());
+	const code = `
+		const { openJournalDisk } = await import(${JSON.stringify(join(import.meta.dir, "../../src/ledger/journal-disk.ts"))});
+		const disk = openJournalDisk(${JSON.stringify(path)}, { create: true, maps: ${way === "mapped"} });
+		const file = disk.create("00000001.log");
+		const block = new Uint8Array(63 * 1024).fill(1);
+		let whole = 0;
+		try { for (;;) { file.append(block); whole += 1; } } catch (error) { console.log(whole, error.name); }
+		file.append(new Uint8Array([7]));`;
+	// The limit lies within a block, as on a disk that is full; the reserve is below it.
+	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';
+	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
+	const whole = way === "mapped" ? 154 : 155;
+	expect(await new Response(child.stdout).text()).toBe(`${whole} DiskFull\n`);
+	expect(await child.exited).toBe(0);
+	const bytes = readFileSync(join(path, "00000001.log"));
+	const end = whole * 63 * 1024;
+	expect([bytes.indexOf(0) < 0 || bytes.indexOf(0) > end, bytes[end - 1], bytes[end]]).toEqual([true, 1, 7]);
+	return bytes.subarray(end + 1);
+}
+
+test("a record of which only a part fitted is cut off again, so that what follows is read", async () => {
+	expect((await filledUp("written")).length).toBe(0);
+});
+
+test("for a record that needs a piece of the file which does not fit nothing is stored, and the piece is given back", async () => {
+	const rest = await filledUp("mapped");
+	expect(rest.length).toBe(38 * PIECE_BYTES - 154 * 63 * 1024 - 1);
+	expect(rest.every((byte) => byte === 0)).toBe(true);
+});
+
+test("a file that can be mapped no further is written on from there", () => {
+	const path = join(root, newUuid());
+	const file = openJournalDisk(path, { create: true }).create("00000001.log");
+	linkSync(join(path, "00000001.log"), join(path, "kept"));
+	unlinkSync(join(path, "00000001.log"));
+	const blocks = Array.from({ length: 10 }, (_, number) => new Uint8Array(63 * 1024).fill(number + 1));
+	for (const block of blocks) file.append(block);
+	file.close();
+	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
+});
+
+test("only file systems are mapped on which a page keeps its place", () => {
+	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
+	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(canMap)).toEqual([true, true, false, false, false]);
+});

@@ -79,7 +79,7 @@ function excessOf({ byKind, ...counts }: Counts, budget: Budget): string[] {
 const REQUEST: Budget = {
 	objects: 294,
 	bytes: 22_000,
-	writes: 7,
+	writes: 3.5,
 	sleeps: 5,
 	byKind: { string: 36.8, Promise: 17.8, Function: 36.2, AsyncFunctionGenerator: 12.8, JSLexicalEnvironment: 57 },
 };

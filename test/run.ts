@@ -1,10 +1,16 @@
 /**
  * Runs the tests in three processes, on one test database: `bun test/run.ts [path…]`, by default all of them. What failed
- * is told once more at the end, whole. Ends with 1 if anything failed, be it a test, a file or the runner itself.
+ * is told once more at the end, whole. Ends with 1 if anything failed, be it a test, a file or the runner itself. With
+ * `--cpu` it tells how many seconds of processor each file used, which unlike the time it took is the same on a busy
+ * machine, or nearly.
  */
-import { join, relative } from "node:path";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { findPostmaster } from "../src/db/postmaster.ts";
+import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
-import { testHome, testPostgres } from "./support/postgres.ts";
+import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
 
 /** One more than the processors that it is meant for: a test that waits leaves its own to another. */
 const PROCESSES = 3;
@@ -14,7 +20,8 @@ const TEST_MS_MAX = 60_000;
 const ALONE: readonly string[] = ["test/attack/bodies.test.ts"];
 
 const root = join(import.meta.dir, "..");
-const asked = process.argv.slice(2).map((path) => relative(root, join(process.cwd(), path)));
+const args = process.argv.slice(2);
+const asked = args.filter((arg) => !arg.startsWith("--")).map((path) => relative(root, join(process.cwd(), path)));
 const files = [...new Bun.Glob("test/**/*.test.ts").scanSync(root)]
 	.filter((file) => asked.length === 0 || asked.some((path) => file === path || file.startsWith(`${path}/`)))
 	.sort();
@@ -33,8 +40,11 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 	});
 }
 
+const cpuLog = args.includes("--cpu") ? join(mkdtempSync(join(tmpdir(), "tollgate-cpu-")), "files") : undefined;
 // Held for the whole run, so that no file has to start it, and none stops it.
 const database = await testPostgres();
+const postmaster = findPostmaster(join(serverFolder(), "postgres", "cluster"));
+const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
@@ -44,8 +54,10 @@ try {
 	const timings = [`--timings=${join(testHome(), "timings.json")}`, "--update-timings"];
 	if (beside.length > 0) await run(beside, [`--parallel=${PROCESSES}`, "--no-isolate", ...timings]);
 	if (alone.length > 0 && !stopped) await run(alone, []);
+	if (cpuLog && watched) tellTimes(watched.read(cpuLog));
 } finally {
 	await database.stop();
+	if (cpuLog) rmSync(dirname(cpuLog), { recursive: true });
 }
 for (const failure of failures.found()) console.log(`\n${failure}`);
 const tookS = Math.round((performance.now() - startedAtMs) / 1000);
@@ -56,7 +68,12 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 	const colours = process.stdout.isTTY ? { FORCE_COLOR: "1" } : {};
 	const child = Bun.spawn(
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
-		{ cwd: root, env: { ...process.env, ...colours, TEST_POSTGRES_HELD: "1" }, stdout: "pipe", stderr: "pipe" },
+		{
+			cwd: root,
+			env: { ...process.env, ...colours, TEST_POSTGRES_HELD: "1", ...(cpuLog && { TEST_CPU_LOG: cpuLog }) },
+			stdout: "pipe",
+			stderr: "pipe",
+		},
 	);
 	running = child;
 	await Promise.all([
@@ -77,5 +94,32 @@ async function pass(
 	for await (const bytes of from) {
 		to.write(bytes);
 		read(decoder.decode(bytes, { stream: true }));
+	}
+}
+
+/** The dearest first. */
+function tellTimes({ totalS, files }: ReturnType<ReturnType<typeof watchServer>["read"]>): void {
+	const row = (own: number, children: number, server: number, name: string) =>
+		console.log(
+			`${[own + children + server, own, children, server].map((s) => s.toFixed(1).padStart(7)).join("")}  ${name}`,
+		);
+	console.log("\n  CPU s    own  child  server");
+	const sum = { own: 0, children: 0, server: 0 };
+	for (const file of files.toSorted((a, b) => all(b) - all(a))) {
+		row(file.ownS, file.childrenS, file.databaseS, relative(root, file.file));
+		sum.own += file.ownS;
+		sum.children += file.childrenS;
+		sum.server += file.databaseS;
+	}
+	row(
+		0,
+		0,
+		totalS - sum.server,
+		"the server besides: its own processes, copies of databases, connections that were not seen to end",
+	);
+	row(sum.own, sum.children, totalS, "together");
+
+	function all(file: (typeof files)[number]): number {
+		return file.ownS + file.childrenS + file.databaseS;
 	}
 }

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { sweepMemory } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 interface Place {
@@ -59,7 +60,10 @@ afterEach(async () => {
 	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
 	rmSync(join(tree, ".data"), { recursive: true, force: true });
 });
-afterAll(() => rmSync(base, { recursive: true, force: true }));
+afterAll(() => {
+	rmSync(base, { recursive: true, force: true });
+	sweepMemory();
+});
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 

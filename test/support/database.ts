@@ -43,7 +43,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
 	const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
-	// Half the work of a copy through the log, of which nobody here is in need.
+	// Less work than a copy through the log, of which nobody here is in need, as long as the files are in memory.
 	await admin.unsafe(`create database ${name} template ${server.template} strategy file_copy`);
 	await admin.end();
 	return testDatabaseAt(server.urlOf(name), async () => {

@@ -6,6 +6,8 @@ import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
 import { keyRoutes } from "./keys/key-routes.ts";
 import { overviewRoutes } from "./live/overview-routes.ts";
+import { membersRoutes } from "./members/members-routes.ts";
+import { checkRight } from "./members/route-rights.ts";
 import { operatorRoutes } from "./operator/operator-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
 import { settingsRoutes } from "./settings-routes.ts";
@@ -21,9 +23,13 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.onError(({ error, code, request }) =>
 			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
 		)
-		.onTransform(({ request, route }) => checkSensitive(parts, request, route))
+		.onTransform(({ request, route }) => {
+			checkRight(parts, request, route);
+			checkSensitive(parts, request, route);
+		})
 		.use(publicRoutes(parts))
 		.use(settingsRoutes(parts))
+		.use(membersRoutes(parts))
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
 		.use(creditRoutes(parts))

@@ -1,9 +1,8 @@
-import { Fault } from "../base/fault.ts";
 import { passedBody } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
-import type { KeyDigest } from "../keys/digest.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import { usableDigest } from "./keys/usable-keys.ts";
 
 const CHAT = "/v1/chat/completions";
 /** What of an answer reaches the page. */
@@ -17,18 +16,15 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  */
 export async function playgroundChat(parts: ConsoleParts, connection: Connection): Promise<Response> {
 	const { request } = connection;
-	const { accountId } = parts.visits.account(request);
-	const keyId = new URL(request.url).searchParams.get("key") ?? "";
-	const [key] = await parts.statements<{ digest: KeyDigest }>`
-		select digest from api_key where id = ${keyId} and account_id = ${accountId}`;
-	if (key === undefined) throw new Fault("not_found", "There is no such key.", { param: "key" });
+	const allowed = parts.visits.allow(request, "requests.send");
+	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
 	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const body = await request.arrayBuffer();
 	// A model may think for long before its first word; the gateway has the deadlines.
 	connection.setIdleTimeout(0);
 	const answer = await parts.gateways.send({
-		keyDigest: key.digest,
+		keyDigest,
 		method: "POST",
 		path: CHAT,
 		contentType: "application/json",

@@ -5,18 +5,6 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { type Fence, fenceOf } from "./keys/fence-view.ts";
-import { keysMadeBy, type MemberKey, revokeKeysMadeBy } from "./members/member-keys.ts";
-import type { InvitationView, MemberView } from "./members/members.ts";
-import {
-	acceptInvitation,
-	checkMember,
-	invite,
-	listInvitations,
-	listMembers,
-	removeMember,
-	withdrawInvitation,
-} from "./members/members.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
 import { authenticateAgain } from "./sign-in/auth-again.ts";
 import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
@@ -24,7 +12,6 @@ import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
-const ROLE = t.Union([t.Literal("owner"), t.Literal("member")]);
 const SESSIONS_SHOWN_MAX = 100;
 
 export interface SessionView {
@@ -46,7 +33,7 @@ interface SessionRow {
 	user_agent: string | null;
 }
 
-/** Who I am, my sessions, my account and its members. */
+/** Who I am, my sessions, my account. */
 export function settingsRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	const act = (request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) => {
@@ -95,99 +82,13 @@ export function settingsRoutes(parts: ConsoleParts) {
 		.patch(
 			"/account",
 			async ({ request, body }) => {
-				const { accountId } = visits.owner(request);
+				const { accountId } = visits.account(request);
 				if (!isPersonName(body.name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
 				await updateAccount(statements, accountId, { name: body.name });
 				await act(request, "account.rename", accountId, { name: body.name });
 				return { id: accountId, name: body.name };
 			},
 			{ query, body: t.Object({ name: t.String({ minLength: 1, maxLength: 200 }) }) },
-		)
-		.get(
-			"/members",
-			async ({ request }): Promise<{ items: MemberView[]; invitations: InvitationView[] }> => {
-				const { accountId } = visits.account(request);
-				const [items, invitations] = await Promise.all([
-					listMembers(statements, accountId),
-					listInvitations(statements, accountId),
-				]);
-				return { items, invitations };
-			},
-			{ query },
-		)
-		.post(
-			"/invitations",
-			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
-				const { accountId, viewer } = visits.owner(request);
-				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
-				const link = `${parts.origin()}/invite?token=${made.token}`;
-				const service = parts.brand.serviceName;
-				parts.mailer.send({
-					to: made.email,
-					subject: `An invitation to ${service}`,
-					text: `${viewer.email} invites you to share an account. Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
-					link,
-				});
-				await act(request, "member.invite", made.id, { email: made.email, role: body.role });
-				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
-			},
-			{ query, body: t.Object({ email: t.String({ maxLength: 320 }), role: ROLE }) },
-		)
-		.delete(
-			"/invitations/:id",
-			async ({ request, params }) => {
-				const { accountId } = visits.owner(request);
-				await withdrawInvitation(statements, accountId, params.id);
-				await act(request, "member.uninvite", params.id);
-				return { withdrawn: true };
-			},
-			{ query },
-		)
-		.post(
-			"/invitations/accept",
-			async ({ request, body }) => {
-				const viewer = visits.viewer(request);
-				if (!viewer.emailVerified) throw new Fault("forbidden", "Confirm your e-mail address first.");
-				const accountId = await acceptInvitation(statements, body.token, viewer);
-				const ip = visits.of(request).connection.address;
-				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
-				return { accountId };
-			},
-			{ body: t.Object({ token: t.String({ minLength: 20, maxLength: 100 }) }) },
-		)
-		.get(
-			"/members/:userId/keys",
-			async ({ request, params }): Promise<{ items: MemberKey[] }> => {
-				const { accountId } = visits.owner(request);
-				await checkMember(statements, accountId, params.userId);
-				return { items: await keysMadeBy(statements, accountId, params.userId) };
-			},
-			{ query },
-		)
-		.delete(
-			"/members/:userId",
-			async ({ request, params, query }): Promise<{ removed: true; revoked: string[]; fence: Fence | null }> => {
-				const { accountId } = visits.owner(request);
-				const { userId } = params;
-				await checkMember(statements, accountId, userId);
-				const keys = await keysMadeBy(statements, accountId, userId);
-				if (keys.length > 0 && query.keys === undefined)
-					throw new Fault("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
-						param: "keys",
-					});
-				await removeMember(statements, accountId, userId).catch((error: unknown) => {
-					// One that was cut short before the keys were revoked.
-					const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
-					if (!isOver) throw error;
-				});
-				await act(request, "member.remove", userId, { keys: query.keys ?? "none" });
-				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
-				const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId);
-				for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
-				const fence = await fenceOf(parts, visits.of(request).connection, seq);
-				return { removed: true, revoked: ids, fence };
-			},
-			{ query: t.Object({ ...ACCOUNT_QUERY, keys: t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")])) }) },
 		)
 		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
 		.put(

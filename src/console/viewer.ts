@@ -1,13 +1,14 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
+import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";
 
 export interface Membership {
 	readonly accountId: string;
 	readonly name: string;
 	readonly email: string;
-	readonly role: "owner" | "member";
+	readonly role: Role;
 	readonly state: "active" | "suspended";
 }
 
@@ -30,7 +31,7 @@ interface MembershipRow {
 	account_id: string;
 	name: string;
 	email: string;
-	role: "owner" | "member";
+	role: Role;
 	state: "active" | "suspended";
 	signed_in: boolean;
 }

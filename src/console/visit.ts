@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
@@ -15,18 +16,26 @@ export interface Visit {
 	readonly membership: Membership | null;
 }
 
+/** A member who may do what he asks for, with the account's things or with his own alone. */
+export interface Allowed {
+	readonly viewer: Viewer;
+	readonly accountId: string;
+	readonly role: Membership["role"];
+	readonly scope: Scope;
+}
+
 /**
- * Rights are asked for by the handler itself, at its first line: a hook could be skipped, a handler that has no account
- * id has nothing to ask the database for.
+ * A right is granted once for a request, by the table of routes or by who serves one without it. Only then has a handler an
+ * account id to ask the database with: where no table was asked, that is a bug and no answer.
  */
 export interface Visits {
 	open(request: Request, visit: Visit): void;
 	of(request: Request): Visit;
 	viewer(request: Request): Viewer;
-	/** The account that the visit is about. Fault not_found if there is none. */
-	account(request: Request): { viewer: Viewer; accountId: string; role: Membership["role"] };
-	/** As `account`, for what only its owners may do. Fault forbidden. */
-	owner(request: Request): { viewer: Viewer; accountId: string };
+	/** Faults not_found, if the visit is about no account, and forbidden. */
+	allow(request: Request, right: Right): Allowed;
+	/** The account that the visit is about, after `allow`. */
+	account(request: Request): Allowed;
 	/** Faults forbidden, second_factor_required. */
 	operator(request: Request): Viewer;
 	/**
@@ -45,6 +54,7 @@ export interface Visits {
  */
 export function createVisits(options: { secondFactor: boolean; passwordAgain: boolean }): Visits {
 	const visits = new WeakMap<Request, Visit>();
+	const allowed = new WeakMap<Request, Allowed>();
 
 	function of(request: Request): Visit {
 		const visit = visits.get(request);
@@ -58,11 +68,23 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		return found;
 	}
 
-	function account(request: Request) {
+	function allow(request: Request, right: Right): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
 		if (membership === null) throw new Fault("not_found", "You are not a member of any account.");
-		return { viewer: who, accountId: membership.accountId, role: membership.role };
+		const { accountId, role } = membership;
+		const scope = scopeOf(role, right);
+		if (scope === undefined)
+			throw new Fault("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);
+		const found = { viewer: who, accountId, role, scope };
+		allowed.set(request, found);
+		return found;
+	}
+
+	function account(request: Request): Allowed {
+		const found = allowed.get(request);
+		assert(found !== undefined, "a right is asked for before the account's things");
+		return found;
 	}
 
 	const isAuthenticatedLately = (request: Request) =>
@@ -73,12 +95,8 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		open: (request, visit) => void visits.set(request, visit),
 		of,
 		viewer,
+		allow,
 		account,
-		owner(request) {
-			const found = account(request);
-			if (found.role !== "owner") throw new Fault("forbidden", "Only an owner of the account may do this.");
-			return found;
-		},
 		operator(request) {
 			const who = viewer(request);
 			if (!who.operator) throw new Fault("forbidden", "This page is for operators of the service.");

@@ -76,7 +76,7 @@ export interface KeyRecord {
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
-	settings: KeySettings & { readonly name: string },
+	settings: KeySettings & { readonly name: string; readonly madeBy?: string },
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 ): Promise<CreatedKey> {
 	checkSettings(settings);
@@ -84,11 +84,11 @@ export async function createKey(
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	const [row] = await deps.statements<{ seq: string }>`
 		with k as (
-			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max)
+			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max, made_by)
 			select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
 				${settings.capNanoUsd ?? null}::bigint, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
 				to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer
+				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text
 			from account a where a.id = ${accountId}
 			on conflict do nothing
 			returning id, account_id, cap_nano_usd, key_fields(api_key) as fields
@@ -194,13 +194,19 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** An account's keys, newest first, revoked ones too. */
-export async function listKeys(statements: Statements, accountId: string, page: Page = {}): Promise<Listed<KeyRecord>> {
+/** An account's keys, newest first, revoked ones too; with `madeBy` those of this person alone. */
+export async function listKeys(
+	statements: Statements,
+	accountId: string,
+	page: Page = {},
+	madeBy: string | null = null,
+): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent
 		from api_key k
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
+			and (${madeBy}::text is null or k.made_by = ${madeBy}::text)
 		order by k.id desc limit ${asked}`;
 	return listed(rows.map(recordOf), shown);
 }

@@ -32,6 +32,8 @@ export const apiKey = pgTable(
 		replacedBy: text("replaced_by"),
 		/** Coarse: written by the write-behind path. */
 		lastUsedAt: timestamp("last_used_at", { withTimezone: true }),
+		/** Whose key it is, for who may see his own alone; a replacement is the same person's. Null: made by no person. */
+		madeBy: text("made_by"),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
 		revokedAt: timestamp("revoked_at", { withTimezone: true }),
 	},

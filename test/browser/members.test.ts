@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mailedLink, newPerson, PASSWORD, signedUp } from "../console/person.ts";
+import { waitFor } from "../support/wait.ts";
 import type { Tab } from "./chromium.ts";
 import { hasChromium } from "./chromium.ts";
 import { picture, withScene } from "./stage.ts";
@@ -22,7 +23,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 	};
 	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
 
-	test("an owner invites somebody; the mailed link leads through sign-up into the account, as a member", async () => {
+	test("an owner invites somebody; the mailed link leads through sign-up into the account, as a developer", async () => {
 		await house.page.goto("/settings");
 		await house.page.getByLabel("Invite by email").fill(GUEST);
 		await house.page.getByRole("button", { name: "Invite", exact: true }).click();
@@ -45,9 +46,12 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await page.waitForURL("**/overview");
 		await page.getByRole("button", { name: "Account: Example Works" }).waitFor();
 		await page.goto("/keys");
-		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await page.getByText("No keys yet.").waitFor();
 		await house.page.reload();
-		await members(house).locator("tr", { hasText: GUEST }).getByText("Member", { exact: true }).waitFor();
+		await members(house)
+			.locator("tr", { hasText: GUEST })
+			.getByRole("combobox", { name: "Role of Grace Guest" })
+			.waitFor();
 		expect(await house.page.getByRole("table", { name: "Open invitations" }).count()).toBe(0);
 	});
 
@@ -73,20 +77,47 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		}, owner.accountId);
 		expect(statuses).toEqual([403, 403]);
 		expect(guest.failures.splice(0)).toEqual(["403 PATCH /api/console/account", "403 POST /api/console/invitations"]);
+		await page.goto("/credit");
+		await page.getByText("Your role in Example Works is Developer.").waitFor();
+		await page.goto("/docs/roles");
+		await page.getByRole("table", { name: "What each role may do" }).waitFor();
+		await shoot(guest, "members-5-docs");
+	});
+
+	test("an owner gives another role, which the other's next page goes by", async () => {
+		const { page } = guest;
+		const role = members(house).getByRole("combobox", { name: "Role of Grace Guest" });
+		const give = async (name: string) => {
+			await role.click();
+			await house.page.getByRole("option", { name }).click();
+		};
+		await give("Admin");
+		await page.goto("/keys");
+		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await page.evaluate(async (account) => {
+			const headers = { "content-type": "application/json" };
+			const init = { method: "POST", headers, body: '{"name":"the guest\'s key"}' };
+			await fetch(`/api/console/keys?account=${account}`, init);
+		}, owner.accountId);
+		await give("Viewer");
+		await house.page.getByText(/^the guest's key \(…/).waitFor();
+		await house.page.getByRole("button", { name: "Make viewer, keep the keys" }).click();
+		await house.page.getByRole("dialog").waitFor({ state: "detached" });
+		await waitFor(async () => (await role.inputValue()) === "Viewer", "the new role to be shown");
+		await page.reload();
+		await page.getByRole("link", { name: "the owner's key" }).waitFor();
+		await shoot(house, "members-5-roles");
+		expect(await page.getByRole("button", { name: "Create a key" }).count()).toBe(0);
+		await page.goto("/credit");
+		await page.getByRole("heading", { name: "Credit" }).waitFor();
+		await page.getByText("No top-ups yet.").waitFor();
+		expect(await page.getByRole("heading", { name: "Top up" }).count()).toBe(0);
 	});
 
 	test("a removed member's open page goes over to the account of his own; nothing of the other is to be had", async () => {
 		const { page } = guest;
 		await page.goto("/keys");
 		await page.getByRole("link", { name: "the owner's key" }).waitFor();
-		await page.evaluate(async (account) => {
-			const init = {
-				method: "POST",
-				headers: { "content-type": "application/json" },
-				body: '{"name":"the guest\'s key"}',
-			};
-			await fetch(`/api/console/keys?account=${account}`, init);
-		}, owner.accountId);
 		await members(house).locator("tr", { hasText: GUEST }).getByRole("button", { name: "Remove" }).click();
 		await house.page.getByText(/^the guest's key \(…/).waitFor();
 		await shoot(house, "members-4-keys");

@@ -124,7 +124,7 @@ describe("a batch in the console", () => {
 		expect([second === first.secret, second.length]).toEqual([false, first.secret.length]);
 
 		const carl = await signedUp(service);
-		await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "member" });
+		await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "developer" });
 		const token = new URL(await mailedLink(carl)).searchParams.get("token");
 		await carl.send("POST", "/api/console/invitations/accept", { token });
 		const at = `?account=${ann.accountId}`;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { invite } from "../../src/console/members/members.ts";
+import { invite } from "../../src/console/members/invitations.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -12,10 +12,16 @@ import { PERSON_ENV, signedUp } from "./person.ts";
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
 
-const newAccount = async () =>
-	(await createAccount(service.db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true })).id;
+const founder = await signedUp(service);
+const founderId = (await founder.get("/api/console/me")).body.user.id;
+async function newAccount(): Promise<string> {
+	const email = `${crypto.randomUUID()}@example.com`;
+	const { id } = await createAccount(service.db.statements, { email, vouched: true });
+	await service.db.sql`insert into member (user_id, account_id, role) values (${founderId}, ${id}, 'admin')`;
+	return id;
+}
 const inviteTo = (accountId: string, email: string) =>
-	invite(service.db.statements, accountId, { email, role: "member", invitedBy: "usr_1" });
+	invite(service.db.statements, accountId, { email, role: "viewer", invitedBy: founderId });
 const daysPass = (days: number) =>
 	service.db.sql`update rate_count set started_at = started_at - ${days}::float8 * interval '1 day'`;
 
@@ -23,7 +29,7 @@ test("an address gets five invitations a day, from all accounts together; the ne
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 3; nth++) await inviteTo(await newAccount(), nth === 1 ? email.toUpperCase() : email);
-	const send = () => owner.send("POST", "/api/console/invitations", { email, role: "member" });
+	const send = () => owner.send("POST", "/api/console/invitations", { email, role: "developer" });
 	const [fourth, fifth, sixth] = [await send(), await send(), await send()];
 	expect([fourth.status, fifth.status, sixth.status]).toEqual([200, 200, 429]);
 	expect(sixth.body.error).toMatchObject({ code: "rate_limit_exceeded", param: "email" });
@@ -34,7 +40,7 @@ test("an address gets five invitations a day, from all accounts together; the ne
 	await waitFor(() => mailsTo(email).length === 2, "both mails to arrive");
 	// The one that was mailed last is still good, and others may be invited.
 	expect((await owner.get("/api/console/members")).body.invitations).toMatchObject([{ email }]);
-	const other = await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "member" });
+	const other = await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "developer" });
 	expect(other.status).toBe(200);
 	await daysPass(1.01);
 	expect((await send()).status).toBe(200);

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
+import { may, type Right, ROLES } from "../../src/console/members/roles.ts";
+import { ROUTE_RIGHTS } from "../../src/console/members/route-rights.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -23,7 +25,7 @@ const refused = await service.post("/v1/chat/completions", made.secret, { ...bod
 await refused.text();
 await service.settled();
 const me = (await ann.get("/api/console/me")).body;
-const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "member" });
+const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "developer" });
 const hers = {
 	key: made.key.id,
 	topUp: topUpId,
@@ -42,8 +44,9 @@ interface Route {
 /** Valid bodies, so that nothing but the right to do it decides. */
 const BODIES: Record<string, unknown> = {
 	"PATCH /account": { name: "taken" },
-	"POST /invitations": { email: "y@example.com", role: "owner" },
+	"POST /invitations": { email: "y@example.com", role: "viewer" },
 	"POST /invitations/accept": { token: "0123456789012345678901234567890" },
+	"PATCH /members/:userId": { role: "viewer" },
 	"PUT /alert": { usd: "5" },
 	"PUT /batch-notices": { mail: "owners", webhookUrl: "https://evil.example/" },
 	"POST /keys": { name: "new" },
@@ -212,9 +215,78 @@ test("operators' routes are closed to customers and leave no trace of the attemp
 	expect(account?.state).toBe("active");
 });
 
+test("every route answers each role by the table, and what it says of a role alone", async () => {
+	const table = new Map(Object.entries(ROUTE_RIGHTS).map(([route, right]) => [route.replace(/(.)\/$/, "$1"), right]));
+	const routes = allRoutes().filter((route) => !isPublic(route) && !isOperators(route));
+	expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...table.keys()].sort());
+	const others: [Route, Right][] = [
+		[{ method: "POST", path: "/batch-start" }, "requests.send"],
+		[{ method: "GET", path: `/batch-files/file_${"0".repeat(32)}` }, "requests.send"],
+		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
+	];
+	for (const role of ROLES.filter((one) => one !== "owner")) {
+		const person = await signedUp(service);
+		const { user } = (await person.get("/api/console/me")).body;
+		await service.db.sql`insert into member (user_id, account_id, role) values (${user.id}, ${ann.accountId}, ${role})`;
+		const asked = routes.map((route) => [route, table.get(`${route.method} ${route.path}`)] as const);
+		for (const [route, right] of [...asked, ...others]) {
+			if (right === undefined || right === "person") continue;
+			// What is allowed is asked of ids that do not exist: it is not to be done, five times over.
+			const mine = may(role, right);
+			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
+			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
+			const seen = { role, route, forbidden: status === 403 && body.error.code === "forbidden", fault: status === 500 };
+			expect(seen).toEqual({ role, route, forbidden: !mine, fault: false });
+		}
+		const live = await person.fetch(`/api/console/live?account=${ann.accountId}`);
+		expect(live.status).toBe(200);
+		await live.body?.cancel();
+	}
+	const [left] = await service.db.sql`
+		select (select name from account where id = ${ann.accountId}) = 'taken' as renamed,
+			(select state from api_key where id = ${hers.key}) as state,
+			(select count(*)::int from member where account_id = ${ann.accountId}) as members`;
+	// Admins named the account.
+	expect(left).toEqual({ renamed: true, state: "active", members: ROLES.length });
+	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
+}, 60_000);
+
+test("a developer makes keys of his own, and those of others do not exist for him; a role that nobody knows may nothing", async () => {
+	const dev = await signedUp(service);
+	const { user } = (await dev.get("/api/console/me")).body;
+	await service.db
+		.sql`insert into member (user_id, account_id, role) values (${user.id}, ${ann.accountId}, 'developer')`;
+	const at = `account=${ann.accountId}`;
+	const own = (await dev.send("POST", `/api/console/keys?${at}`, { name: "his" })).body.key.id;
+	const ids = async () => (await dev.get(`/api/console/keys?${at}`)).body.items.map(({ id }: { id: string }) => id);
+	expect(await ids()).toEqual([own]);
+	for (const [method, path, body] of [
+		["GET", "", null],
+		["PATCH", "", { name: "x" }],
+		["POST", "/rotate", { graceMs: 0 }],
+		["POST", "/revoke", {}],
+	] as const) {
+		const tried = (id: string) => {
+			const address = `/api/console/keys/${id}${path}?${at}`;
+			return method === "GET" ? dev.get(address) : dev.send(method, address, body ?? {});
+		};
+		expect([path, (await tried(hers.key)).status]).toEqual([path, 404]);
+	}
+	for (const path of ["playground/chat?", "batch-start?endpoint=/v1/chat/completions&"])
+		expect((await dev.send("POST", `/api/console/${path}key=${hers.key}&${at}`, {})).status).toBe(404);
+	// A replacement is his too, also one that an owner made.
+	const replaced = (await ann.send("POST", `/api/console/keys/${own}/rotate`, { graceMs: 60_000 })).body.key.id;
+	expect(await ids()).toEqual([replaced, own]);
+	expect((await dev.send("PATCH", `/api/console/keys/${replaced}?${at}`, { name: "y" })).status).toBe(200);
+	await service.db.sql`update member set role = 'emperor' where user_id = ${user.id}`;
+	for (const path of ["keys", "overview", "members", "credit"])
+		expect((await dev.get(`/api/console/${path}?${at}`)).status).toBe(403);
+	await service.db.sql`delete from member where user_id = ${user.id} and account_id = ${ann.accountId}`;
+});
+
 test("a member does what members may, an owner the rest; a removed one nothing", async () => {
 	const carl = await signedUp(service);
-	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "member" });
+	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "viewer" });
 	expect(invited.body.link).toBeNull();
 	const token = new URL(await mailedLink(carl)).searchParams.get("token");
 	expect((await bob.send("POST", "/api/console/invitations/accept", { token })).status).toBe(404);

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { Role } from "../../src/console/members/roles.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -11,10 +12,10 @@ await topUp(owner, await operator(service));
 const at = `account=${owner.accountId}`;
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 5 };
 
-async function member(): Promise<Person & { userId: string }> {
+async function member(role: Role = "developer"): Promise<Person & { userId: string }> {
 	const person = await signedUp(service);
 	const userId = (await person.get("/api/console/me")).body.user.id;
-	await service.db.sql`insert into member (user_id, account_id, role) values (${userId}, ${owner.accountId}, 'member')`;
+	await service.db.sql`insert into member (user_id, account_id, role) values (${userId}, ${owner.accountId}, ${role})`;
 	return { ...person, userId };
 }
 const make = (person: Person, name: string) => person.send("POST", `/api/console/keys?${at}`, { name });
@@ -26,7 +27,7 @@ const works = async (secret: string) => {
 const remove = (userId: string, keys = "") => owner.send("DELETE", `/api/console/members/${userId}?${at}${keys}`);
 
 test("an owner who removes a member is asked what becomes of the keys that this one made or rotated", async () => {
-	const leaver = await member();
+	const leaver = await member("member");
 	const own = (await make(leaver, "made")).body;
 	const theirs = (await make(owner, "the owner's")).body;
 	const rotated = (await leaver.send("POST", `/api/console/keys/${theirs.key.id}/rotate?${at}`, { graceMs: 3_600_000 }))
@@ -78,4 +79,79 @@ test("the last owner stays, and keeps the keys", async () => {
 	const { body } = await owner.get("/api/console/me");
 	expect((await remove(body.user.id, "&keys=revoke")).status).toBe(409);
 	expect(await works(secret)).toBe(true);
+});
+
+const change = (by: Person, userId: string, role: string, keys = "") =>
+	by.send("PATCH", `/api/console/members/${userId}?${at}${keys}`, { role });
+const invitedBy = async (userId: string) =>
+	(await service.db.sql`select role from invitation where invited_by = ${userId} order by role`).map(
+		({ role }) => role,
+	);
+const invite = (by: Person, role: string) =>
+	by.send("POST", `/api/console/invitations?${at}`, { email: `${crypto.randomUUID()}@example.com`, role });
+
+test("another role counts from the next request on; who may use no keys any more leaves them kept or revoked", async () => {
+	const dev = await member();
+	const { secret } = (await make(dev, "the developer's")).body;
+	expect((await change(owner, dev.userId, "admin")).body).toEqual({ role: "admin", revoked: [], fence: null });
+	expect((await dev.get(`/api/console/credit?${at}`)).status).toBe(200);
+	const asked = await change(owner, dev.userId, "viewer");
+	expect([asked.status, asked.body.error.param]).toEqual([409, "keys"]);
+	expect((await make(dev, "still an admin's")).status).toBe(200);
+	const changed = await change(owner, dev.userId, "viewer", "&keys=revoke");
+	expect([changed.body.revoked.length, changed.body.fence.effective]).toEqual([2, true]);
+	expect(await works(secret)).toBe(false);
+	expect((await make(dev, "too late")).status).toBe(403);
+	expect((await change(owner, dev.userId, "member")).status).toBe(400);
+	const acts = await service.db
+		.sql`select detail from audit_event where subject = ${dev.userId} and action = 'member.role' order by id`;
+	expect(acts.map(({ detail }) => detail)).toEqual([
+		{ role: "admin", keys: "kept" },
+		{ role: "viewer", keys: "revoke" },
+	]);
+});
+
+test("an admin gives every role but an owner's; nobody raises himself, and what a lowered one invited ends with it", async () => {
+	const [admin, other] = [await member("admin"), await member("viewer")];
+	const me = (await owner.get("/api/console/me")).body.user.id;
+	expect((await change(admin, other.userId, "billing")).status).toBe(200);
+	for (const tried of [
+		await change(admin, me, "viewer"),
+		await change(admin, other.userId, "owner"),
+		await change(admin, admin.userId, "owner"),
+		await change(other, other.userId, "admin"),
+		await admin.send("DELETE", `/api/console/members/${me}?${at}&keys=revoke`),
+		await invite(admin, "owner"),
+	])
+		expect([tried.status, tried.body.error.code]).toEqual([403, "forbidden"]);
+	expect((await change(owner, me, "admin")).status).toBe(409);
+	expect((await invite(admin, "developer")).status).toBe(200);
+	expect((await change(owner, admin.userId, "owner")).status).toBe(200);
+	const toOwner = (await invite(admin, "owner")).body;
+	expect(await invitedBy(admin.userId)).toEqual(["developer", "owner"]);
+	const third = await member("admin");
+	expect((await third.send("DELETE", `/api/console/invitations/${toOwner.id}?${at}`)).status).toBe(404);
+	expect((await change(owner, admin.userId, "admin")).status).toBe(200);
+	expect(await invitedBy(admin.userId)).toEqual(["developer"]);
+	expect((await change(owner, admin.userId, "viewer", "&keys=keep")).status).toBe(200);
+	expect(await invitedBy(admin.userId)).toEqual([]);
+});
+
+test("two who lower each other at once, and who acts while he is lowered: somebody owns the account, and nobody regained anything", async () => {
+	const me = (await owner.get("/api/console/me")).body.user.id;
+	for (let round = 0; round < 4; round++) {
+		const second = await member("owner");
+		const answers = await Promise.all([
+			change(owner, second.userId, "viewer", "&keys=keep"),
+			change(second, me, "viewer", "&keys=keep"),
+			change(second, second.userId, "owner"),
+		]);
+		for (const { status } of answers) expect([200, 403, 409]).toContain(status);
+		const rows = await service.db.sql`
+			select user_id, role from member where account_id = ${owner.accountId} and user_id in (${me}, ${second.userId})`;
+		const roles = rows.map(({ role }) => role).sort();
+		expect(roles).toEqual(["owner", "viewer"]);
+		await service.db.sql`update member set role = 'owner' where user_id = ${me}`;
+		await service.db.sql`delete from member where user_id = ${second.userId} and account_id = ${owner.accountId}`;
+	}
 });

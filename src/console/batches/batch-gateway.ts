@@ -5,6 +5,7 @@ import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { KeyDigest } from "../../keys/digest.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { usableDigest } from "../keys/usable-keys.ts";
 
 /**
  * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
@@ -23,11 +24,11 @@ export function batchFileId(pathname: string): string | undefined {
 /** POST BATCH_START?key=…&endpoint=…&filename=…, whose body is the lines: uploads them and begins a batch. */
 export async function startBatch(parts: ConsoleParts, connection: Connection): Promise<Response> {
 	const { request } = connection;
-	const { accountId } = parts.visits.account(request);
+	const allowed = parts.visits.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
 	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
 	if (endpoint === undefined) throw new Fault("invalid_request", "There is no such endpoint.", { param: "endpoint" });
-	const keyDigest = await digestOf(parts, accountId, query.get("key") ?? "");
+	const keyDigest = await usableDigest(parts, allowed, query.get("key") ?? "");
 	connection.setIdleTimeout(0);
 	try {
 		const form = new FormData();
@@ -46,9 +47,9 @@ export async function startBatch(parts: ConsoleParts, connection: Connection): P
 
 /** GET the bytes of a file of the account. */
 export async function downloadBatchFile(parts: ConsoleParts, connection: Connection, id: string): Promise<Response> {
-	const { accountId } = parts.visits.account(connection.request);
+	const { accountId } = parts.visits.allow(connection.request, "requests.send");
 	const answer = await send(parts, connection, {
-		keyDigest: await digestOf(parts, accountId, null),
+		keyDigest: await digestOfAny(parts, accountId),
 		method: "GET",
 		path: `/v1/files/${id}/content`,
 	});
@@ -66,18 +67,17 @@ export async function downloadBatchFile(parts: ConsoleParts, connection: Connect
 /** Ends a batch of the account. */
 export async function cancelBatch(parts: ConsoleParts, connection: Connection, id: string): Promise<void> {
 	const { accountId } = parts.visits.account(connection.request);
-	const keyDigest = await digestOf(parts, accountId, null);
+	const keyDigest = await digestOfAny(parts, accountId);
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }
 
-/** Of this key of the account; for null of any that is in use, since all of them share its files and batches. */
-async function digestOf(parts: ConsoleParts, accountId: string, keyId: string | null): Promise<KeyDigest> {
+/** Of any key of the account that is in use, since all of them share its files and batches. Fault conflict. */
+async function digestOfAny(parts: ConsoleParts, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
-		select digest from api_key where account_id = ${accountId} and (${keyId}::text is null or id = ${keyId})
+		select digest from api_key where account_id = ${accountId}
 		order by state = 'active' and (expires_at is null or expires_at > clock_timestamp()) desc, id limit 1`;
-	if (key !== undefined) return key.digest;
-	if (keyId !== null) throw new Fault("not_found", "There is no such key.", { param: "key" });
-	throw new Fault("conflict", "Files are read by a key of the account: make one first.");
+	if (key === undefined) throw new Fault("conflict", "Files are read by a key of the account: make one first.");
+	return key.digest;
 }
 
 interface Asked {

@@ -4,6 +4,7 @@ import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { NoticeProblem } from "./batch-notices.ts";
 import { webhookUrlProblem } from "./webhook.ts";
@@ -12,7 +13,7 @@ import { webhookUrlProblem } from "./webhook.ts";
 export interface BatchNotices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
-	/** Of owners alone: some addresses are secrets. */
+	/** Of owners and admins alone: some addresses are secrets. */
 	readonly webhookUrl: string | null;
 	readonly items: readonly NoticeView[];
 }
@@ -42,12 +43,12 @@ const SHOWN_MAX = 20;
 const SALT_BYTES = 16;
 const query = t.Object(ACCOUNT_QUERY);
 
-/** Owners decide who is told; all members see what came of it. */
+/** Owners and admins decide who is told; all members see what came of it. */
 export function batchNoticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 
 	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
-		const { viewer, accountId } = visits.owner(request);
+		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
 	}
@@ -57,7 +58,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 		.put(
 			"/",
 			async ({ request, body }): Promise<BatchNotices & { secret: string | null }> => {
-				const { accountId } = visits.owner(request);
+				const { accountId } = visits.account(request);
 				const before = await settingOf(statements, accountId);
 				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
 				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
@@ -82,7 +83,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 		.post(
 			"/secret",
 			async ({ request }) => {
-				const { accountId } = visits.owner(request);
+				const { accountId } = visits.account(request);
 				const salt = newSalt();
 				const rows = await statements`
 					update batch_notice_setting set webhook_salt = ${salt}
@@ -128,7 +129,7 @@ async function noticesOf({ statements, visits }: ConsoleParts, request: Request)
 	return {
 		mail: setting?.mail ?? null,
 		hasWebhook: setting?.webhook_url != null,
-		webhookUrl: role === "owner" ? (setting?.webhook_url ?? null) : null,
+		webhookUrl: may(role, "account.change") ? (setting?.webhook_url ?? null) : null,
 		items: rows.map(({ triedAt, nextAt, ...row }) => ({
 			...row,
 			triedAtMs: triedAt?.getTime() ?? null,

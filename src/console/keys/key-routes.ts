@@ -5,13 +5,15 @@ import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { isStillMember } from "../members/member-keys.ts";
+import { roleOf } from "../members/member-keys.ts";
+import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import type { Fence } from "./fence-view.ts";
 import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
+import { makerIn, usableDigest } from "./usable-keys.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 
@@ -34,7 +36,7 @@ interface SettingsBody {
 	concurrencyMax?: number | null;
 }
 
-/** Keys of the visited account: made, listed, changed, rotated and revoked by any of its members. */
+/** Keys of the visited account: made, listed, changed, rotated and revoked; a developer's are those that he made. */
 export function keyRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock, keyMaker } = parts;
 
@@ -50,11 +52,20 @@ export function keyRoutes(parts: ConsoleParts) {
 		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
 	}
 
-	/** A key that was made while its maker was removed ends before its secret is shown. Fault not_found. */
+	/** The account's keys that are this member's. Fault not_found if the key is none of them. */
+	async function ownerOf(request: Request, id: string): Promise<string> {
+		const allowed = visits.account(request);
+		await usableDigest(parts, allowed, id);
+		return allowed.accountId;
+	}
+
+	/** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */
 	async function checkMaker(request: Request, id: string): Promise<void> {
 		const { viewer, accountId } = visits.account(request);
-		if (await isStillMember(statements, accountId, viewer.userId)) return;
+		const role = await roleOf(statements, accountId, viewer.userId);
+		if (role !== undefined && may(role, "keys.change")) return;
 		await revokeKey(statements, { id, accountId });
+		if (role !== undefined) throw new Fault("forbidden", "Your role in this account makes no keys any more.");
 		throw new Fault("not_found", "There is no such account.", { param: "account" });
 	}
 
@@ -62,10 +73,11 @@ export function keyRoutes(parts: ConsoleParts) {
 		.get(
 			"/",
 			async ({ request, query }): Promise<{ items: KeyView[]; next: string | null }> => {
-				const { accountId } = visits.account(request);
+				const allowed = visits.account(request);
+				const { accountId } = allowed;
 				const { shown, after } = pageOf(query);
 				const [page, held] = await Promise.all([
-					listKeys(statements, accountId, { limit: shown, after }),
+					listKeys(statements, accountId, { limit: shown, after }, makerIn(allowed)),
 					heldByKey(statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
@@ -73,15 +85,15 @@ export function keyRoutes(parts: ConsoleParts) {
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
-		.get("/:id", ({ request, params }) => view(visits.account(request).accountId, params.id), { query })
+		.get("/:id", async ({ request, params }) => view(await ownerOf(request, params.id), params.id), { query })
 		.post(
 			"/",
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
-				const { accountId } = visits.account(request);
+				const { accountId, viewer } = visits.account(request);
 				const settings = settingsOf(body);
 				await checkKeyCount(statements, accountId);
 				await checkWidening(parts, request, { before: ZERO_USD, cap: settings.capNanoUsd ?? null });
-				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name });
+				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name, madeBy: viewer.userId });
 				await act(request, "key.create", created.id, { ...body });
 				await checkMaker(request, created.id);
 				return { key: await view(accountId, created.id), secret: created.secret };
@@ -91,7 +103,7 @@ export function keyRoutes(parts: ConsoleParts) {
 		.patch(
 			"/:id",
 			async ({ request, params, body }) => {
-				const { accountId } = visits.account(request);
+				const accountId = await ownerOf(request, params.id);
 				const settings = settingsOf(body);
 				const { capNanoUsd } = settings;
 				if (capNanoUsd !== undefined) {
@@ -108,7 +120,7 @@ export function keyRoutes(parts: ConsoleParts) {
 		.post(
 			"/:id/rotate",
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
-				const { accountId } = visits.account(request);
+				const accountId = await ownerOf(request, params.id);
 				await checkKeyCount(statements, accountId);
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
@@ -128,7 +140,7 @@ export function keyRoutes(parts: ConsoleParts) {
 		.post(
 			"/:id/revoke",
 			async ({ request, params }) => {
-				const { accountId } = visits.account(request);
+				const accountId = await ownerOf(request, params.id);
 				const { seq } = await revokeKey(statements, { id: params.id, accountId });
 				const fence = await fenceOf(parts, visits.of(request).connection, seq);
 				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });

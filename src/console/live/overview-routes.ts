@@ -31,7 +31,7 @@ export function overviewRoutes(parts: ConsoleParts) {
 					visits.operator(request);
 					topics.push(operatorTopic);
 				} else {
-					accountId = visits.account(request).accountId;
+					accountId = visits.allow(request, "account.see").accountId;
 					topics.push(overviewTopic(accountId));
 				}
 				visits.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);

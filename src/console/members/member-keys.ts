@@ -1,5 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
+import type { Role } from "./roles.ts";
 
 /** A key whose secret a member was shown. */
 export interface MemberKey {
@@ -8,13 +9,13 @@ export interface MemberKey {
 	readonly lastFour: string;
 }
 
-/** The account's keys that still work and that this person made or rotated, by the audit log. Newest first. */
+/** The account's keys that still work and that are this person's, or that this one made or rotated by the audit log. Newest first. */
 export async function keysMadeBy(statements: Statements, accountId: string, userId: string): Promise<MemberKey[]> {
 	const rows = await statements<{ id: string; name: string; last_four: string }>`
 		select k.id, k.name, k.last_four from api_key k
 		where k.account_id = ${accountId} and k.state = 'active' and (k.expires_at is null or k.expires_at > clock_timestamp())
-			and exists (select 1 from audit_event e where e.actor = ${userId} and e.account_id = ${accountId}
-				and ((e.action = 'key.create' and e.subject = k.id) or (e.action = 'key.rotate' and e.detail->>'replacement' = k.id)))
+			and (k.made_by = ${userId} or exists (select 1 from audit_event e where e.actor = ${userId} and e.account_id = ${accountId}
+				and ((e.action = 'key.create' and e.subject = k.id) or (e.action = 'key.rotate' and e.detail->>'replacement' = k.id))))
 		order by k.id desc`;
 	return rows.map(({ id, name, last_four }) => ({ id, name, lastFour: last_four }));
 }
@@ -35,10 +36,12 @@ export async function revokeKeysMadeBy(
 }
 
 /**
- * Whether who has just made a key may still act for its account; asked once the audit log knows of the key. So either
- * the removal of a member finds the key, or this finds the member removed.
+ * What who has just made a key is by now, undefined for no member; asked once the audit log knows of the key. So either
+ * who takes the right away finds the key, or this finds it taken away.
  */
-export async function isStillMember(statements: Statements, accountId: string, userId: string): Promise<boolean> {
-	const rows = await statements`select 1 from member where account_id = ${accountId} and user_id = ${userId}`;
-	return rows.length > 0;
+export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
+	const [row] = await statements<{
+		role: Role;
+	}>`select role from member where account_id = ${accountId} and user_id = ${userId}`;
+	return row?.role;
 }

@@ -1,6 +1,7 @@
 import { index, pgTable, primaryKey, text, timestamp, unique } from "drizzle-orm/pg-core";
 import { account } from "../../keys/account.sql.ts";
 import { consoleUser } from "../sign-in/user.sql.ts";
+import { ROLES } from "./roles.ts";
 
 /** Who may act for an account. */
 export const member = pgTable(
@@ -12,7 +13,7 @@ export const member = pgTable(
 		accountId: text("account_id")
 			.notNull()
 			.references(() => account.id),
-		role: text({ enum: ["owner", "member"] }).notNull(),
+		role: text({ enum: ROLES }).notNull(),
 		joinedAt: timestamp("joined_at", { withTimezone: true }).notNull().defaultNow(),
 	},
 	(table) => [primaryKey({ columns: [table.userId, table.accountId] }), index("member_account").on(table.accountId)],
@@ -27,7 +28,7 @@ export const invitation = pgTable(
 			.references(() => account.id),
 		/** Only the person with this address can accept it. */
 		email: text().notNull(),
-		role: text({ enum: ["owner", "member"] }).notNull(),
+		role: text({ enum: ROLES }).notNull(),
 		/** SHA-256 of the token in the link. */
 		tokenHash: text("token_hash").notNull().unique(),
 		invitedBy: text("invited_by").notNull(),

@@ -1,3 +1,4 @@
+import type { GivenRole } from "../members/roles.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
 
@@ -48,12 +49,14 @@ export const api = {
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
 	renameAccount: (account: string, name: string) => dataOf(client.account.patch({ name }, { query: { account } })),
 	members: (account: string) => dataOf(client.members.get({ query: { account } })),
-	invite: (account: string, email: string, role: "owner" | "member") =>
+	invite: (account: string, email: string, role: GivenRole) =>
 		dataOf(client.invitations.post({ email, role }, { query: { account } })),
 	withdrawInvitation: (account: string, id: string) =>
 		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
 	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
 	memberKeys: (account: string, userId: string) => dataOf(client.members({ userId }).keys.get({ query: { account } })),
+	changeRole: (account: string, userId: string, role: GivenRole, keys: "keep" | "revoke" | null) =>
+		dataOf(client.members({ userId }).patch({ role }, { query: { account, ...given({ keys }) } })),
 	removeMember: (account: string, userId: string, keys: "keep" | "revoke") =>
 		dataOf(client.members({ userId }).delete(undefined, { query: { account, keys } })),
 	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, { query: { account } })),

@@ -1,9 +1,11 @@
 import type { ReactNode } from "react";
 import { useEffect } from "react";
+import { may, type Right } from "../members/roles.ts";
 import type { Lazy } from "./lazy.tsx";
 import { lazy } from "./lazy.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";
+import { NotAllowedPage } from "./pages/not-allowed.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
@@ -18,6 +20,7 @@ import { PublicShell } from "./public-shell.tsx";
 import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
+import type { AccountView } from "./views.ts";
 
 // What the first visit does not need comes when it is asked for.
 const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
@@ -40,6 +43,8 @@ type Access = "public" | "guest" | "viewer" | "account" | "operator";
 interface Route {
 	readonly pattern: string;
 	readonly access: Access;
+	/** Asked of a member's role. */
+	readonly right?: Right;
 	/** What is fetched for it. */
 	readonly code?: Pick<Lazy<object>, "preload">;
 	readonly page: (found: Record<string, string>) => ReactNode;
@@ -64,11 +69,17 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
 	{ pattern: "/keys", access: "account", page: () => <KeysPage /> },
 	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage id={id} /> },
-	{ pattern: "/credit", access: "account", code: CreditPage, page: () => <CreditPage /> },
+	{ pattern: "/credit", access: "account", right: "credit.see", code: CreditPage, page: () => <CreditPage /> },
 	{ pattern: "/usage", access: "account", code: UsagePage, page: () => <UsagePage /> },
 	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },
 	{ pattern: "/requests/:id", access: "account", code: RequestPage, page: ({ id = "" }) => <RequestPage id={id} /> },
-	{ pattern: "/playground", access: "account", code: PlaygroundPage, page: () => <PlaygroundPage /> },
+	{
+		pattern: "/playground",
+		access: "account",
+		right: "requests.send",
+		code: PlaygroundPage,
+		page: () => <PlaygroundPage />,
+	},
 	{ pattern: "/batches", access: "account", code: BatchesPage, page: () => <BatchesPage /> },
 	{ pattern: "/batches/:id", access: "account", code: BatchPage, page: ({ id = "" }) => <BatchPage id={id} /> },
 	{ pattern: "/settings", access: "viewer", code: SettingsPage, page: () => <SettingsPage /> },
@@ -123,7 +134,7 @@ function CurrentPage() {
 	if (path === "/") return <GoTo to="/overview" />;
 	return (
 		<>
-			<Shell>{pageFor(found, me.account !== null, me.user.operator)}</Shell>
+			<Shell>{pageFor(found, me.account, me.user.operator)}</Shell>
 			<PasswordDialog />
 		</>
 	);
@@ -132,12 +143,14 @@ function CurrentPage() {
 /** The server refuses what a viewer may not see in any case; this only says so in better words. */
 function pageFor(
 	found: { route: Route; page: ReactNode } | undefined,
-	hasAccount: boolean,
+	account: AccountView | null,
 	operator: boolean,
 ): ReactNode {
 	if (!found) return <NotFoundPage />;
 	if (found.route.access === "operator" && !operator) return <NotFoundPage />;
-	if (found.route.access === "account" && !hasAccount) return <NoAccountPage />;
+	if (found.route.access === "account" && account === null) return <NoAccountPage />;
+	const { right } = found.route;
+	if (right !== undefined && account !== null && !may(account.role, right)) return <NotAllowedPage right={right} />;
 	return found.page;
 }
 

@@ -17,8 +17,6 @@ export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
 	usage: "Usage",
 };
 
-export const ROLES: Readonly<Record<string, string>> = { owner: "Owner", member: "Member" };
-
 const DIALECTS: Readonly<Record<string, string>> = {
 	openai: "OpenAI",
 	vllm: "vLLM",

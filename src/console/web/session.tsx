@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from "react";
+import { may, type Right } from "../members/roles.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
@@ -106,6 +107,12 @@ export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
 	return account;
+}
+
+/** Whether the viewer's role in the account allows it; the server asks the same table. */
+export function useMay(): (right: Right) => boolean {
+	const role = useSession().me?.account?.role;
+	return useCallback((right) => role !== undefined && may(role, right), [role]);
 }
 
 async function readViewer(): Promise<State> {

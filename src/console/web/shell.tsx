@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { useEffect } from "react";
 import { brand } from "./brand.ts";
 import type { Destination } from "./navigation.ts";
-import { DESTINATIONS, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
+import { destinationsFor, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
@@ -88,7 +88,7 @@ function Side() {
 				<AccountMenu />
 			</div>
 			<div className="nav">
-				<Destinations items={DESTINATIONS} />
+				<Destinations items={destinationsFor(me?.account?.role)} />
 				{me?.user.operator && (
 					<>
 						<div className="nav-title">Operator</div>

@@ -1,7 +1,7 @@
 import { Modal } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Find } from "./find.tsx";
-import { DESTINATIONS, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
+import { destinationsFor, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
 import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 
@@ -18,10 +18,11 @@ export function Shortcuts() {
 	const [finding, setFinding] = useState(false);
 	const goneAt = useRef(Number.NEGATIVE_INFINITY);
 	const isViewer = me !== undefined;
+	const role = me?.account?.role;
 	const operator = me?.user.operator ?? false;
 	const places = useMemo(
-		() => [...(isViewer ? DESTINATIONS : PUBLIC_DESTINATIONS), ...(operator ? OPERATOR_DESTINATIONS : [])],
-		[isViewer, operator],
+		() => [...(isViewer ? destinationsFor(role) : PUBLIC_DESTINATIONS), ...(operator ? OPERATOR_DESTINATIONS : [])],
+		[isViewer, role, operator],
 	);
 
 	useEffect(() => {

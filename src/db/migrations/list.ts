@@ -21,6 +21,7 @@ import removal from "./0019_removal.sql" with { type: "text" };
 import usageTotal from "./0020_usage_total.sql" with { type: "text" };
 import managementKey from "./0021_management_key.sql" with { type: "text" };
 import terms from "./0022_terms.sql" with { type: "text" };
+import roles from "./0023_roles.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -54,4 +55,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0020_usage_total", sql: usageTotal },
 	{ name: "0021_management_key", sql: managementKey },
 	{ name: "0022_terms", sql: terms },
+	{ name: "0023_roles", sql: roles },
 ];

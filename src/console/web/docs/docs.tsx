@@ -8,6 +8,7 @@ import { ErrorsSection } from "./errors.tsx";
 import { LimitsSection } from "./limits.tsx";
 import { MovingSection } from "./moving.tsx";
 import { QuickStartSection } from "./quick-start.tsx";
+import { RolesSection } from "./roles.tsx";
 
 const SECTIONS: readonly { readonly id: string; readonly title: string; readonly body: () => ReactNode }[] = [
 	{ id: "quick-start", title: "Quick start", body: QuickStartSection },
@@ -15,6 +16,7 @@ const SECTIONS: readonly { readonly id: string; readonly title: string; readonly
 	{ id: "errors", title: "Errors", body: ErrorsSection },
 	{ id: "batches", title: "Batches", body: BatchesSection },
 	{ id: "limits", title: "Limits", body: LimitsSection },
+	{ id: "roles", title: "Roles", body: RolesSection },
 	{ id: "api", title: "API reference", body: ApiReference },
 ];
 

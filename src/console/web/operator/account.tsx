@@ -1,6 +1,7 @@
 import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { LEDGER_KINDS, ROLES, TOP_UP_METHODS } from "../labels.ts";
+import { ROLE_LABELS } from "../../members/roles.ts";
+import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
@@ -113,7 +114,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 						empty={<Empty title="Nobody has signed in for it." />}
 						columns={[
 							{ label: "Email", lead: true, render: (member) => member.email },
-							{ label: "Role", render: (member) => ROLES[member.role] ?? member.role },
+							{ label: "Role", render: (member) => ROLE_LABELS[member.role] },
 						]}
 					/>
 				</Panel>

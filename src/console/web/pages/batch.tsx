@@ -6,7 +6,7 @@ import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import type { BatchView } from "../views.ts";
 import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 
@@ -14,6 +14,7 @@ export default function BatchPage({ id }: { id: string }) {
 	const account = useAccount();
 	const batch = useResource(`batch ${account.id} ${id}`, () => api.batch(account.id, id));
 	const item = batch.data;
+	const maySend = useMay()("requests.send");
 	useProgress(item !== undefined && !isOver(item), batch.reload);
 	const cancel = useAction(async () => {
 		await api.cancelBatch(account.id, id);
@@ -26,7 +27,7 @@ export default function BatchPage({ id }: { id: string }) {
 			</Page>
 		);
 	}
-	const mayCancel = item !== undefined && !isOver(item) && item.state !== "cancelling";
+	const mayCancel = maySend && item !== undefined && !isOver(item) && item.state !== "cancelling";
 	return (
 		<Page
 			title={item?.filename ?? "Batch"}
@@ -55,6 +56,7 @@ export default function BatchPage({ id }: { id: string }) {
 
 function Detail({ item }: { item: BatchView }) {
 	const account = useAccount();
+	const maySend = useMay()("requests.send");
 	const download = (file: string, label: string) => (
 		<Button
 			component="a"
@@ -67,7 +69,7 @@ function Detail({ item }: { item: BatchView }) {
 			{label}
 		</Button>
 	);
-	const files = (
+	const files = maySend && (
 		<>
 			{item.outputFileId && download(item.outputFileId, "Answers")}
 			{item.errorFileId && download(item.errorFileId, "What failed")}

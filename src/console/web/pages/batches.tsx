@@ -9,7 +9,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import type { BatchView } from "../views.ts";
 import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 import { BatchStartDialog } from "./batch-start.tsx";
@@ -38,7 +38,8 @@ export default function BatchesPage() {
 	const [starting, setStarting] = useState<{ dropped: File | null }>();
 	const list = useList(`batches ${account.id}`, (after) => api.batches(account.id, after));
 	useProgress(list.items?.some((batch) => !isOver(batch)) ?? false, list.reload);
-	const start = (
+	const mayStart = useMay()("requests.send");
+	const start = mayStart && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setStarting({ dropped: null })}>
 			Start a batch
 		</Button>
@@ -50,7 +51,7 @@ export default function BatchesPage() {
 			onDragOver={(event) => event.preventDefault()}
 			onDrop={(event) => {
 				event.preventDefault();
-				setStarting({ dropped: event.dataTransfer.files[0] ?? null });
+				if (mayStart) setStarting({ dropped: event.dataTransfer.files[0] ?? null });
 			}}
 		>
 			<Page

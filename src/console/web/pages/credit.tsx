@@ -12,13 +12,14 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
 import { AlertPanel } from "./credit-alert.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
 export default function CreditPage() {
 	const account = useAccount();
+	const may = useMay();
 	const key = `credit ${account.id}`;
 	const credit = useResource(key, () => api.credit(account.id));
 	const topUps = useList(`top-ups ${account.id}`, (after) => api.topUps(account.id, after));
@@ -47,12 +48,14 @@ export default function CreditPage() {
 			<PaymentReturn topUps={topUps.items} />
 			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
-			<div className="grid-even">
-				<TopUpPanel transferDetails={credit.data?.transferDetails} onMade={reloadAll} />
-				{(credit.data || !credit.error) && (
-					<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
-				)}
-			</div>
+			{may("credit.buy") && (
+				<div className="grid-even">
+					<TopUpPanel transferDetails={credit.data?.transferDetails} onMade={reloadAll} />
+					{(credit.data || !credit.error) && (
+						<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
+					)}
+				</div>
+			)}
 			<TopUpList list={topUps} onChanged={reloadAll} />
 			<Panel title="Ledger" flush>
 				<DataTable
@@ -160,6 +163,7 @@ const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
 
 function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
 	const account = useAccount();
+	const may = useMay();
 	const { list } = props;
 	const cancel = useAction(async (id: string) => {
 		await api.cancelTopUp(account.id, id);
@@ -203,7 +207,7 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 						right: true,
 						render: (topUp) => {
 							if (topUp.state === "pending") {
-								return (
+								return !may("credit.buy") ? null : (
 									<button type="button" className="link" onClick={() => void cancel.run(topUp.id)}>
 										Cancel
 									</button>

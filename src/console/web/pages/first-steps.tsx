@@ -7,13 +7,14 @@ import { Icon } from "../parts/icons.tsx";
 import { Panel } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useSession } from "../session.tsx";
+import { useMay, useSession } from "../session.tsx";
 import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
 import type { Checklist } from "../views.ts";
 
 /** The conditions of access, each with the one thing to do next. They turn green by themselves. */
 export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
 	const { config } = useSession();
+	const may = useMay();
 	const finished = Object.values(checklist).every(Boolean);
 	const minimum = showUsd(config.topUpMinNanoUsd);
 	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
@@ -31,9 +32,11 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 							: `Access opens with the first confirmed top-up of at least ${minimum}.`
 					}
 					action={
-						<Button component={Link} to="/credit" size="xs" variant={waiting ? "default" : "filled"}>
-							{waiting ? "See the top-up" : "Top up"}
-						</Button>
+						may("credit.buy") && (
+							<Button component={Link} to="/credit" size="xs" variant={waiting ? "default" : "filled"}>
+								{waiting ? "See the top-up" : "Top up"}
+							</Button>
+						)
 					}
 				/>
 				<Step
@@ -42,9 +45,16 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 					what="API key made"
 					why="One key for each application and environment. The secret is shown once."
 					action={
-						<Button component={Link} to="/keys?create=1" size="xs" variant={checklist.toppedUp ? "filled" : "default"}>
-							Create a key
-						</Button>
+						may("keys.change") && (
+							<Button
+								component={Link}
+								to="/keys?create=1"
+								size="xs"
+								variant={checklist.toppedUp ? "filled" : "default"}
+							>
+								Create a key
+							</Button>
+						)
 					}
 				/>
 				<Step
@@ -53,9 +63,11 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 					what="First request seen"
 					why={`Put the key into ${KEY_VARIABLE}, then run one of these. This line turns green when the request arrives.`}
 					action={
-						<Button component={Link} to="/playground" size="xs" variant="default">
-							Use the playground
-						</Button>
+						may("requests.send") && (
+							<Button component={Link} to="/playground" size="xs" variant="default">
+								Use the playground
+							</Button>
+						)
 					}
 				>
 					{!checklist.firstRequest && checklist.keyMade && <FirstRequest />}

@@ -11,7 +11,7 @@ import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import type { Fence, KeyView } from "../views.ts";
 import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
@@ -22,6 +22,7 @@ const DAY_MS = 86_400_000;
 
 export default function KeyPage({ id }: { id: string }) {
 	const account = useAccount();
+	const may = useMay();
 	const key = useResource(`key ${account.id} ${id}`, () => api.key(account.id, id));
 	const [dialog, setDialog] = useState<"edit" | "rotate" | "revoke">();
 	const item = key.data;
@@ -34,7 +35,8 @@ export default function KeyPage({ id }: { id: string }) {
 		<Page
 			title={item?.name ?? "Key"}
 			aside={
-				item?.state === "active" && (
+				item?.state === "active" &&
+				may("keys.change") && (
 					<>
 						<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
 							Edit

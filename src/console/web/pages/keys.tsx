@@ -11,7 +11,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import type { KeyView } from "../views.ts";
 import { KeyCreateDialog } from "./key-create.tsx";
 
@@ -39,13 +39,14 @@ export function KeyState({ item }: { item: KeyView }) {
 
 export function KeysPage() {
 	const account = useAccount();
+	const may = useMay();
 	const [query, change] = useQueryState();
 	const [search, setSearch] = useState("");
 	const list = useList(`keys ${account.id}`, (after) => api.keys(account.id, after));
 	const wanted = search.trim().toLowerCase();
 	const shown = list.items?.filter((key) => `${key.name} ${key.prefix} ${key.lastFour}`.toLowerCase().includes(wanted));
 	const openCreate = () => change({ create: "1" });
-	const create = (
+	const create = may("keys.change") && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={openCreate}>
 			Create a key
 		</Button>
@@ -87,7 +88,7 @@ export function KeysPage() {
 				/>
 			</Panel>
 			<KeyCreateDialog
-				open={query.get("create") === "1"}
+				open={query.get("create") === "1" && may("keys.change")}
 				onClose={() => change({ create: null })}
 				onCreated={() => void list.reload()}
 			/>

@@ -11,7 +11,7 @@ import { Amount } from "../parts/text.tsx";
 import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import { seriesColor } from "../theme.ts";
 import type { Overview, OverviewLive } from "../views.ts";
 import { FirstSteps } from "./first-steps.tsx";
@@ -92,15 +92,18 @@ function Figures({ data }: { data: Overview | undefined }) {
 }
 
 function BalancePanel({ data }: { data: Overview | undefined }) {
+	const may = useMay();
 	const value = (nanoUsd: NanoUsd | undefined) =>
 		nanoUsd === undefined ? <Skeleton height={24} width={90} mt={4} /> : <Amount nanoUsd={nanoUsd} />;
 	return (
 		<Panel
 			title="Credit"
 			aside={
-				<Button component={Link} to="/credit" size="xs">
-					Top up
-				</Button>
+				may("credit.buy") && (
+					<Button component={Link} to="/credit" size="xs">
+						Top up
+					</Button>
+				)
 			}
 		>
 			<div className="stats">
@@ -108,7 +111,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 					for new requests
 				</Stat>
 				<Stat label="Held" value={value(data?.balance.heldNanoUsd)}>
-					<Link to="/credit#held">by running requests</Link>
+					{may("credit.see") ? <Link to="/credit#held">by running requests</Link> : "by running requests"}
 				</Stat>
 				<Stat label="Spent this month" value={value(data?.monthSpentNanoUsd)}>
 					<Link to="/usage?range=month">where it went</Link>
@@ -117,7 +120,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 					since 00:00 UTC
 				</Stat>
 			</div>
-			{data && data.pendingTopUps > 0 && (
+			{data && data.pendingTopUps > 0 && may("credit.see") && (
 				<p className="small dim">
 					<Link to="/credit">
 						{data.pendingTopUps === 1 ? "One top-up waits" : `${data.pendingTopUps} top-ups wait`} for verification

@@ -1,5 +1,6 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Panel, State } from "../parts/page.tsx";
@@ -30,7 +31,7 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	mail_limit: "the recipient got many mails",
 };
 
-/** Who is told when a batch is over, and what came of it lately. Owners decide. */
+/** Who is told when a batch is over, and what came of it lately. Owners and admins decide. */
 export function BatchNoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`batch-notices ${account.id}`, () => api.batchNotices(account.id));
 	const { data } = notices;
@@ -47,7 +48,7 @@ export function BatchNoticesPanel({ account }: { account: AccountView }) {
 
 function NoticesForm(props: { account: AccountView; notices: BatchNotices; reload: () => Promise<void> }) {
 	const { account, notices } = props;
-	const isOwner = account.role === "owner";
+	const mayChange = may(account.role, "account.change");
 	const [mail, setMail] = useState(notices.mail);
 	const [url, setUrl] = useState(notices.webhookUrl ?? "");
 	const [secret, setSecret] = useState<string>();
@@ -90,22 +91,24 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 				data={MAILS}
 				value={mail ?? "none"}
 				allowDeselect={false}
-				disabled={!isOwner}
+				disabled={!mayChange}
 				onChange={(value) => setMail(value === "maker" || value === "owners" ? value : null)}
 			/>
 			<TextInput
 				label="Webhook"
 				description="Called with the batch's id, state, counts and cost, signed after Standard Webhooks."
-				placeholder={isOwner || !notices.hasWebhook ? "https://example.com/batches" : "Set; owners see its address"}
+				placeholder={
+					mayChange || !notices.hasWebhook ? "https://example.com/batches" : "Set; owners and admins see its address"
+				}
 				type="url"
 				maxLength={2_000}
-				disabled={!isOwner}
+				disabled={!mayChange}
 				value={url}
 				error={save.error?.param === "webhookUrl" ? save.error.message : undefined}
 				onChange={(event) => setUrl(event.currentTarget.value)}
 			/>
 			{failure && <Problem error={failure} />}
-			{isOwner ? (
+			{mayChange ? (
 				<div className="form-end">
 					{notices.hasWebhook && (
 						<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
@@ -117,7 +120,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 					</Button>
 				</div>
 			) : (
-				<p className="small dim">Owners of the account decide.</p>
+				<p className="small dim">Owners and admins of the account decide.</p>
 			)}
 		</form>
 	);

@@ -1,35 +1,45 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS, type Role, rightOver } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import type { AccountView, MemberKeyView, MemberRow } from "../views.ts";
-import { RemoveDialog } from "./settings-member-remove.tsx";
+import { RightsDialog } from "./settings-member-rights.tsx";
 
-/** Who may act for the account; owners invite and remove. */
+/** Who may act for the account, and as what; owners and admins invite, change and remove. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
-	const isOwner = account.role === "owner";
-	const [leaving, setLeaving] = useState<{ member: MemberRow; keys: readonly MemberKeyView[] }>();
-	const remove = useAction(async (member: MemberRow) => {
-		const { items } = await api.memberKeys(account.id, member.userId);
-		if (items.length > 0) return setLeaving({ member, keys: items });
+	const mayManage = may(account.role, "members.manage");
+	const [losing, setLosing] = useState<{
+		member: MemberRow;
+		role: GivenRole | null;
+		keys: readonly MemberKeyView[];
+	}>();
+	const change = useAction(async (member: MemberRow, role: GivenRole | null) => {
+		if (role === null || !may(role, "keys.change")) {
+			const { items } = await api.memberKeys(account.id, member.userId);
+			if (items.length > 0) return setLosing({ member, role, keys: items });
+		}
 		// What was made meanwhile is not kept unasked.
-		await api.removeMember(account.id, member.userId, "revoke");
+		if (role === null) await api.removeMember(account.id, member.userId, "revoke");
+		else await api.changeRole(account.id, member.userId, role, "revoke");
 		await members.reload();
 	});
 	const withdraw = useAction(async (id: string) => {
 		await api.withdrawInvitation(account.id, id);
 		await members.reload();
 	});
-	const failure = remove.error ?? withdraw.error;
+	const mayChange = (member: MemberRow) => may(account.role, rightOver(member.role)) && member.userId !== me?.user.id;
+	const failure = change.error ?? withdraw.error;
 	return (
-		<Panel title="Members" flush>
+		<Panel title="Members" aside={<Link to="/docs/roles">What each role may do</Link>} flush>
 			{failure && <Problem error={failure} />}
 			<DataTable
 				label="Members"
@@ -46,15 +56,29 @@ export function MembersPanel({ account }: { account: AccountView }) {
 						render: (member) => `${member.name}${member.userId === me?.user.id ? " (you)" : ""}`,
 					},
 					{ label: "Email", render: (member) => member.email },
-					{ label: "Role", render: (member) => (member.role === "owner" ? "Owner" : "Member") },
+					{
+						label: "Role",
+						render: (member) =>
+							mayChange(member) ? (
+								<RoleSelect
+									label={`Role of ${member.name}`}
+									hidden
+									giver={account.role}
+									role={member.role}
+									onChange={(role) => void change.run(member, role)}
+								/>
+							) : (
+								ROLE_LABELS[member.role]
+							),
+					},
 					{ label: "Since", render: (member) => <Moment atMs={member.joinedAtMs} /> },
 					{
 						label: "Action",
 						act: true,
 						right: true,
 						render: (member) =>
-							isOwner && member.userId !== me?.user.id ? (
-								<button type="button" className="link" onClick={() => void remove.run(member)}>
+							mayChange(member) ? (
+								<button type="button" className="link" onClick={() => void change.run(member, null)}>
 									Remove
 								</button>
 							) : null,
@@ -69,45 +93,67 @@ export function MembersPanel({ account }: { account: AccountView }) {
 					empty={null}
 					columns={[
 						{ label: "Invited", lead: true, render: (invitation) => invitation.email },
-						{ label: "Role", render: (invitation) => (invitation.role === "owner" ? "Owner" : "Member") },
+						{ label: "Role", render: (invitation) => ROLE_LABELS[invitation.role] },
 						{ label: "Ends", render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
 						{
 							label: "Action",
 							act: true,
 							right: true,
-							render: (invitation) => (
-								<button
-									type="button"
-									className="link"
-									disabled={!isOwner}
-									onClick={() => void withdraw.run(invitation.id)}
-								>
-									Withdraw
-								</button>
-							),
+							render: (invitation) =>
+								may(account.role, rightOver(invitation.role)) ? (
+									<button type="button" className="link" onClick={() => void withdraw.run(invitation.id)}>
+										Withdraw
+									</button>
+								) : null,
 						},
 					]}
 				/>
 			)}
-			{leaving && (
-				<RemoveDialog
+			{losing && (
+				<RightsDialog
 					accountId={account.id}
-					{...leaving}
-					onClose={() => setLeaving(undefined)}
+					{...losing}
+					onClose={() => setLosing(undefined)}
 					onDone={() => {
-						setLeaving(undefined);
+						setLosing(undefined);
 						void members.reload();
 					}}
 				/>
 			)}
-			{isOwner && <InviteForm account={account} onInvited={() => void members.reload()} />}
+			{mayManage && <InviteForm account={account} onInvited={() => void members.reload()} />}
 		</Panel>
+	);
+}
+
+/** Only roles that the viewer may give; what was given before there were these stands there until it is changed. */
+function RoleSelect(props: {
+	label: string;
+	hidden?: boolean;
+	giver: Role;
+	role: Role;
+	onChange: (role: GivenRole) => void;
+}) {
+	const given = GIVEN_ROLES.filter((role) => may(props.giver, rightOver(role)));
+	const former = props.role === "member" ? [{ value: "member", label: ROLE_LABELS.member, disabled: true }] : [];
+	return (
+		<Select
+			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
+			size="xs"
+			w={170}
+			data={[...former, ...given.map((role) => ({ value: role, label: ROLE_LABELS[role] }))]}
+			allowDeselect={false}
+			value={props.role}
+			onChange={(value) => {
+				const role = given.find((one) => one === value);
+				if (role !== undefined && role !== props.role) props.onChange(role);
+			}}
+		/>
 	);
 }
 
 function InviteForm({ account, onInvited }: { account: AccountView; onInvited: () => void }) {
 	const [email, setEmail] = useState("");
-	const [role, setRole] = useState<"owner" | "member">("member");
+	const [role, setRole] = useState<GivenRole>("developer");
 	const [made, setMade] = useState<{ email: string; link: string | null }>();
 	const invite = useAction(async () => {
 		const { link } = await api.invite(account.id, email.trim(), role);
@@ -133,18 +179,7 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 					value={email}
 					onChange={(event) => setEmail(event.currentTarget.value)}
 				/>
-				<Select
-					label="Role"
-					size="xs"
-					w={120}
-					data={[
-						{ value: "member", label: "Member" },
-						{ value: "owner", label: "Owner" },
-					]}
-					allowDeselect={false}
-					value={role}
-					onChange={(value) => setRole(value === "owner" ? "owner" : "member")}
-				/>
+				<RoleSelect label="Role" giver={account.role} role={role} onChange={setRole} />
 				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
 					Invite
 				</Button>

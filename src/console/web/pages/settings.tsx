@@ -1,5 +1,6 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { may, ROLE_LABELS } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
@@ -58,8 +59,8 @@ function AccountPanel() {
 			title="Account"
 			label="Name of the account"
 			name={account.name}
-			below={`${account.id}; you are ${account.role === "owner" ? "an owner" : "a member"}.`}
-			disabled={account.role !== "owner"}
+			below={`${account.id}; your role: ${ROLE_LABELS[account.role]}.`}
+			disabled={!may(account.role, "account.change")}
 			save={async (name) => {
 				await api.renameAccount(account.id, name);
 				await refresh();

@@ -1,0 +1,114 @@
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import { isMailAddress, mailboxOf } from "../mail/mail-address.ts";
+import { countWithin } from "../rate-counter.ts";
+import { may, type Role, rightOver, rolesJson } from "./roles.ts";
+
+export interface InvitationView {
+	readonly id: string;
+	readonly email: string;
+	readonly role: Role;
+	readonly expiresAtMs: number;
+}
+
+const INVITATION_DAYS = 7;
+const INVITATIONS_MAX = 50;
+/** Mails that invite, a day: to one address from all accounts together, and from one account to whomever. */
+const MAILS_TO_ADDRESS_MAX = 5;
+const MAILS_OF_ACCOUNT_MAX = 50;
+const DAY_MS = 24 * 3600_000;
+
+export async function listInvitations(statements: Statements, accountId: string): Promise<InvitationView[]> {
+	const rows = await statements<{ id: string; email: string; role: Role; expires_at: Date }>`
+		select id, email, role, expires_at from invitation
+		where account_id = ${accountId} and expires_at > clock_timestamp() order by id desc limit ${INVITATIONS_MAX}`;
+	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
+}
+
+/**
+ * The token is in the mail alone; inviting an address again replaces its invitation. Faults: invalid_request, conflict, and
+ * rate_limit_exceeded, since each is a mail to somebody who did not ask for it.
+ */
+export async function invite(
+	statements: Statements,
+	accountId: string,
+	invitation: { email: string; role: Role; invitedBy: string },
+): Promise<{ id: string; token: string; email: string }> {
+	const email = invitation.email.trim().toLowerCase();
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	await countMail(statements, accountId, email);
+	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+	const id = newId("inv");
+	await statements`delete from invitation where expires_at < clock_timestamp()`;
+	const [row] = await statements<{ id: string }>`
+		insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
+		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
+			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
+		from account a join member w on w.account_id = a.id and w.user_id = ${invitation.invitedBy}::text
+		where a.id = ${accountId} and jsonb_exists(${rolesJson(rightOver(invitation.role))}::text::jsonb, w.role)
+			and (select count(*) from invitation i where i.account_id = a.id) < ${INVITATIONS_MAX}::integer
+			and not exists (select 1 from member m join console_user u on u.id = m.user_id where m.account_id = a.id and u.email = ${email}::text)
+		for share of w
+		on conflict (account_id, email) do update set id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
+			invited_by = excluded.invited_by, expires_at = excluded.expires_at
+			where invitation.role <> 'owner' or excluded.role = 'owner'
+		returning id`;
+	if (row === undefined)
+		throw new Fault(
+			"conflict",
+			"This person is a member already or invited as an owner, or too many invitations are open.",
+		);
+	return { id, token, email };
+}
+
+/** The account first: one that has used up its own does not use up what others may send to the address. */
+async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
+	const refuse = (message: string, endsInMs: number) =>
+		new Fault("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
+	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
+	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
+		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
+	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
+	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
+		throw refuse(
+			"This address was sent as many invitations as it can get in a day. Try again tomorrow.",
+			toAddress.endsInMs,
+		);
+}
+
+/** `by`: the role of who takes it back. Fault not_found. */
+export async function withdrawInvitation(
+	statements: Statements,
+	accountId: string,
+	id: string,
+	by: Role,
+): Promise<void> {
+	const owners = may(by, "owners.manage");
+	const rows = await statements`
+		delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id`;
+	if (rows.length === 0) throw new Fault("not_found", "There is no such invitation.");
+}
+
+/** One statement: a token is used once, by the person whose verified address it was sent to. Fault not_found. */
+export async function acceptInvitation(
+	statements: Statements,
+	token: string,
+	user: { userId: string; email: string },
+): Promise<string> {
+	const [row] = await statements<{ account_id: string }>`
+		with i as (
+			delete from invitation where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
+			returning account_id, role
+		), m as (
+			insert into member (user_id, account_id, role) select ${user.userId}, account_id, role from i on conflict do nothing
+		)
+		select account_id from i`;
+	if (row === undefined)
+		throw new Fault("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
+	return row.account_id;
+}
+
+function hashOf(token: string): string {
+	return new Bun.CryptoHasher("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,75 @@
+/**
+ * What members of an account may do: the one table. From it the routes ask (`route-rights.ts`), the pages show or leave out,
+ * and the documentation is written. `own`: of keys, those that he made.
+ */
+export const ROLES = ["owner", "admin", "developer", "billing", "viewer", "member"] as const;
+export type Role = (typeof ROLES)[number];
+export type Scope = "all" | "own";
+
+/** `member` is who joined before there were these roles: he keeps what he had until an owner or admin gives him another. */
+export const GIVEN_ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const satisfies readonly Role[];
+export type GivenRole = (typeof GIVEN_ROLES)[number];
+
+export const ROLE_LABELS: Readonly<Record<Role, string>> = {
+	owner: "Owner",
+	admin: "Admin",
+	developer: "Developer",
+	billing: "Billing",
+	viewer: "Viewer",
+	member: "Member (as before)",
+};
+
+interface RightRow {
+	/** For people: "may …". */
+	readonly says: string;
+	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
+}
+
+const EVERYBODY = {
+	owner: "all",
+	admin: "all",
+	developer: "all",
+	billing: "all",
+	viewer: "all",
+	member: "all",
+} as const;
+const ADMINS = { owner: "all", admin: "all" } as const;
+
+const TABLE = {
+	"account.see": { says: "see the overview, usage, requests, batches and members", roles: EVERYBODY },
+	"keys.see": { says: "see keys, never their secrets", roles: { ...EVERYBODY, developer: "own" } },
+	"keys.change": {
+		says: "make, change, rotate and revoke keys",
+		roles: { ...ADMINS, developer: "own", member: "all" },
+	},
+	"requests.send": {
+		says: "use the playground with a key, run batches and fetch their files",
+		roles: { ...ADMINS, developer: "own", member: "all" },
+	},
+	"credit.see": {
+		says: "see top-ups, the ledger and receipts",
+		roles: { ...ADMINS, billing: "all", viewer: "all", member: "all" },
+	},
+	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
+	"account.change": { says: "name the account and decide who is told of batches", roles: ADMINS },
+	"members.manage": { says: "invite and remove members and give them roles", roles: ADMINS },
+	"owners.manage": { says: "do so with owners", roles: { owner: "all" } },
+} as const satisfies Record<string, RightRow>;
+
+export type Right = keyof typeof TABLE;
+export const RIGHTS: Readonly<Record<Right, RightRow>> = TABLE;
+
+/** Of what he may do it; undefined: of nothing. A role that a later version made has no rights here. */
+export function scopeOf(role: Role, right: Right): Scope | undefined {
+	return RIGHTS[right].roles[role];
+}
+
+export const may = (role: Role, right: Right): boolean => scopeOf(role, right) !== undefined;
+
+/** Who may make somebody with this role out of nobody, change or remove him. */
+export function rightOver(role: Role): Right {
+	return role === "owner" ? "owners.manage" : "members.manage";
+}
+
+/** Roles of those who may, as a statement takes them. */
+export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => may(role, right)));

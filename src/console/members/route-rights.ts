@@ -1,0 +1,65 @@
+import { assert } from "../../base/assert.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import type { Right } from "./roles.ts";
+
+/**
+ * What each route asks of a member's role. A route that does not stand here answers nobody. `person`: what is one's own, or
+ * what the handler itself asks more for; operators' routes and the public ones ask for no role.
+ */
+export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person">> = {
+	"GET /me": "person",
+	"POST /terms": "person",
+	"POST /reauthenticate": "person",
+	"GET /sessions": "person",
+	"DELETE /sessions/:id": "person",
+	"POST /sessions/revoke-others": "person",
+	"POST /invitations/accept": "person",
+	// For operators too, who may have no account.
+	"GET /live": "person",
+	"PATCH /account": "account.change",
+	"GET /members": "account.see",
+	"POST /invitations": "members.manage",
+	"DELETE /invitations/:id": "members.manage",
+	"GET /members/:userId/keys": "members.manage",
+	"PATCH /members/:userId": "members.manage",
+	"DELETE /members/:userId": "members.manage",
+	"GET /alert": "credit.see",
+	"PUT /alert": "credit.buy",
+	"GET /overview": "account.see",
+	"GET /keys/": "keys.see",
+	"GET /keys/:id": "keys.see",
+	"POST /keys/": "keys.change",
+	"PATCH /keys/:id": "keys.change",
+	"POST /keys/:id/rotate": "keys.change",
+	"POST /keys/:id/revoke": "keys.change",
+	"GET /credit/": "credit.see",
+	"GET /credit/running": "credit.see",
+	"GET /credit/top-ups": "credit.see",
+	"POST /credit/top-ups/transfer": "credit.buy",
+	"POST /credit/top-ups/card": "credit.buy",
+	"POST /credit/top-ups/:id/cancel": "credit.buy",
+	"GET /credit/ledger": "credit.see",
+	"GET /credit/receipts/:id": "credit.see",
+	"GET /usage": "account.see",
+	"GET /usage.csv": "account.see",
+	"GET /requests": "account.see",
+	"GET /requests.csv": "account.see",
+	"GET /requests/:id": "account.see",
+	"GET /batches/": "account.see",
+	"GET /batches/:id": "account.see",
+	"POST /batches/:id/cancel": "requests.send",
+	"GET /batch-notices/": "account.see",
+	"PUT /batch-notices/": "account.change",
+	"POST /batch-notices/secret": "account.change",
+};
+
+const PREFIX = "/api/console";
+
+/** Before a body is looked at. Faults session_required, not_found, forbidden. */
+export function checkRight({ visits }: ConsoleParts, request: Request, route: string): void {
+	const path = route.slice(PREFIX.length);
+	if (path.startsWith("/public/") || path.startsWith("/operator/")) return;
+	const right = ROUTE_RIGHTS[`${request.method === "HEAD" ? "GET" : request.method} ${path}`];
+	assert(right !== undefined, "every route says in the table what it asks of a role");
+	if (right !== "person") visits.allow(request, right);
+}

@@ -1,12 +1,25 @@
 import type { Environment } from "../base/environment-reader.ts";
-import type { Brand, Terms } from "./brand.ts";
+import type { Brand, Seller, Terms } from "./brand.ts";
 import { PLAIN_BRAND } from "./brand.ts";
 import type { YamlField, YamlMap, YamlReader } from "./yaml-reader.ts";
 import { createYamlReader, show } from "./yaml-reader.ts";
 
-const FIELDS = ["name", "logo", "accent", "headline", "lead", "support", "terms", "privacy", "imprint"];
+const FIELDS = [
+	"name",
+	"logo",
+	"accent",
+	"headline",
+	"lead",
+	"support",
+	"terms",
+	"seller",
+	"font",
+	"privacy",
+	"imprint",
+];
 const NAME = /^[^\p{Cc}<>"]{1,40}$/u;
 const LINE = /^[^\p{Cc}]{1,200}$/u;
+const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){1,8}$/u;
 const COLOR = /^#[0-9a-f]{6}$/i;
 const VERSION = /^[A-Za-z0-9._-]{1,40}$/;
 const MAIL_ADDRESS = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,255}$/;
@@ -25,6 +38,8 @@ export function readBrand(reader: YamlReader, field: YamlField): Brand {
 		lead: matching("lead", LINE, "must be one line of at most 200 characters"),
 		support: supportOf(reader, map),
 		terms: termsOf(reader, map.get("terms")),
+		seller: sellerOf(reader, map.get("seller")),
+		font: matching("font", LINE, "must be the path of a file"),
 		privacy: linkOf(reader, map.get("privacy")),
 		imprint: linkOf(reader, map.get("imprint")),
 	});
@@ -60,6 +75,16 @@ function termsOf(reader: YamlReader, field: YamlField | undefined): Terms | null
 	const url = linkOf(reader, map.require("url"));
 	const version = textOf(reader, map, "version", VERSION, "must be 1 to 40 of letters, digits, . _ -");
 	return url === null || version === null ? null : Object.freeze({ url, version });
+}
+
+function sellerOf(reader: YamlReader, field: YamlField | undefined): Seller | null {
+	const map = field && reader.map(field, ["company", "address", "vat_id"]);
+	if (map === undefined) return null;
+	map.require("company");
+	const company = textOf(reader, map, "company", LINE, "must be one line of at most 200 characters");
+	const address = textOf(reader, map, "address", ADDRESS, "must be at most 8 lines of at most 100 characters");
+	const vatId = textOf(reader, map, "vat_id", LINE, "must be one line of at most 200 characters");
+	return Object.freeze({ company: company ?? "", address: (address ?? "").trim(), vatId: vatId ?? "" });
 }
 
 /** Only what a browser asks another server for: never a script. */

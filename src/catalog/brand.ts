@@ -11,6 +11,10 @@ export interface Brand {
 	/** `mailto:` or `https:`. */
 	readonly support: string | null;
 	readonly terms: Terms | null;
+	/** Who sells, on receipts and statements. */
+	readonly seller: Seller | null;
+	/** A file, as `logo`: a font for papers, for signs that ours lack. */
+	readonly font: string | null;
 	readonly privacy: string | null;
 	readonly imprint: string | null;
 }
@@ -22,6 +26,14 @@ export interface Terms {
 	readonly version: string;
 }
 
+/** What is not given is empty. */
+export interface Seller {
+	readonly company: string;
+	/** In lines. */
+	readonly address: string;
+	readonly vatId: string;
+}
+
 export const PLAIN_BRAND: Brand = Object.freeze({
 	name: null,
 	logo: null,
@@ -30,6 +42,8 @@ export const PLAIN_BRAND: Brand = Object.freeze({
 	lead: null,
 	support: null,
 	terms: null,
+	seller: null,
+	font: null,
 	privacy: null,
 	imprint: null,
 });

@@ -12,6 +12,7 @@ import { operatorRoutes } from "./operator/operator-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
 import { settingsRoutes } from "./settings-routes.ts";
 import { checkSensitive } from "./sign-in/sensitive-acts.ts";
+import { statementRoutes } from "./statement/statement-routes.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
 /** For the pages: `treaty<ConsoleApi>(origin)`. */
@@ -33,6 +34,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
 		.use(creditRoutes(parts))
+		.use(statementRoutes(parts))
 		.use(usageRoutes(parts))
 		.use(batchRoutes(parts))
 		.use(batchNoticeRoutes(parts))

@@ -18,7 +18,9 @@ const stripe = untilEnd(startStripe({ withPages: true }));
 const { service, open } = await withScene({
 	env: { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: SECRET, STRIPE_API_BASE: stripe.url },
 });
-const tab = await open({ person: await signedUp(service), elsewhere: [stripe.payUrl] });
+const person = await signedUp(service);
+const BILLED = { company: "Ada Ltd", address: "1 Mill Lane\nLondon", vatId: "GB123" };
+const tab = await open({ person, elsewhere: [stripe.payUrl] });
 const { page } = tab;
 
 describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
@@ -137,18 +139,53 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	});
 
 	test("the receipt opens in a window of its own, names the payment and prints on one page", async () => {
+		expect((await person.send("PUT", "/api/console/credit/billing-details", BILLED)).body).toEqual(BILLED);
 		const [receipt] = await Promise.all([
 			tab.context.waitForEvent("page"),
 			topUps().getByRole("link", { name: "Receipt" }).click(),
 		]);
 		await receipt.getByRole("heading", { name: "Receipt" }).waitFor();
-		for (const fact of [opened(0).topUpId, "Amount USD 250.00", "Paid by Card", "State Paid"]) {
+		for (const fact of [
+			opened(0).topUpId,
+			"Billed to Ada Ltd 1 Mill Lane London VAT ID GB123",
+			"Amount USD 250.00",
+			"Paid by Card",
+			"State Paid",
+		]) {
 			await receipt.getByRole("row", { name: fact }).waitFor();
 		}
 		if (WITH_PICTURES) await picture(receipt, "card-4-receipt");
 		const pdf = Buffer.from(await receipt.pdf({ format: "A4" })).toString("latin1");
 		expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
 		await receipt.close();
+	});
+
+	test("the settings say who it is billed to, and the month is there as a PDF and as a CSV", async () => {
+		await page.goto("/settings");
+		await page.getByLabel("Company").fill("Ada Limited");
+		const saved = page.waitForResponse(
+			(response) => response.url().includes("billing-details") && response.request().method() === "PUT",
+		);
+		await page.getByRole("region", { name: "Receipts and statements" }).getByRole("button", { name: "Save" }).click();
+		expect((await saved).status()).toBe(200);
+		await page.getByText("Receipts and statements carry it from now on").waitFor();
+		expect((await person.get("/api/console/credit/billing-details")).body).toEqual({
+			...BILLED,
+			company: "Ada Limited",
+		});
+		await page.goto("/credit");
+		const month = page.getByRole("table", { name: "Statements" }).locator("tbody tr").first();
+		const files = await Promise.all(
+			["PDF", "CSV"].map(async (name) => {
+				const path = await month.getByRole("link", { name }).getAttribute("href");
+				const response = await person.fetch(path ?? "");
+				return [response.headers.get("content-type"), await response.text()] as const;
+			}),
+		);
+		expect(files[0]?.[0]).toBe("application/pdf");
+		expect(files[0]?.[1]).toStartWith("%PDF-");
+		expect(files[1]?.[1]).toMatch(/top_up,.*,250\.00,250\.00,.*receipts\/top_/);
+		if (WITH_PICTURES) await picture(page, "card-4-statements");
 	});
 
 	test("who turns back at the payment page has paid nothing and can cancel the top-up, which closes that page", async () => {

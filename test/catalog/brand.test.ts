@@ -24,6 +24,8 @@ brand:
   lead: From the Alps.
   support: help@acme.example
   terms: { url: "https://acme.example/terms", version: 2026-11 }
+  seller: { company: Acme GmbH, address: "Weg 1\\n1010 Wien", vat_id: ATU1 }
+  font: han.ttf
   privacy: https://acme.example/privacy
   imprint: https://acme.example/imprint
 `;
@@ -35,6 +37,8 @@ brand:
 		lead: "From the Alps.",
 		support: "mailto:help@acme.example",
 		terms: { url: "https://acme.example/terms", version: "2026-11" },
+		seller: { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU1" },
+		font: "han.ttf",
 		privacy: "https://acme.example/privacy",
 		imprint: "https://acme.example/imprint",
 	});

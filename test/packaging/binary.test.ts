@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import OpenAI from "openai";
 import packageJson from "../../package.json" with { type: "json" };
+import { operator } from "../console/person.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
@@ -188,6 +189,13 @@ test("a revoked key is refused at once", async () => {
 	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
 	const refused = client.models.list().catch((error) => error.code);
 	expect(await refused).toBe("api_key_revoked");
+}, 30_000);
+
+test("it brings the fonts that statements are drawn with", async () => {
+	const person = await operator({ url, db });
+	const month = new Date().toISOString().slice(0, 7);
+	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);
+	expect([statement.status, (await statement.text()).slice(0, 5)]).toEqual([200, "%PDF-"]);
 }, 30_000);
 
 test("SIGTERM ends it in order, and it has written nowhere but to DATA_DIR", async () => {

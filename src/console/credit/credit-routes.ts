@@ -8,6 +8,7 @@ import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, USD } from "../page-query.ts";
 import { readAlert } from "../settings-routes.ts";
+import { readBillingDetails } from "../statement/billing-details.ts";
 import type { OwnTopUpView, RunningRequest, TopUpView } from "./credit.ts";
 import { balanceOf, expectTopUp, ownTopUpViews, runningRequests, topUpOfAccount, topUpView } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
@@ -102,7 +103,9 @@ export function creditRoutes(parts: ConsoleParts) {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				const account = await findAccount(statements, accountId);
 				if (account === null) throw new Fault("not_found", "There is no such account.");
-				return receiptPage(topUp, account, parts.brand.serviceName);
+				const { serviceName, seller } = parts.brand;
+				const buyer = await readBillingDetails(statements, accountId);
+				return receiptPage(topUp, account, { serviceName, seller, buyer });
 			},
 			{ query },
 		);

@@ -1,12 +1,13 @@
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { printPolicy } from "../security-headers.ts";
+import { type Party, partyLines } from "../statement/billing-details.ts";
 
 const STYLE = `
 body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 40rem; margin: 3rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0 0 1.5rem; }
 table { width: 100%; border-collapse: collapse; }
-th, td { text-align: left; padding: 0.5rem 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: anywhere; }
+th, td { text-align: left; padding: 0.5rem 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: anywhere; white-space: pre-line; }
 th { font-weight: 500; color: #444; width: 12rem; }
 .amount { font-variant-numeric: tabular-nums; font-weight: 600; }
 p { color: #444; }
@@ -32,13 +33,15 @@ const STATES: Record<TopUpRecord["state"], string> = {
 export function receiptPage(
 	topUp: TopUpRecord,
 	account: { name: string; email: string },
-	serviceName: string,
+	{ serviceName, seller, buyer }: { serviceName: string; seller: Party | null; buyer: Party },
 ): Response {
 	const paid = topUp.decidedAtMs ?? topUp.createdAtMs;
 	const rows: [string, string][] = [
 		["Receipt number", topUp.id],
 		["Service", serviceName],
+		...(seller === null ? [] : [["Sold by", partyLines(seller).join("\n")] as [string, string]]),
 		["Account", `${account.name} (${account.email})`],
+		...(partyLines(buyer).length === 0 ? [] : [["Billed to", partyLines(buyer).join("\n")] as [string, string]]),
 		["Amount", `USD ${formatUsd(topUp.amountNanoUsd)}`],
 		["Paid by", METHODS[topUp.method]],
 		["Reference", topUp.reference],

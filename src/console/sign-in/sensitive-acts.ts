@@ -17,6 +17,7 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"DELETE /invitations/:id": "takes a right back",
 	"POST /invitations/accept": "a right of one's own that an owner gave with the password",
 	"PUT /alert": "a mail to the account's own people",
+	"PUT /credit/billing-details": "what stands on receipts",
 	"POST /keys/": "by what the key may spend",
 	"PATCH /keys/:id": "by what the key may spend",
 	"POST /keys/:id/revoke": "ends a right, and must be quick",

@@ -86,6 +86,12 @@ export const api = {
 	cancelTopUp: (account: string, id: string) =>
 		dataOf(client.credit["top-ups"]({ id }).cancel.post({}, { query: { account } })),
 	receiptAddress: (account: string, id: string) => `${BASE}/credit/receipts/${part(id)}${queryText({ account })}`,
+	statements: (account: string) => dataOf(client.credit.statements.get({ query: { account } })),
+	statementAddress: (account: string, month: string, kind: "csv" | "pdf") =>
+		`${BASE}/credit/statement.${kind}${queryText({ account, month })}`,
+	billingDetails: (account: string) => dataOf(client.credit["billing-details"].get({ query: { account } })),
+	setBillingDetails: (account: string, input: { company: string; address: string; vatId: string }) =>
+		dataOf(client.credit["billing-details"].put(input, { query: { account } })),
 	ledger: (account: string, after: After = null) =>
 		dataOf(client.credit.ledger.get({ query: { account, ...given({ after }) } })),
 

@@ -126,9 +126,9 @@ async function readViewer(): Promise<State> {
 	}
 }
 
-/** The account chosen last may be gone; then the first one. */
+/** The account that a link names, as of a statement, or the one chosen last; it may be gone, then the first one. */
 async function readMe(): Promise<Me> {
-	const chosen = storage.read();
+	const chosen = new URLSearchParams(location.search).get("account") ?? storage.read();
 	try {
 		return await api.me(chosen);
 	} catch (error) {

@@ -46,3 +46,6 @@ export type AlertView = CreditView["alert"];
 export type RunningRequest = Item<Answer<typeof api.running>>;
 export type TopUpView = Item<Answer<typeof api.topUps>>;
 export type LedgerEntry = Item<Answer<typeof api.ledger>>;
+
+export type StatementMonth = Item<Answer<typeof api.statements>>;
+export type BillingDetails = Answer<typeof api.billingDetails>;

@@ -22,6 +22,7 @@ import usageTotal from "./0020_usage_total.sql" with { type: "text" };
 import managementKey from "./0021_management_key.sql" with { type: "text" };
 import terms from "./0022_terms.sql" with { type: "text" };
 import roles from "./0023_roles.sql" with { type: "text" };
+import statement from "./0024_statement.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -56,4 +57,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0021_management_key", sql: managementKey },
 	{ name: "0022_terms", sql: terms },
 	{ name: "0023_roles", sql: roles },
+	{ name: "0024_statement", sql: statement },
 ];

@@ -15,6 +15,7 @@ import { Link, useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
 import { AlertPanel } from "./credit-alert.tsx";
+import { StatementsPanel } from "./credit-statements.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
 export default function CreditPage() {
@@ -57,6 +58,7 @@ export default function CreditPage() {
 				</div>
 			)}
 			<TopUpList list={topUps} onChanged={reloadAll} />
+			<StatementsPanel accountId={account.id} />
 			<Panel title="Ledger" flush>
 				<DataTable
 					label="Ledger"

@@ -12,6 +12,7 @@ import { useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import type { SessionView } from "../views.ts";
 import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
+import { BillingPanel } from "./settings-billing.tsx";
 import { MembersPanel } from "./settings-members.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
@@ -23,6 +24,7 @@ export default function SettingsPage() {
 				<ProfilePanel />
 				{me?.account && <AccountPanel />}
 			</div>
+			{me?.account && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
 			{me?.account && <BatchNoticesPanel account={me.account} />}
 			<div className="grid-even">

@@ -1,0 +1,53 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+
+/** Who a receipt or statement is from, or made out to. What is empty was not given. */
+export interface Party {
+	readonly company: string;
+	/** In lines. */
+	readonly address: string;
+	readonly vatId: string;
+}
+
+const NOBODY: Party = { company: "", address: "", vatId: "" };
+const COMPANY = /^[^\p{Cc}]{0,200}$/u;
+const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
+/** Of any country: digits, letters and what is written between them. */
+const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
+
+export async function readBillingDetails(statements: Statements, accountId: string): Promise<Party> {
+	const [row] = await statements<{ company: string; address: string; vat_id: string }>`
+		select company, address, vat_id from billing_details where account_id = ${accountId}`;
+	return row === undefined ? NOBODY : { company: row.company, address: row.address, vatId: row.vat_id };
+}
+
+/** Fault invalid_request. */
+export async function saveBillingDetails(statements: Statements, accountId: string, given: Party): Promise<Party> {
+	const saved = {
+		company: checked(given.company.trim(), COMPANY, "company", "one line of at most 200 characters"),
+		address: checked(
+			given.address.replaceAll("\r\n", "\n").trim(),
+			ADDRESS,
+			"address",
+			"at most 8 lines of at most 100 characters",
+		),
+		vatId: checked(given.vatId.trim(), VAT_ID, "vatId", "at most 40 letters, digits, blanks and . / + * -"),
+	};
+	await statements`
+		insert into billing_details (account_id, company, address, vat_id)
+		values (${accountId}, ${saved.company}, ${saved.address}, ${saved.vatId})
+		on conflict (account_id) do update
+			set company = excluded.company, address = excluded.address, vat_id = excluded.vat_id, updated_at = now()`;
+	return saved;
+}
+
+function checked(text: string, pattern: RegExp, param: string, rule: string): string {
+	if (!pattern.test(text)) throw new Fault("invalid_request", `Please give ${rule}.`, { param });
+	return text;
+}
+
+/** As it stands on paper, line by line. */
+export function partyLines({ company, address, vatId }: Party): string[] {
+	const lines = [company, ...address.split("\n"), vatId === "" ? "" : `VAT ID ${vatId}`];
+	return lines.filter((line) => line.trim() !== "");
+}

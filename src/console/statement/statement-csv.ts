@@ -1,0 +1,48 @@
+import { formatDecimal } from "../../money/decimal.ts";
+import { csvLine } from "../csv.ts";
+import type { Statement } from "./statement.ts";
+import { KIND_NAMES, type StatementLine } from "./statement-lines.ts";
+
+const HEAD = [
+	"day",
+	"kind",
+	"description",
+	"requests",
+	"prompt_tokens",
+	"completion_tokens",
+	"amount_usd",
+	"balance_usd",
+	"link",
+];
+
+/** The first row has the opening balance, the last one the closing balance; what lies between adds up to it. */
+export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
+	let balance = statement.openingNanoUsd;
+	const day = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+	const rows = lines.map((line) => {
+		balance += line.amountNanoUsd;
+		return csvLine([
+			line.day,
+			line.kind,
+			line.description === "" ? KIND_NAMES[line.kind] : line.description,
+			count(line.requests),
+			count(line.promptTokens),
+			count(line.completionTokens),
+			exactUsd(line.amountNanoUsd),
+			exactUsd(balance),
+			line.url,
+		]);
+	});
+	const edge = (at: string, kind: string, amount: bigint) =>
+		csvLine([at, kind, "", null, null, null, null, exactUsd(amount), null]);
+	return [
+		csvLine(HEAD),
+		edge(day(statement.fromMs), "opening_balance", statement.openingNanoUsd),
+		...rows,
+		edge(day(statement.toMs - 1), "closing_balance", statement.closingNanoUsd),
+	].join("");
+}
+
+/** All digits, cents at least. */
+export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
+const count = (value: bigint | null): string | null => (value === null ? null : String(value));

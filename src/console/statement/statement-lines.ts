@@ -1,0 +1,77 @@
+import type { Statement, StatementEntry } from "./statement.ts";
+
+/** What moves a month's balance, in the order of days: movements, then a day's usage by model. */
+export interface StatementLine {
+	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
+	/** `2027-01-31`; empty for what belongs to no day. */
+	readonly day: string;
+	readonly description: string;
+	readonly requests: bigint | null;
+	readonly promptTokens: bigint | null;
+	readonly completionTokens: bigint | null;
+	/** Positive adds credit. */
+	readonly amountNanoUsd: bigint;
+	/** Where it can be looked at. */
+	readonly url: string;
+}
+
+const DAY_MS = 24 * 3_600_000;
+export const KIND_NAMES: Readonly<Record<StatementLine["kind"], string>> = {
+	top_up: "Top-up",
+	refund: "Refund",
+	adjustment: "Adjustment",
+	dispute: "Dispute",
+	credit_note: "Credit note",
+	usage: "Usage",
+	late_usage: "Usage of earlier months",
+	recorded_later: "Recorded later",
+	more: "Further movements",
+};
+const NONE = { requests: null, promptTokens: null, completionTokens: null };
+
+/** Their amounts come to `closing − opening`. `place`: where the console is reached, and the account that it is about. */
+export function statementLines(
+	statement: Statement,
+	place: { readonly origin: string; readonly accountId: string },
+): StatementLine[] {
+	const page = (path: string, query: Record<string, string> = {}) =>
+		`${place.origin}${path}?${new URLSearchParams({ ...query, account: place.accountId })}`;
+	const lines: StatementLine[] = statement.entries.map((entry) => ({
+		...NONE,
+		kind: entry.kind,
+		day: new Date(entry.atMs).toISOString().slice(0, 10),
+		description: entry.note,
+		amountNanoUsd: entry.amountNanoUsd,
+		url: entry.sourceRef.startsWith("topup:")
+			? page(`/api/console/credit/receipts/${entry.sourceRef.slice("topup:".length)}`)
+			: page("/credit"),
+	}));
+	for (const used of statement.usage) {
+		const from = Date.parse(`${used.day}T00:00:00Z`);
+		lines.push({
+			kind: "usage",
+			day: used.day,
+			description: used.model,
+			requests: used.requests,
+			promptTokens: used.promptTokens,
+			completionTokens: used.completionTokens,
+			amountNanoUsd: -used.chargedNanoUsd,
+			url: page("/requests", { from: String(from), to: String(from + DAY_MS), model: used.model }),
+		});
+	}
+	// Stable: on each day movements come first, as they happened.
+	lines.sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
+	const rest = { ...NONE, day: "", description: "", url: page("/credit") };
+	const untold = notTold(statement);
+	if (untold !== 0n) lines.push({ ...rest, kind: "more", amountNanoUsd: untold });
+	if (statement.lateNanoUsd !== 0n) lines.push({ ...rest, kind: "late_usage", amountNanoUsd: -statement.lateNanoUsd });
+	if (statement.laterNanoUsd !== 0n)
+		lines.push({ ...rest, kind: "recorded_later", amountNanoUsd: statement.laterNanoUsd });
+	return lines;
+}
+
+/** What the movements come to that are more than are told one by one. */
+function notTold({ entries, entrySums }: Statement): bigint {
+	const all = Object.values(entrySums).reduce((sum, amount) => sum + amount, 0n);
+	return entries.reduce((rest, { amountNanoUsd }) => rest - amountNanoUsd, all);
+}

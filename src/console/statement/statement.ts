@@ -1,0 +1,214 @@
+import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { LedgerRow } from "../credit/credit-ledger.ts";
+
+/** A movement of credit that is not usage. Amounts here have no limit: what a month comes to is a sum. */
+export interface StatementEntry {
+	readonly id: string;
+	readonly kind: Exclude<LedgerRow["kind"], "usage">;
+	readonly amountNanoUsd: bigint;
+	readonly note: string;
+	/** `topup:top_…`, or what else it came from. */
+	readonly sourceRef: string;
+	readonly atMs: number;
+}
+
+/** What was used of a model on a day (UTC), in the project of its keys. */
+export interface StatementUsage {
+	/** `2027-01-31` */
+	readonly day: string;
+	readonly model: string;
+	readonly requests: bigint;
+	readonly promptTokens: bigint;
+	readonly completionTokens: bigint;
+	readonly chargedNanoUsd: bigint;
+}
+
+/** A month (UTC) of an account: `opening + entries − usage − late = closing`. */
+export interface Statement {
+	/** `2027-01` */
+	readonly month: string;
+	readonly fromMs: number;
+	/** Exclusive. */
+	readonly toMs: number;
+	/** closed: nothing of it changes any more. over: its last days are not sealed yet. running: it is this month. */
+	readonly state: MonthState;
+	readonly openingNanoUsd: bigint;
+	/** Oldest first; at most ENTRIES_MAX, of `entryCount`. */
+	readonly entries: readonly StatementEntry[];
+	readonly entryCount: number;
+	/** By kind, of all there are. */
+	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
+	/** Of the log as it is now, by day and model. */
+	readonly usage: readonly StatementUsage[];
+	readonly usageNanoUsd: bigint;
+	/** Usage of earlier months that was recorded after their statements were closed. */
+	readonly lateNanoUsd: bigint;
+	/** What was recorded of this month after it was closed: in `usage`, and in the statement of a later month. */
+	readonly laterNanoUsd: bigint;
+	readonly closingNanoUsd: bigint;
+}
+
+export type MonthState = "running" | "over" | "closed";
+
+/** Movements that are told one by one; the rest is summed by kind. */
+export const ENTRIES_MAX = 10_000;
+const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
+
+interface Row {
+	opening: string | null;
+	to_date: string | null;
+	usage: string | null;
+	own_to_date: string | null;
+	closing: string | null;
+	entries_before: string;
+	live_before: string;
+	live_usage: string;
+	running: boolean;
+	sums: { kind: StatementEntry["kind"]; amount: string; count: number }[];
+	entries: { id: string; kind: StatementEntry["kind"]; amount: string; note: string; source: string; at: number }[];
+	days: { day: string; model: string; requests: string; prompt: string; completion: string; charged: string }[];
+}
+
+/** `2027-01` as its first day. Fault invalid_request. */
+export function firstDayOf(month: string): string {
+	if (!MONTH.test(month)) throw new Fault("invalid_request", "That is no month such as 2027-01.", { param: "month" });
+	return `${month}-01`;
+}
+
+/**
+ * Writes down what the account's months came to whose days are all sealed, each once. What is recorded of them later is
+ * the difference between what was used up to a month's end and what had been by the last closed one.
+ */
+export async function closeMonths(statements: Statements, accountId: string): Promise<void> {
+	await statements`
+		with known as (
+			select (select max(c.month) from closed_month c where c.account_id = ${accountId}) as last,
+				(select s.day from sealing s where s.id = 1) as sealed_to,
+				least((select a.created_at from account a where a.id = ${accountId}),
+					(select min(e.created_at) from ledger_entry e where e.account_id = ${accountId}),
+					(select min(h.hour) from usage_hour h where h.account_id = ${accountId})) as first
+		), months as (
+			select m::date as month, (m + interval '1 month') at time zone 'UTC' as until, m at time zone 'UTC' as since
+			from known k, generate_series(coalesce(k.last + interval '1 month', date_trunc('month', k.first at time zone 'UTC')),
+				date_trunc('month', k.sealed_to::timestamp) - interval '1 month', interval '1 month') m
+		), sums as (
+			select m.month,
+				coalesce((select sum(h.charged_nano_usd) from usage_hour h
+					where h.account_id = ${accountId} and h.hour >= m.since and h.hour < m.until), 0) as usage,
+				coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)
+					- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= m.until), 0) as to_date,
+				coalesce((select b.limit_nano_usd from budget b where b.id = ${accountId}), 0)
+					- coalesce((select sum(e.amount_nano_usd) from ledger_entry e where e.account_id = ${accountId} and e.created_at >= m.until), 0) as entries
+			from months m
+		)
+		insert into closed_month (account_id, month, usage_nano_usd, usage_to_date_nano_usd, closing_nano_usd)
+		select ${accountId}, s.month, s.usage, s.to_date, s.entries - s.to_date from sums s on conflict do nothing`;
+}
+
+/** Newest first, from this month back to the account's first. */
+export async function listMonths(
+	statements: Statements,
+	accountId: string,
+): Promise<{ month: string; state: MonthState }[]> {
+	await closeMonths(statements, accountId);
+	const rows = await statements<{ month: string; state: MonthState }>`
+		select to_char(m, 'YYYY-MM') as month, case when c.month is not null then 'closed'
+			when m = date_trunc('month', now() at time zone 'UTC') then 'running' else 'over' end as state
+		from generate_series(
+			date_trunc('month', least((select a.created_at from account a where a.id = ${accountId}),
+				(select min(e.created_at) from ledger_entry e where e.account_id = ${accountId}),
+				(select min(h.hour) from usage_hour h where h.account_id = ${accountId})) at time zone 'UTC'),
+			date_trunc('month', now() at time zone 'UTC'), interval '1 month') m
+		left join closed_month c on c.account_id = ${accountId} and c.month = m::date
+		order by m desc`;
+	return rows.map(({ month, state }) => ({ month, state }));
+}
+
+/** One snapshot of a month. Faults invalid_request, not_found for one that the account was not there in. */
+export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
+	const first = firstDayOf(month);
+	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
+	if (found === undefined) throw new Fault("not_found", "There is no statement of that month.", { param: "month" });
+	const [row] = await statements<Row>`
+		with bounds as (
+			select ${first}::timestamp at time zone 'UTC' as since, (${first}::timestamp + interval '1 month') at time zone 'UTC' as until
+		), own as (
+			select c.* from closed_month c where c.account_id = ${accountId} and c.month = ${first}::date
+		), former as (
+			select c.* from closed_month c where c.account_id = ${accountId} and c.month = (${first}::date - interval '1 month')::date
+		), hours as materialized (
+			select h.* from usage_hour h, bounds b where h.account_id = ${accountId} and h.hour >= b.since and h.hour < b.until
+		), moved as materialized (
+			select e.* from ledger_entry e, bounds b where e.account_id = ${accountId} and e.created_at >= b.since and e.created_at < b.until
+		), days as (
+			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, sum(h.requests)::text as requests,
+				sum(h.prompt_tokens)::text as prompt, sum(h.completion_tokens)::text as completion, sum(h.charged_nano_usd)::text as charged
+			from hours h group by 1, 2
+		), told as (
+			select e.id, e.kind, e.amount_nano_usd::text as amount, e.note, e.source_ref as source,
+				floor(extract(epoch from e.created_at) * 1000)::float8 as at from moved e order by e.created_at, e.id limit ${ENTRIES_MAX}
+		)
+		select (select f.closing_nano_usd from former f) as opening, (select f.usage_to_date_nano_usd from former f) as to_date,
+			(select o.usage_nano_usd from own o) as usage, (select o.usage_to_date_nano_usd from own o) as own_to_date,
+			(select o.closing_nano_usd from own o) as closing,
+			coalesce((select x.limit_nano_usd from budget x where x.id = ${accountId}), 0)
+				- coalesce((select sum(e.amount_nano_usd) from ledger_entry e where e.account_id = ${accountId} and e.created_at >= b.since), 0) as entries_before,
+			coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)
+				- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= b.since), 0) as live_before,
+			coalesce((select sum(h.charged_nano_usd) from hours h), 0) as live_usage, b.until > now() as running,
+			coalesce((select json_agg(s) from (select e.kind, sum(e.amount_nano_usd)::text as amount, count(*)::int as count from moved e group by 1) s), '[]') as sums,
+			coalesce((select json_agg(t order by t.at, t.id) from told t), '[]') as entries,
+			coalesce((select json_agg(d order by d.day, d.model) from days d), '[]') as days
+		from bounds b`;
+	assert(row !== undefined, "a month has bounds");
+	return statementOf(month, row);
+}
+
+function statementOf(month: string, row: Row): Statement {
+	const fromMs = Date.parse(`${month}-01T00:00:00Z`);
+	const at = new Date(fromMs);
+	const isClosed = row.closing !== null;
+	const usage = BigInt(row.usage ?? row.live_usage);
+	// What was used before this month, as it was known when this one was closed.
+	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
+	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
+	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+	// Without a closed month before it, it is the account's first, or that one is not over for long.
+	const opening =
+		row.opening !== null
+			? BigInt(row.opening)
+			: isClosed
+				? BigInt(row.closing ?? 0) + usage - moved
+				: BigInt(row.entries_before) - usedBefore;
+	const closing = isClosed ? BigInt(row.closing ?? 0) : opening + moved - usage - late;
+	assert(opening + moved - usage - late === closing, `the statement of ${month} does not add up`);
+	return {
+		month,
+		fromMs,
+		toMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1),
+		state: isClosed ? "closed" : row.running ? "running" : "over",
+		openingNanoUsd: opening,
+		entries: row.entries.map(({ amount, source, at: atMs, ...entry }) => ({
+			...entry,
+			amountNanoUsd: BigInt(amount),
+			sourceRef: source,
+			atMs,
+		})),
+		entryCount: row.sums.reduce((sum, { count }) => sum + count, 0),
+		entrySums: Object.fromEntries(row.sums.map(({ kind, amount }) => [kind, BigInt(amount)])),
+		usage: row.days.map((day) => ({
+			day: day.day,
+			model: day.model,
+			requests: BigInt(day.requests),
+			promptTokens: BigInt(day.prompt),
+			completionTokens: BigInt(day.completion),
+			chargedNanoUsd: BigInt(day.charged),
+		})),
+		usageNanoUsd: usage,
+		lateNanoUsd: late,
+		laterNanoUsd: BigInt(row.live_usage) - usage,
+		closingNanoUsd: closing,
+	};
+}

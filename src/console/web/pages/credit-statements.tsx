@@ -1,0 +1,63 @@
+import { api } from "../api.ts";
+import { Panel, State } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import type { StatementMonth } from "../views.ts";
+
+const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "ok" | "warn" | "off" }>> = {
+	closed: { label: "Closed", tone: "ok" },
+	over: { label: "Being closed", tone: "warn" },
+	running: { label: "Running", tone: "off" },
+};
+const MONTH = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "long", timeZone: "UTC" });
+
+/** What each month came to, for the books of who pays. */
+export function StatementsPanel({ accountId }: { accountId: string }) {
+	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
+	const file = (month: string, kind: "pdf" | "csv") => (
+		<a href={api.statementAddress(accountId, month, kind)} download aria-label={`${month} as ${kind.toUpperCase()}`}>
+			{kind.toUpperCase()}
+		</a>
+	);
+	return (
+		<Panel title="Statements" flush>
+			<DataTable
+				label="Statements"
+				rows={months.data?.items}
+				rowKey={({ month }) => month}
+				error={months.error}
+				retry={() => void months.reload()}
+				skeletonRows={2}
+				empty={<Empty title="No month yet." />}
+				columns={[
+					{
+						label: "Month",
+						lead: true,
+						render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)),
+					},
+					{
+						label: "State",
+						corner: true,
+						render: ({ state }) => <State value={state} {...STATES[state]} />,
+					},
+					{
+						label: "Files",
+						act: true,
+						right: true,
+						render: ({ month }) => (
+							<>
+								{file(month, "pdf")} · {file(month, "csv")}
+							</>
+						),
+					},
+				]}
+			/>
+			<p className="small dim panel-note">
+				Months in UTC. Each is closed within hours of its end and never changes then. Your company, address and VAT ID
+				are in the <Link to="/settings">settings</Link>.
+			</p>
+		</Panel>
+	);
+}

@@ -1,0 +1,70 @@
+import { Button, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { Panel } from "../parts/page.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { useAction, useResource } from "../resource.ts";
+import type { AccountView, BillingDetails } from "../views.ts";
+
+/** Who receipts and statements are made out to. Owners decide. */
+export function BillingPanel({ account }: { account: AccountView }) {
+	const details = useResource(`billing-details ${account.id}`, () => api.billingDetails(account.id));
+	return (
+		<Panel title="Receipts and statements">
+			{details.error && <Problem error={details.error} retry={() => void details.reload()} />}
+			{details.data && <BillingForm account={account} details={details.data} />}
+		</Panel>
+	);
+}
+
+function BillingForm({ account, details }: { account: AccountView; details: BillingDetails }) {
+	const isOwner = account.role === "owner";
+	const [given, setGiven] = useState(details);
+	const [saved, setSaved] = useState(false);
+	const save = useAction(async () => {
+		setGiven(await api.setBillingDetails(account.id, given));
+		setSaved(true);
+	});
+	const field = (name: keyof BillingDetails) => ({
+		value: given[name],
+		disabled: !isOwner,
+		error: save.error?.param === name ? save.error.message : undefined,
+		onChange: (event: { currentTarget: { value: string } }) => {
+			setSaved(false);
+			setGiven({ ...given, [name]: event.currentTarget.value });
+		},
+	});
+	const isField = save.error?.param === "company" || save.error?.param === "address" || save.error?.param === "vatId";
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void save.run();
+			}}
+		>
+			<TextInput label="Company" autoComplete="organization" maxLength={200} {...field("company")} />
+			<Textarea
+				label="Address"
+				description="Up to 8 lines"
+				autoComplete="street-address"
+				autosize
+				minRows={3}
+				maxRows={8}
+				{...field("address")}
+			/>
+			<TextInput label="VAT ID" maxLength={40} {...field("vatId")} />
+			{save.error && !isField && <Problem error={save.error} />}
+			{saved && <Notice kind="ok">Saved. Receipts and statements carry it from now on, earlier ones too.</Notice>}
+			{isOwner ? (
+				<div className="form-end">
+					<Button type="submit" variant="default" loading={save.busy}>
+						Save
+					</Button>
+				</div>
+			) : (
+				<p className="small dim">Owners of the account decide.</p>
+			)}
+		</form>
+	);
+}

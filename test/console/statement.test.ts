@@ -1,0 +1,235 @@
+/** A month on paper: it adds up to the nano-dollar, stays as it was once it is closed, and each line of it is in the log. */
+import { expect, test } from "bun:test";
+import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
+import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
+import { statementCsv } from "../../src/console/statement/statement-csv.ts";
+import { statementLines } from "../../src/console/statement/statement-lines.ts";
+import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
+import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
+import { withDatabase } from "../support/database.ts";
+import { foldAll } from "../support/sums.ts";
+
+const db = await withDatabase();
+const ID = "acc_books";
+const ORIGIN = "https://models.example";
+const NOBODY = { company: "", address: "", vatId: "" };
+/** First days of the three months before this one, and of this one. */
+const months = [3, 2, 1, 0].map((back) => {
+	const now = new Date();
+	return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7);
+});
+const [first = "", second = "", third = "", present = ""] = months;
+
+await db.sql`insert into account (id, email, name, created_at) values (${ID}, 'b@example.com', 'Books', ${`${first}-05T00:00:00Z`})`;
+await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${ID}, 'account', ${ID}, 0)`;
+// Moments at the very edges of months, amounts of many digits.
+await book("top_up", 250_000_000_000n, `${first}-05T10:00:00Z`, "topup:top_1");
+await book("credit_note", 123_456_789n, `${second}-01T00:00:00Z`, "note:1");
+await book("refund", -50_000_000_001n, `${third}-01T00:00:00Z`, "refund:1");
+await book("top_up", 100_000_000_000n, `${present}-01T00:00:00Z`, "topup:top_2");
+for (const [at, charged] of [
+	[`${first}-05T10:00:00Z`, 7],
+	[`${first}-28T23:59:59.999Z`, 1_000_000_007],
+	[`${second}-01T00:00:00Z`, 3_333_333_333],
+	[`${second}-15T12:00:00Z`, 12_345_678_901],
+	[`${third}-28T23:00:00Z`, 1],
+	[`${present}-01T00:00:00Z`, 500_000_000],
+] as const)
+	await use(at, charged);
+await foldAll(db.statements);
+
+async function book(kind: string, amount: bigint, at: string, source: string): Promise<void> {
+	await db.sql`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note, created_at)
+		values (${`led_${source}`}, ${ID}, ${kind}, ${String(amount)}, ${source}, 'test', ${`about ${source}`}, ${at})`;
+	await db.sql`update budget set limit_nano_usd = limit_nano_usd + ${String(amount)} where id = ${ID}`;
+}
+
+async function use(at: string, charged: number, model = "m-1"): Promise<void> {
+	await db.sql`insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, completion_tokens, admitted_at, settled_at)
+		values (gen_random_uuid(), ${ID}, 'key_1', 'i', 1, ${model}, 'r', 'chat', false, ${charged}, ${charged}, 'exact', 'finished', 200, 5, 6, ${at}, clock_timestamp())`;
+	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state) values (${ID}, 'i', 1, ${charged}, ${charged}, 'closed')
+		on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
+}
+
+/** As when all days before it have been sealed. */
+async function sealedUntil(day: string): Promise<void> {
+	await db.sql`insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
+		values (1, ${day}, now(), now(), now(), gen_random_uuid(), '', now(), gen_random_uuid())
+		on conflict (id) do update set day = ${day}`;
+}
+
+const read = (month: string) => readStatement(db.statements, ID, month);
+const place = { origin: ORIGIN, accountId: ID };
+
+test("a month's opening balance is the closing one of the month before, and the running month's is the balance now", async () => {
+	let before = 0n;
+	for (const month of months) {
+		const statement = await read(month);
+		expect(statement.openingNanoUsd).toBe(before);
+		const lines = statementLines(statement, place);
+		const sum = lines.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+		expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
+		before = statement.closingNanoUsd;
+	}
+	expect(before).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
+	expect((await read(first)).closingNanoUsd).toBe(250_000_000_000n - 1_000_000_014n);
+	expect((await read(present)).state).toBe("running");
+	expect((await listMonths(db.statements, ID)).map(({ month }) => month)).toEqual(months.toReversed());
+});
+
+test("a closed month stays as it was: what is recorded of it later stands on a later one, and everything adds up", async () => {
+	await sealedUntil(`${third}-01`);
+	// Many at once, as people open the page.
+	await Promise.all(Array.from({ length: 8 }, () => closeMonths(db.statements, ID)));
+	expect((await listMonths(db.statements, ID)).map(({ state }) => state)).toEqual([
+		"running",
+		"over",
+		"closed",
+		"closed",
+	]);
+	const before = { first: await read(first), second: await read(second) };
+	await use(`${first}-20T00:00:00Z`, 77);
+	await use(`${second}-20T00:00:00Z`, 5);
+	await foldAll(db.statements);
+	const after = { first: await read(first), second: await read(second), third: await read(third) };
+	expect(after.first.closingNanoUsd).toBe(before.first.closingNanoUsd);
+	expect(after.first.usageNanoUsd).toBe(before.first.usageNanoUsd);
+	expect(after.first.laterNanoUsd).toBe(77n);
+	expect(after.second.openingNanoUsd).toBe(after.first.closingNanoUsd);
+	expect(after.third.lateNanoUsd).toBe(82n);
+	expect(after.third.openingNanoUsd).toBe(after.second.closingNanoUsd);
+	// Closing the third takes the difference with it; the fourth has none.
+	await sealedUntil(`${present}-01`);
+	const closed = await read(third);
+	expect(closed).toEqual({ ...after.third, state: "closed" });
+	expect((await read(present)).lateNanoUsd).toBe(0n);
+	expect((await read(present)).closingNanoUsd).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
+});
+
+test("a month whose requests are gone answers from the sums", async () => {
+	const before = await read(second);
+	const moment = `${third}-01T00:00:00Z`;
+	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})
+		on conflict (id) do update set usage_before = excluded.usage_before, usage_frozen = excluded.usage_frozen`;
+	await db.sql`delete from usage_event where admitted_at < ${moment}`;
+	await rebuildUsage(db.statements);
+	await foldUsage(db.statements);
+	expect(await read(second)).toEqual(before);
+	expect(before.usage.length).toBeGreaterThan(0);
+});
+
+test("the CSV has each movement with the balance behind it and where to find it", async () => {
+	const statement = await read(second);
+	const rows = statementCsv(statement, statementLines(statement, place)).trimEnd().split("\r\n");
+	expect(rows[1]).toBe(`${second}-01,opening_balance,,,,,,248.999999986,`);
+	expect(rows[2]).toBe(
+		`${second}-01,credit_note,about note:1,,,,0.123456789,249.123456775,${ORIGIN}/credit?account=${ID}`,
+	);
+	const from = Date.parse(`${second}-01T00:00:00Z`);
+	expect(rows[3]).toBe(
+		`${second}-01,usage,m-1,1,5,6,-3.333333333,245.790123442,${ORIGIN}/requests?from=${from}&to=${from + 86_400_000}&model=m-1&account=${ID}`,
+	);
+	expect(rows.at(-2)).toContain("recorded_later");
+	expect(rows.at(-1)).toMatch(new RegExp(`^${second}-\\d\\d,closing_balance,,,,,,233\\.444444541,$`));
+	const receipt = statementLines(await read(present), place).find(({ kind }) => kind === "top_up");
+	expect(receipt?.url).toBe(`${ORIGIN}/api/console/credit/receipts/top_2?account=${ID}`);
+});
+
+test("more movements than are told one by one are one line more, and it still adds up", async () => {
+	const statement = await read(second);
+	const cut = { ...statement, entries: [] };
+	const lines = statementLines(cut, place);
+	expect(lines.filter(({ kind }) => kind === "more").map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([123_456_789n]);
+	const sum = lines.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
+});
+
+test("no month, a month that is none, and one before the account answer with what is wrong", async () => {
+	for (const month of ["", "2026-13", "2026-1", "x", "2026-11-01", "'; --"])
+		await expect(read(month)).rejects.toThrow("That is no month");
+	await expect(read("2020-01")).rejects.toThrow("There is no statement");
+	await expect(read("2099-01")).rejects.toThrow("There is no statement");
+});
+
+const ALPHABETS = [
+	"Müller & Söhne GmbH, Łódź, Dvořák",
+	"Ελληνική Εταιρεία",
+	"Общество «Ёлка»",
+	"Công ty Trách nhiệm Hữu hạn",
+	"บริษัท",
+	"कंपनी",
+];
+
+test("names in other alphabets are drawn with fonts that the file brings; what none has is said", async () => {
+	const statement = await read(second);
+	const lines = statementLines(statement, place).map((line) =>
+		line.kind === "credit_note" ? { ...line, description: "北京 office" } : line,
+	);
+	const address = ALPHABETS.join("\n");
+	const bytes = await statementPdf({
+		statement,
+		lines,
+		serviceName: "Acme",
+		seller: { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU12345678" },
+		buyer: { company: "שלום (2026) בע״מ", address, vatId: "" },
+		account: { id: ID, name: "Books", email: "b@example.com" },
+		font: null,
+		logUrl: () => `${ORIGIN}/requests`,
+	});
+	if (Bun.env.PICTURES) await Bun.write(Bun.env.PICTURES, bytes);
+	const { text, links } = await pdfOf(bytes);
+	for (const shown of ALPHABETS) expect(text).toContain(shown);
+	expect(text).toContain("VAT ID ATU12345678");
+	for (const part of ["248.999999986", "−15.679012234", "0.123456789", "233.444444541"]) expect(text).toContain(part);
+	expect(text).toContain("\uFFFD\uFFFD office");
+	expect(text).toContain("is a sign that no font here has");
+	expect(links.filter((url) => url === `${ORIGIN}/requests`).length).toBeGreaterThan(2);
+	// Subsets alone: the fonts together are larger.
+	expect(bytes.length).toBeLessThan(100_000);
+	const plain = await statementPdf({
+		statement,
+		lines: statementLines(statement, place),
+		serviceName: "Acme",
+		seller: NOBODY,
+		buyer: NOBODY,
+		account: { id: ID, name: "Books", email: "b@example.com" },
+		font: null,
+		logUrl: () => ORIGIN,
+	});
+	expect((await pdfOf(plain)).text).not.toContain("no font here");
+});
+
+test("a month of three thousand movements, each as long as it may be, is a file of some pages within moments", async () => {
+	const statement = await read(second);
+	const line = statementLines(statement, place)[0];
+	if (line === undefined) throw new Error("there is a line");
+	const lines = Array.from({ length: 3_000 }, () => ({ ...line, description: "א long ".repeat(70) }));
+	const bytes = await statementPdf({
+		statement,
+		lines,
+		serviceName: "Acme",
+		seller: NOBODY,
+		buyer: NOBODY,
+		account: { id: ID, name: "x".repeat(200), email: "b@example.com" },
+		font: null,
+		logUrl: () => ORIGIN,
+	});
+	const { text, pages } = await pdfOf(bytes);
+	expect(pages).toBeLessThan(12);
+	expect(text).toContain("2700 more are in the CSV.");
+});
+
+async function pdfOf(bytes: Uint8Array): Promise<{ text: string; links: string[]; pages: number }> {
+	const document = await getDocument({ data: new Uint8Array(bytes), verbosity: 0 }).promise;
+	const texts: string[] = [];
+	const links: string[] = [];
+	for (let page = 1; page <= document.numPages; page++) {
+		const sheet = await document.getPage(page);
+		const { items } = await sheet.getTextContent();
+		texts.push(items.map((item) => ("str" in item ? item.str : "")).join(""));
+		for (const { url } of await sheet.getAnnotations()) links.push(url);
+	}
+	return { text: texts.join("\n"), links, pages: document.numPages };
+}

@@ -72,7 +72,7 @@ interface Row {
 }
 
 /** `2027-01` as its first day. Fault invalid_request. */
-export function firstDayOf(month: string): string {
+function firstDayOf(month: string): string {
 	if (!MONTH.test(month)) throw new Fault("invalid_request", "That is no month such as 2027-01.", { param: "month" });
 	return `${month}-01`;
 }

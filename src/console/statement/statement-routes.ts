@@ -71,7 +71,7 @@ export function statementRoutes(parts: ConsoleParts) {
 		.put(
 			"/billing-details",
 			async ({ request, body }): Promise<Party> => {
-				const { accountId, viewer } = visits.owner(request);
+				const { accountId, viewer } = visits.account(request);
 				const saved = await saveBillingDetails(statements, accountId, body);
 				const { address } = visits.of(request).connection;
 				const act = {

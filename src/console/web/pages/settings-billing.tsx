@@ -1,12 +1,13 @@
 import { Button, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import type { AccountView, BillingDetails } from "../views.ts";
 
-/** Who receipts and statements are made out to. Owners decide. */
+/** Who receipts and statements are made out to. */
 export function BillingPanel({ account }: { account: AccountView }) {
 	const details = useResource(`billing-details ${account.id}`, () => api.billingDetails(account.id));
 	return (
@@ -18,7 +19,7 @@ export function BillingPanel({ account }: { account: AccountView }) {
 }
 
 function BillingForm({ account, details }: { account: AccountView; details: BillingDetails }) {
-	const isOwner = account.role === "owner";
+	const mayChange = may(account.role, "billing.change");
 	const [given, setGiven] = useState(details);
 	const [saved, setSaved] = useState(false);
 	const save = useAction(async () => {
@@ -27,7 +28,7 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 	});
 	const field = (name: keyof BillingDetails) => ({
 		value: given[name],
-		disabled: !isOwner,
+		disabled: !mayChange,
 		error: save.error?.param === name ? save.error.message : undefined,
 		onChange: (event: { currentTarget: { value: string } }) => {
 			setSaved(false);
@@ -56,14 +57,14 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 			<TextInput label="VAT ID" maxLength={40} {...field("vatId")} />
 			{save.error && !isField && <Problem error={save.error} />}
 			{saved && <Notice kind="ok">Saved. Receipts and statements carry it from now on, earlier ones too.</Notice>}
-			{isOwner ? (
+			{mayChange ? (
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={save.busy}>
 						Save
 					</Button>
 				</div>
 			) : (
-				<p className="small dim">Owners of the account decide.</p>
+				<p className="small dim">Owners, admins and billing decide.</p>
 			)}
 		</form>
 	);

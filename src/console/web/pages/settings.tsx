@@ -24,7 +24,7 @@ export default function SettingsPage() {
 				<ProfilePanel />
 				{me?.account && <AccountPanel />}
 			</div>
-			{me?.account && <BillingPanel key={me.account.id} account={me.account} />}
+			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
 			{me?.account && <BatchNoticesPanel account={me.account} />}
 			<div className="grid-even">

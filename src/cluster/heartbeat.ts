@@ -116,7 +116,12 @@ export async function startHeartbeat(
 			const mark = gate.mark();
 			const position = await store.heartbeat(id, epoch, applied, ttlMs);
 			if (stopped) return;
-			if (position === null) return end("fenced off");
+			if (position === null) {
+				gate.close("fenced off; joining again");
+				// A server that took over may not know this epoch, or fewer entries than were applied here.
+				const isElsewhere = (await store.position()).server !== joinedAt.server;
+				return stopped ? undefined : end(isElsewhere ? "another server" : "fenced off");
+			}
 			// Its log may have other entries under the numbers that were applied here.
 			if (position.server !== joinedAt.server) return end("another server");
 			if (position.seq > applied) {

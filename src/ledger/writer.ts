@@ -2,19 +2,15 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
-import { DatabaseBusy, DatabaseTimeout } from "../db/statements.ts";
+import { DatabaseTimeout } from "../db/statements.ts";
+import type { SettledEvent } from "./event.ts";
 import { createKeptBatches } from "./kept-batches.ts";
+import type { Settled, SettlementText } from "./settling.ts";
+import { settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
-import { LeaseExceeded } from "./store.ts";
 
 /** A settlement on its way to Postgres. */
-export interface QueuedSettlement {
-	/** By these it is told apart whose row is held. */
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	/** A SettledEvent as JSON. */
-	readonly json: string;
+export interface QueuedSettlement extends SettlementText {
 	/** Postgres has it, now and for good. */
 	acknowledge(): void;
 }
@@ -185,47 +181,42 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	/** Gives those that wait for a row that somebody holds. */
 	async function send(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
-		const held = await deliver(batch, open);
+		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
+		const settledNow = await settleBatch(
+			store,
+			batch.map(({ item }) => item),
+			openJson,
+		);
 		noteAnswer();
-		return held;
+		noteForgotten(settledNow);
+		const { held } = settledNow;
+		return held.size === 0 ? NONE : new Set(batch.filter(({ item }) => held.has(item)));
 	}
 
-	async function deliver(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
-		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		const { late, busy } = await store.flush(jsonOf(batch), openJson);
-		if (!late) return busy.size === 0 ? NONE : new Set(batch.filter(({ item }) => isHeld(item, busy)));
-		const held = new Set<Queued>();
-		for (const queued of batch) {
-			try {
-				await store.settleLate(queued.item.json);
-			} catch (error) {
-				if (!(error instanceof DatabaseBusy)) throw error;
-				held.add(queued);
-			}
-		}
-		return held;
+	function noteForgotten({ forgotten }: Settled<SettlementText>): void {
+		if (forgotten > 0)
+			log.error("settlements pass what the database says that it granted; they are settled as late", {
+				settlements: forgotten,
+			});
 	}
 
 	async function sendAgain(): Promise<number> {
 		let unknown = 0;
-		for (const batch of kept.texts()) unknown += await sendBatchAgain(batch);
-		return unknown;
-	}
-
-	/** Gives how many settlements of it were not known. */
-	async function sendBatchAgain(batch: string): Promise<number> {
-		while (!stopped) {
-			try {
-				return (await store.flush(batch, "[]")).fresh;
-			} catch (error) {
-				if (!(error instanceof LeaseExceeded)) await sleep(clock, RETRY_MS_MAX);
-				else {
-					for (const event of JSON.parse(batch)) await store.settleLate(JSON.stringify(event));
-					return 0;
+		for (const json of kept.texts()) {
+			let batch = textsOf(json);
+			while (batch.length > 0 && !stopped) {
+				try {
+					const settledNow = await settleBatch(store, batch, "[]");
+					unknown += settledNow.fresh;
+					batch = batch.filter((one) => settledNow.held.has(one));
+					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
+				} catch (error) {
+					log.debug("settlements could not be sent again; trying again", { settlements: batch.length, error });
+					await sleep(clock, RETRY_MS_MAX);
 				}
 			}
 		}
-		return 0;
+		return unknown;
 	}
 
 	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
@@ -304,5 +295,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.json).join(",")}]`;
 
-const isHeld = ({ id, account, key }: QueuedSettlement, busy: ReadonlySet<string>) =>
-	busy.has(id) || busy.has(account) || busy.has(key);
+/** Of an array of SettledEvents. */
+const textsOf = (json: string): SettlementText[] =>
+	(JSON.parse(json) as SettledEvent[]).map((event) => {
+		const { id, account, key } = event;
+		return { id, account, key, json: JSON.stringify(event) };
+	});

@@ -21,7 +21,8 @@ function cuttable() {
 			async (...args: never[]) => {
 				if (state.away) throw new Error("the database is away");
 				const result = await (target[name] as (...values: never[]) => Promise<unknown>)(...args);
-				if (name !== "heartbeat" || state.server === undefined) return result;
+				const saysServer = (name === "heartbeat" || name === "position") && result !== null;
+				if (!saysServer || state.server === undefined) return result;
 				return { ...(result as LogPosition), server: state.server };
 			},
 	});
@@ -77,6 +78,17 @@ test("on another server the epoch ends: what was applied here may be other entri
 		async () => (await db.sql`select state from instance_now where id = 'moved'`)[0]?.state === "dead",
 		"the others to be told",
 	);
+});
+
+test("an epoch that another server does not know has not merely been fenced off", async () => {
+	const { store, state } = cuttable();
+	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
+	await heartbeat.goLive();
+	state.server = "another/00000002";
+	await db.sql`delete from instance_beat where id = 'unknown'`;
+	await heartbeat.sync();
+	expect(gate.isOpen()).toBe(false);
+	expect(await ended).toBe("another server");
 });
 
 test("an epoch that has applied more than the log holds was another log's: it ends", async () => {

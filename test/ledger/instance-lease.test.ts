@@ -6,6 +6,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
+import { appendControl } from "../../src/cluster/control-log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
@@ -348,6 +349,37 @@ test("on another server a new epoch begins, and what that server does not know o
 	);
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("a standby that lacks grants and entries: what was settled is told again, what runs settles, and nothing waits for what is forgotten", async () => {
+	const instanceLease = await startHere("behind", 5_000);
+	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
+	before.ledger.settle(before, outcome(40));
+	const usage = async () => (await db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	const seq = await appendControl(db.statements, "key", "another key", {});
+	const applied = async () =>
+		(await db.sql`select 1 from instance_now where id = 'behind' and applied_seq >= ${seq}`).length === 1;
+	await waitFor(applied, "the entry to be applied");
+	await db.sql.begin(async (sql) => {
+		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await sql`delete from usage_event`;
+		await sql`delete from lease_op`;
+		await sql`delete from lease`;
+		await sql`update budget set drawn_nano_usd = 0`;
+		await sql`delete from control_log where seq = ${seq}`;
+	});
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
+	running.ledger.settle(running, outcome(30));
+	await waitFor(
+		async () => (await db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
+		"the end of the first epoch",
+	);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await usage()).toBe(2);
+	expect(await available()).toBe(CREDIT - 70);
 	expect(await broken()).toEqual([]);
 });
 

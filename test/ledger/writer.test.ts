@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../../src/db/statements.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
@@ -23,14 +23,15 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 		grant: async () => [],
 		giveBack: async () => new Set(),
 		async flush(settledJson, openJson) {
-			const settled = JSON.parse(settledJson) as string[];
+			const settled = (JSON.parse(settledJson) as { id: string }[]).map(({ id }) => id);
 			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
 			const answer = await state.flush(settled);
 			return { late: answer === "late", fresh: state.fresh, busy: new Set(state.busy) };
 		},
 		async settleLate(json) {
-			await state.settleLate(JSON.parse(json) as string);
-			late.push(JSON.parse(json) as string);
+			const { id } = JSON.parse(json) as { id: string };
+			await state.settleLate(id);
+			late.push(id);
 		},
 		close: async () => ({ closed: 0, done: true }),
 		recall: async () => 1,
@@ -48,7 +49,7 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 			id,
 			account,
 			key: `key ${id}`,
-			json: JSON.stringify(id),
+			json: JSON.stringify({ id, account, key: `key ${id}` }),
 			acknowledge: () => acknowledged.push(id),
 		});
 	const pass = async (ms: number) => {
@@ -276,7 +277,7 @@ test("a drain resolves when all is in Postgres, and rejects if the writer is sto
 });
 
 test("what was acknowledged lately is sent again when asked, with the same ids, and what was unknown is counted", async () => {
-	const { writer, state, flushes, late, settle, pass, acknowledged } = build();
+	const { writer, state, flushes, settle, pass, acknowledged } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);
 	expect(acknowledged).toEqual(["a", "b"]);
@@ -286,12 +287,57 @@ test("what was acknowledged lately is sent again when asked, with the same ids, 
 		["a", "b"],
 		["a", "b"],
 	]);
-	// The server does not know of the grants that they were charged to.
-	state.flush = async () => {
-		throw new LeaseExceeded("more than the lease holds");
+	writer.stop();
+});
+
+test("of what a database that forgot grants is told, only what does not fit its lease is late, and nothing waits for it", async () => {
+	const { writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
+	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
+		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
+		return "ok";
 	};
-	await writer.sendAgain();
-	expect(late).toEqual(["a", "b"]);
-	expect(acknowledged).toEqual(["a", "b"]);
+	state.flush = forgetful;
+	state.fresh = 1;
+	for (const id of ["forgotten 1", "known", "forgotten 2"]) settle(id);
+	await pass(100);
+	expect(flushes.map(({ settled }) => settled)).toEqual([
+		["forgotten 1", "known", "forgotten 2"],
+		["forgotten 1"],
+		["known"],
+		["forgotten 2"],
+	]);
+	expect(late).toEqual(["forgotten 1", "forgotten 2"]);
+	expect(acknowledged).toEqual(["forgotten 1", "known", "forgotten 2"]);
+	expect(logged.map(({ level }) => level)).toEqual(["error"]);
+	// Again, to a server that knows of none of them; a row is held the first time.
+	let isHeld = true;
+	state.settleLate = async () => {
+		const wasHeld = isHeld;
+		isHeld = false;
+		if (wasHeld) throw new DatabaseBusy("a row that the statement needs is held");
+	};
+	const again = writer.sendAgain();
+	await pass(1_000);
+	expect(await again).toBe(3);
+	expect(late).toEqual(["forgotten 1", "forgotten 2", "forgotten 2", "forgotten 1"]);
+	writer.stop();
+});
+
+test("what is sent again is sent until it has arrived, past rows that are held and statements that fail", async () => {
+	const { writer, state, flushes, settle, pass } = build();
+	for (const id of ["a", "b"]) settle(id);
+	await pass(100);
+	state.busy = new Set(["account b"]);
+	const again = writer.sendAgain();
+	await pass(0);
+	state.busy.clear();
+	state.flush = async () => {
+		throw new Error("connection lost");
+	};
+	await pass(1_000);
+	state.flush = async () => "ok";
+	await pass(1_000);
+	await again;
+	expect(flushes.map(({ settled }) => settled).slice(1)).toEqual([["a", "b"], ["b"], ["b"]]);
 	writer.stop();
 });

@@ -50,8 +50,13 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an epoch that was fenced off goes on",
-				before: 'if (position === null) return end("fenced off");',
-				after: "if (position === null) return;",
+				before: "if (position === null) {",
+				after: "if (position === null) return;\n\t\t\tif (position === null) {",
+			},
+			{
+				breaks: "an epoch that another server does not know was merely fenced off",
+				before: 'isElsewhere ? "another server" : "fenced off"',
+				after: '"fenced off"',
 			},
 			{
 				breaks: "an epoch goes on before another server",

@@ -123,11 +123,6 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "aside.splice(0, batch.length);",
 			},
 			{
-				breaks: "settlements of leases that were closed are lost",
-				before: "if (!late) return busy.size === 0",
-				after: "if (late) return NONE;\n\t\treturn busy.size === 0",
-			},
-			{
 				breaks: "a settlement that is refused again and again is dropped",
 				before: "settled.push(head);\n",
 				after: "",
@@ -148,9 +143,35 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "",
 			},
 			{
+				breaks: "what is sent again is given up where somebody holds its row",
+				before: "batch = batch.filter((one) => settledNow.held.has(one));",
+				after: "batch = [];",
+			},
+			{
 				breaks: "what waits for a held row does not count for a full queue",
 				before: "isFull: () => settled.length + aside.length >= options.queueMax,",
 				after: "isFull: () => settled.length >= options.queueMax,",
+			},
+		],
+	},
+	{
+		file: "ledger/settling.ts",
+		killers: ["ledger/writer", "ledger/instance-lease", 60],
+		mutants: [
+			{
+				breaks: "settlements of leases that were closed are lost",
+				before: "if (late) return { held: await settleLate(store, batch),",
+				after: "if (late) return { held: NONE,",
+			},
+			{
+				breaks: "a settlement whose grant the database forgot is refused for ever",
+				before: "if (!(error instanceof LeaseExceeded)) throw error;\n\t\treturn settleEach",
+				after: "throw error;\n\t\treturn settleEach",
+			},
+			{
+				breaks: "what fits its lease goes late beside what does not",
+				before: "if (fits && !fits.late) {",
+				after: "if (fits && fits.late) {",
 			},
 		],
 	},

@@ -1,0 +1,92 @@
+import { DatabaseBusy } from "../db/statements.ts";
+import type { LedgerStore } from "./store.ts";
+import { LeaseExceeded } from "./store.ts";
+
+/** A settlement as Postgres takes it. */
+export interface SettlementText {
+	/** By these it is told apart whose row is held. */
+	readonly id: string;
+	readonly account: string;
+	readonly key: string;
+	/** A SettledEvent as JSON. */
+	readonly json: string;
+}
+
+export interface Settled<T> {
+	/** Somebody holds a row that they need: nothing was done about them. */
+	readonly held: ReadonlySet<T>;
+	/** How many Postgres did not know, as far as it said so: of a closed epoch it says nothing. */
+	readonly fresh: number;
+	/** How many did not fit their leases, and were settled as late ones are. */
+	readonly forgotten: number;
+}
+
+const NONE: ReadonlySet<never> = new Set();
+
+/**
+ * Brings settlements to Postgres, and what runs (`openJson`, AdmittedEvents); may be repeated.
+ *
+ * A lease covers what is charged to it, unless the database has forgotten grants: it is another server now, which lagged
+ * behind the one before, or an older copy. It will not remember them, so a settlement that does not fit goes the way of
+ * those whose epoch is over: charged to what is available, the rest written off. The others still go to their leases.
+ */
+export async function settleBatch<T extends SettlementText>(
+	store: LedgerStore,
+	batch: readonly T[],
+	openJson: string,
+): Promise<Settled<T>> {
+	try {
+		const { late, fresh, busy } = await store.flush(jsonOf(batch), openJson);
+		if (late) return { held: await settleLate(store, batch), fresh: 0, forgotten: 0 };
+		const held = busy.size === 0 ? NONE : new Set(batch.filter((one) => isHeld(one, busy)));
+		return { held, fresh, forgotten: 0 };
+	} catch (error) {
+		if (!(error instanceof LeaseExceeded)) throw error;
+		return settleEach(store, batch, openJson);
+	}
+}
+
+async function settleEach<T extends SettlementText>(
+	store: LedgerStore,
+	batch: readonly T[],
+	openJson: string,
+): Promise<Settled<T>> {
+	if (openJson !== "[]") await store.flush("[]", openJson);
+	const held = new Set<T>();
+	let fresh = 0;
+	let forgotten = 0;
+	for (const one of batch) {
+		const fits = await store.flush(jsonOf([one]), "[]").catch((error: unknown) => {
+			if (error instanceof LeaseExceeded) return undefined;
+			throw error;
+		});
+		if (fits && !fits.late) {
+			fresh += fits.fresh;
+			if (isHeld(one, fits.busy)) held.add(one);
+			continue;
+		}
+		const [isStillHeld] = await settleLate(store, [one]);
+		if (isStillHeld) held.add(one);
+		else if (!fits) forgotten += 1;
+	}
+	return { held, fresh: fresh + forgotten, forgotten };
+}
+
+/** Gives those that wait for a row that somebody holds. */
+async function settleLate<T extends SettlementText>(store: LedgerStore, batch: readonly T[]): Promise<ReadonlySet<T>> {
+	const held = new Set<T>();
+	for (const one of batch) {
+		try {
+			await store.settleLate(one.json);
+		} catch (error) {
+			if (!(error instanceof DatabaseBusy)) throw error;
+			held.add(one);
+		}
+	}
+	return held;
+}
+
+const jsonOf = (batch: readonly SettlementText[]) => `[${batch.map(({ json }) => json).join(",")}]`;
+
+const isHeld = ({ id, account, key }: SettlementText, busy: ReadonlySet<string>) =>
+	busy.has(id) || busy.has(account) || busy.has(key);

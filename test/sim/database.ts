@@ -4,7 +4,15 @@ import type { WitnessStore } from "../../src/cluster/witness.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
+import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { Statement } from "./server.ts";
+import type { KeyLimitsOf } from "./world.ts";
+
+/** Whose shares they are. */
+export interface ShareHolder {
+	readonly instanceId: string;
+	present(): { readonly epoch: number } | undefined;
+}
 
 /** Sends a statement through somebody's connection and whatever befalls it there. */
 export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
@@ -25,7 +33,9 @@ export interface SimDatabase {
 	/** Gives the number of the entry. */
 	revoke(call: Call, key: string): Promise<number>;
 	addAccount(id: string, credit: number): void;
-	addKey(id: string, account: string, limit: number | null): void;
+	addKey(id: string, account: string, limit: number | null, limits: KeyLimitsOf): void;
+	/** Where shares of keys' limits are kept; undefined: each instance counts for itself. */
+	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
 	setCap(key: string, limit: () => number | null, moved: () => void): void;

@@ -156,7 +156,9 @@ export function createFaults(world: World): Faults {
 		const which = random.pick(["both", "requests", "replies"]);
 		if (which !== "replies") process.link.requests = false;
 		if (which !== "requests") process.link.replies = false;
-		timeline.after(random.fraction() * 12_000, `${process.name}: connected`, () => {
+		// Where little else goes wrong, for longer than its lease.
+		const leastMs = world.lonely ? 6_000 : 0;
+		timeline.after(leastMs + random.fraction() * (12_000 - leastMs), `${process.name}: connected`, () => {
 			process.link.requests = true;
 			process.link.replies = true;
 			world.lastFaultMs = timeline.nowMs();
@@ -190,6 +192,7 @@ export function createFaults(world: World): Faults {
 		process.leaving = true;
 		host.process = undefined;
 		host.others.add(process);
+		void process.keyLimits.stop();
 		void instanceLease.stop(random.int(1_000, 20_000)).then(() => {
 			if (!process.dead) crashQuietly(process);
 			restartLater(host, random.fraction() * 1_000);
@@ -212,7 +215,7 @@ export function createFaults(world: World): Faults {
 		const { process } = host;
 		const strikes: [string, number, () => void][] = [
 			["pause", 5, () => process && pause(process)],
-			["partition", 5, () => process && partition(process)],
+			["partition", world.lonely ? 12 : 5, () => process && partition(process)],
 			["outage", 2, outage],
 			["server clock step", 3, stepServerClock],
 			["kill", 5, () => process && crash(process)],

@@ -93,6 +93,8 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		addKey(id, account, limit) {
 			model.budgets.set(id, { id, kind: "key", account, limit, drawn: 0, writtenOff: 0 });
 		},
+		// The model has no function for them.
+		shares: () => undefined,
 		adjust: (account, amount, moved) =>
 			server.appending(
 				() => void model.book(account, "adjustment", amount(), `money ${world.timeline.nowMs()}`, false),

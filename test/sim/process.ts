@@ -9,13 +9,14 @@ import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { holdInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
+import { createSimAdmission, type SimAdmission } from "./admission.ts";
 import type { Appended } from "./disk.ts";
 import type { Statement } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
 import type { Host, World } from "./world.ts";
 
 /** One process of an instance: its clocks, its connection, and the production code that runs in it. */
-export interface SimProcess {
+export interface SimProcess extends SimAdmission {
 	readonly host: Host;
 	readonly name: string;
 	dead: boolean;
@@ -25,6 +26,7 @@ export interface SimProcess {
 	leaving: boolean;
 	readonly link: { requests: boolean; replies: boolean };
 	readonly clock: Clock & { wallOffsetMs: number };
+	readonly log: Log;
 	readonly keyring: Keyring;
 	instanceLease: InstanceLease | undefined;
 	/** Ledgers of its epochs that requests have used. */
@@ -180,7 +182,7 @@ export function createSimProcess(
 		load: database.keyLoader(call),
 	});
 
-	const process: SimProcess = {
+	const bare: Omit<SimProcess, keyof SimAdmission> = {
 		host,
 		name,
 		get dead() {
@@ -198,6 +200,7 @@ export function createSimProcess(
 		leaving: false,
 		link,
 		clock,
+		log,
 		keyring,
 		instanceLease: undefined,
 		ledgers: new Set(),
@@ -241,6 +244,13 @@ export function createSimProcess(
 			);
 		},
 	};
+	const instanceLease = { instanceId: host.id, present: () => process.instanceLease?.present() };
+	const parts = { clock, log, shares: database.shares(call, instanceLease) };
+	const process: SimProcess = Object.assign(
+		bare,
+		createSimAdmission(world, () => process, parts),
+	);
+	world.limitListeners.add((key) => heard("limits", () => process.keyLimits.recall(key))());
 	return process;
 }
 

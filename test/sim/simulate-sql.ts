@@ -1,6 +1,8 @@
 import type postgres from "postgres";
+import { CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
 import type { StatementValue } from "../../src/db/lane.ts";
 import type { Statements } from "../../src/db/statements.ts";
+import { LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { type SimOptions, type SimResult, simulateBeside } from "./simulate.ts";
 import { createSqlDatabase } from "./sql-database.ts";
@@ -10,7 +12,7 @@ import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
 /** Less than the model's world takes: here each statement is a round trip. */
-const TERMS = { trafficMs: 20_000, restMs: 45_000 };
+const TERMS = { trafficMs: 20_000, restMs: 45_000, isLimited: true };
 /** How often the product's own check looks at the books. */
 const CHECK_MS = 5_000;
 
@@ -24,7 +26,7 @@ export async function simulateSql(
 	let server: SqlServer | undefined;
 	const make = (unfinished: Omit<World, "database">) => {
 		const mirror = createSqlMirror(unfinished, monitor);
-		const announce = (channel: string) => announceTo(unfinished, channel);
+		const announce = (channel: string, payload: string) => announceTo(unfinished, channel, payload);
 		server = createSqlServer(unfinished, { schema, monitor, mirror, announce });
 		return createSqlDatabase(unfinished, server);
 	};
@@ -59,7 +61,7 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	);
 }
 
-function announceTo(world: Pick<World, "listeners" | "recallListeners">, channel: string): void {
-	const heard = channel === "tollgate_control" ? world.listeners : world.recallListeners;
-	for (const listener of heard) listener();
+function announceTo(world: Omit<World, "database">, channel: string, payload: string): void {
+	if (channel === LIMITS_CHANNEL) for (const listener of world.limitListeners) listener(payload);
+	else for (const listener of channel === CONTROL_CHANNEL ? world.listeners : world.recallListeners) listener();
 }

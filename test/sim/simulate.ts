@@ -8,7 +8,7 @@ import type { Mutant } from "./mutants.ts";
 import { type Caller, callServer, createSimClock, type SimProcess } from "./process.ts";
 import { runRequest } from "./request.ts";
 import { GRACE_MS } from "./terms.ts";
-import { addHost, Broken, createWorld, type SimKey, type World } from "./world.ts";
+import { addHost, Broken, createWorld, type KeyLimitsOf, NO_LIMITS, type SimKey, type World } from "./world.ts";
 
 export interface SimResult {
 	readonly seed: number;
@@ -26,6 +26,11 @@ export interface SimOptions {
 }
 
 const STEPS_MAX = 400_000;
+/** By the number of the key. */
+const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
+	4: { requestsPerMinute: null, concurrencyMax: 2 },
+	5: { requestsPerMinute: 12, concurrencyMax: null },
+};
 const STOP_MS = 60_000;
 /** What a revocation takes at most while nothing is wrong with any instance, whoever holds rows of accounts. */
 const REVOKED_MS_MAX = 500;
@@ -116,8 +121,9 @@ function setUp(world: World, faults: Faults): void {
 		for (let number = 1; number <= 5; number++) {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
-			database.addKey(id, account, limit);
-			world.keys.set(id, { id, account, revoked: false });
+			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
+			database.addKey(id, account, limit, limits);
+			world.keys.set(id, { id, account, revoked: false, limits });
 			world.ceilings.set(id, limit ?? Number.POSITIVE_INFINITY);
 		}
 	}
@@ -264,6 +270,7 @@ function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void>
 	const stopping = hosts.map((host) => {
 		const { process } = host;
 		if (!process?.instanceLease) throw new Broken(`${host.id} is not running`);
+		void process.keyLimits.stop();
 		void process.instanceLease.stop(STOP_MS).then((clean) => outcomes.push(clean));
 		return { host, process };
 	});

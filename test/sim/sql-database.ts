@@ -4,6 +4,7 @@ import type { StatementValue } from "../../src/db/lane.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
+import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import type { Call, SimDatabase } from "./database.ts";
 import { instanceKey } from "./model-store.ts";
@@ -95,14 +96,15 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 				() => directly`select ledger_book(${opening}, ${id}, 'adjustment', ${credit}, ${opening}, 'sim', '', false)`,
 			);
 		},
-		addKey(id, account, limit) {
+		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }) {
 			inTurn(
 				() => directly`
-					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd)
-						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint) returning *)
+					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, requests_per_minute, concurrency_max)
+						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${requestsPerMinute}::integer, ${concurrencyMax}::integer) returning *)
 					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k`,
 			);
 		},
+		shares: (call, instanceLease) => createPgShareStore({ statements: statementsOf(call), instanceLease }),
 		adjust(account, amount, moved) {
 			const ref = `money ${timeline.nowMs()}`;
 			directly`select ledger_book(${random.uuid()}, ${account}, 'adjustment', ${amount()}, ${ref}, 'sim', '', false)`.then(

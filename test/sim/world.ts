@@ -56,7 +56,16 @@ export interface SimKey {
 	readonly id: string;
 	readonly account: string;
 	revoked: boolean;
+	readonly limits: KeyLimitsOf;
 }
+
+/** What a key may do a minute and at once; null: all it likes. */
+export interface KeyLimitsOf {
+	readonly requestsPerMinute: number | null;
+	readonly concurrencyMax: number | null;
+}
+
+export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax: null };
 
 /** Moments at which a revocation is delicate. */
 export type Delicate = "renewal" | "go live" | "cut off";
@@ -91,6 +100,12 @@ export interface World {
 	/** How far the server's wall clock is ahead. */
 	serverAheadMs: number;
 	readonly recallListeners: Set<() => void>;
+	/** Told of a key of whose limits somebody lacks a share. */
+	readonly limitListeners: Set<(key: string) => void>;
+	/** When requests of a key with a limit a minute were admitted. */
+	readonly admissions: Map<string, readonly number[]>;
+	/** Something has gone wrong once. */
+	hadFaults: boolean;
 	/** What running requests held when their process died, by lease. */
 	readonly heldAtDeath: Map<string, number>;
 	/** A statement was carried out since the last check. */
@@ -99,6 +114,8 @@ export interface World {
 	readonly trafficMs: number;
 	/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
 	readonly restMs: number;
+	/** Some keys have limits, which instances share: the model has no function for that. */
+	readonly isLimited: boolean;
 	/** True while faults are injected. */
 	stormy: boolean;
 	lastFaultMs: number;
@@ -124,7 +141,7 @@ export function createWorld(
 	mutant: Mutant | undefined,
 	log: ((line: string) => void) | undefined,
 	databaseOf: (world: Omit<World, "database">) => SimDatabase = modelDatabase,
-	terms: Pick<World, "trafficMs" | "restMs"> = { trafficMs: 45_000, restMs: 90_000 },
+	terms: Pick<World, "trafficMs" | "restMs" | "isLimited"> = { trafficMs: 45_000, restMs: 90_000, isLimited: false },
 ): World {
 	const random = createRandom(seed);
 	const timeline = createTimeline();
@@ -153,10 +170,12 @@ export function createWorld(
 		heldRows: new Map(),
 		serverAheadMs: 0,
 		recallListeners: new Set(),
+		limitListeners: new Set(),
+		admissions: new Map(),
+		hadFaults: false,
 		heldAtDeath: new Map(),
 		storeChanged: true,
-		trafficMs: terms.trafficMs,
-		restMs: terms.restMs,
+		...terms,
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,
 		mayWriteOff: false,
@@ -167,6 +186,7 @@ export function createWorld(
 		},
 		fault(what) {
 			withoutDatabase.lastFaultMs = timeline.nowMs();
+			withoutDatabase.hadFaults = true;
 			withoutDatabase.count(`fault: ${what}`);
 			log?.(`${timeline.nowMs().toFixed(1)} FAULT ${what}`);
 		},

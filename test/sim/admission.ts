@@ -1,0 +1,142 @@
+import type { Admission } from "../../src/admission/admission.ts";
+import { createAdmission } from "../../src/admission/admission.ts";
+import { createOpenRequests } from "../../src/admission/open-requests.ts";
+import { NO_QUANTITIES } from "../../src/admission/price.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Log } from "../../src/base/log.ts";
+import type { Model, RateCard } from "../../src/catalog/model.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Shortage } from "../../src/ledger/slices.ts";
+import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
+import type { ShareStore } from "../../src/limits/share-store.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { checkShortage, coverage, hadHeldRows, isCalm } from "./invariants.ts";
+import type { SimProcess } from "./process.ts";
+import { addPending, Broken, NO_LIMITS, type PendingDraw, type World } from "./world.ts";
+
+export interface SimAdmission {
+	readonly admission: Admission;
+	readonly keyLimits: KeyLimits;
+}
+
+/** A nano-dollar for each token of output, so that amounts are what requests name. */
+const card = {
+	id: "m@1",
+	version: 1,
+	input: 0,
+	cachedInput: 0,
+	output: 1_000,
+	request: 0,
+	image: 0,
+	audioSecond: 0,
+	search: 0,
+} as unknown as RateCard;
+/** What admission asks of a model. */
+export const MODEL = { id: "m", rateCard: card } as unknown as Model;
+export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completion: amount });
+
+/** The product's admission and limits of keys, on ledgers whose answers are held against what there really is. */
+export function createSimAdmission(
+	world: World,
+	processOf: () => SimProcess,
+	parts: { clock: Clock; log: Log; shares: ShareStore | undefined },
+): SimAdmission {
+	const { clock, log, shares } = parts;
+	const keyLimits = createKeyLimits({ clock, ...(shares ? { shared: { store: shares, log } } : {}) });
+	const admission = createAdmission({
+		ledger() {
+			const process = processOf();
+			const ledger = process.instanceLease?.ledger();
+			if (ledger) return watched(world, process, ledger);
+			if (isCalm(world, world.timeline.nowMs())) throw new Broken(`${process.name} admits nothing in calm weather`);
+			world.count("gate closed");
+			return undefined;
+		},
+		closedReason: () => processOf().instanceLease?.gate.reason(),
+		keyLimits,
+		openRequests: createOpenRequests({ limits: () => ({ openRequestsMax: 100_000, accountShare: 1 }) }),
+		clock,
+		onSettled: (event) => noteSettled(world, processOf(), event),
+	});
+	return { admission, keyLimits };
+}
+
+function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
+	return {
+		...ledger,
+		reserve(admitted, amount) {
+			const record = world.requests.get(admitted.id);
+			if (record) record.epoch = ledger.epoch;
+			const hold = ledger.reserve(admitted, amount);
+			// A process that died while it wrote the record goes on here without effect.
+			if (!hold || !record || process.dead) return hold;
+			record.admitted = true;
+			world.log?.(
+				`${world.timeline.nowMs().toFixed(1)} ${process.name} admitted ${record.id} in epoch ${ledger.epoch}`,
+			);
+			process.ledgers.add(ledger);
+			world.count("admitted");
+			if (world.revokedForSure.has(record.key))
+				throw new Broken(`${process.name} admitted key ${record.key} after its revocation had returned`);
+			checkLimits(world, record.key);
+			return hold;
+		},
+		draw: (account, key, amount) => drawWatched(world, process, ledger, { account, key, amount }),
+	};
+}
+
+/** What a key may do at once and a minute, over all instances; faults may let what died count on, or no longer. */
+function checkLimits(world: World, id: string): void {
+	const { hosts, timeline, admissions } = world;
+	const { requestsPerMinute, concurrencyMax } = world.keys.get(id)?.limits ?? NO_LIMITS;
+	if (world.hadFaults) return;
+	if (concurrencyMax !== null) {
+		const running = hosts.reduce((sum, { process }) => sum + (process?.keyLimits.running(id) ?? 0), 0);
+		if (running > concurrencyMax)
+			throw new Broken(`${running} requests of key ${id} run at once, ${concurrencyMax} may`);
+	}
+	if (requestsPerMinute === null) return;
+	const recent = (admissions.get(id) ?? []).filter((atMs) => atMs > timeline.nowMs() - 60_000);
+	recent.push(timeline.nowMs());
+	admissions.set(id, recent);
+	// Two fixed windows stand for the sliding minute.
+	if (recent.length > 2 * requestsPerMinute)
+		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
+}
+
+function noteSettled(world: World, process: SimProcess, event: SettledEvent): void {
+	const record = world.requests.get(event.id);
+	if (!record || process.dead) return;
+	if (record.settled) throw new Broken(`request ${record.id} was settled twice`);
+	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
+	record.settled = { charged: event.charged, off: event.off };
+	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
+	if (event.charged + event.off !== record.delivered)
+		throw new Broken(`request ${record.id} was not charged what it cost`);
+}
+
+async function drawWatched(
+	world: World,
+	process: SimProcess,
+	ledger: Ledger,
+	{ account, key, amount }: { account: string; key: string; amount: number },
+): Promise<Shortage | null> {
+	const budgets = [account, key];
+	const least = new Map(budgets.map((budget) => [budget, coverage(world, budget, process)]));
+	const draw: PendingDraw = { process, budgets, startedMs: world.timeline.nowMs(), least };
+	world.draws.add(draw);
+	try {
+		const shortage = await ledger.draw(account, key, nanoUsd(amount));
+		if (shortage) checkShortage(world, draw, shortage);
+		return shortage;
+	} catch (error) {
+		// Only what befalls its own account, or everybody, may keep a request from its credit.
+		if (isCalm(world, draw.startedMs) && !hadHeldRows(world, account, draw.startedMs))
+			throw new Broken(`${process.name} got no credit of ${account} in calm weather: ${String(error)}`);
+		world.count("unproved");
+		throw error;
+	} finally {
+		world.draws.delete(draw);
+	}
+}

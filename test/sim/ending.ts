@@ -1,0 +1,87 @@
+import type { Admitted } from "../../src/admission/admission.ts";
+import { createDelivery } from "../../src/gateway/serve/delivery.ts";
+import { enter, leave, listen, type Streaming, settle } from "../../src/gateway/serve/streaming.ts";
+import type { Ending } from "../../src/ledger/event.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { SimProcess } from "./process.ts";
+import type { RequestRecord, World } from "./world.ts";
+
+/**
+ * The end of an answer, by the product's own way of ending streams: one end comes first, and now and then others in the
+ * same moment, or while what passes the reservation is being covered. Which of them settles it is the stream's affair.
+ */
+export async function endAnswer(
+	world: World,
+	process: SimProcess,
+	record: RequestRecord,
+	admitted: Admitted,
+	ending: Ending,
+): Promise<void> {
+	const { random, timeline } = world;
+	const open: { shutDown(): void }[] = [];
+	const streaming = streamOf(process, record, admitted, ending, open);
+	listen(streaming);
+	enter(streaming, "streaming");
+	const others = [
+		() => leave(streaming),
+		() => open[0]?.shutDown(),
+		() => void settle(streaming, "upstream_died", 502),
+	];
+	const atOnce = random.chance(0.1) ? random.pick(others) : undefined;
+	if (random.chance(0.3)) {
+		const late = random.pick(others.slice(0, 2));
+		timeline.after(random.fraction() * random.pick([1, 10, 400]), `${process.name}: another end`, () => {
+			if (!process.dead) late();
+		});
+	}
+	atOnce?.();
+	if (streaming.state === "streaming") await settle(streaming, ending, 200);
+	else await untilSettled(world, process, streaming);
+}
+
+/** What covers its excess is waited for elsewhere. */
+async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
+	world.count("ended by another end");
+	while (streaming.state !== "settled" && !process.dead)
+		await new Promise<void>((resolve) => process.clock.after(5, resolve));
+}
+
+/** A stream that has delivered what the record says; only what its ending asks for is there. */
+function streamOf(
+	process: SimProcess,
+	record: RequestRecord,
+	admitted: Admitted,
+	ending: Ending,
+	open: { shutDown(): void }[],
+): Streaming<never> {
+	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
+	const basis = ending === "finished" ? "exact" : "estimated";
+	const streaming = {
+		deps: {
+			admission: process.admission,
+			clock: process.clock,
+			log: process.log,
+			openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
+		},
+		limits: {},
+		exchange: {
+			admitted,
+			model: admitted.request.model,
+			context: {
+				startedMs: process.clock.monotonicMs(),
+				requestId: record.id,
+				key: undefined,
+				connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
+			},
+		},
+		relay: { bill: () => ({ usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" },
+		delivery: { ...createDelivery(), firstMs: 1 },
+		abort: new AbortController(),
+		state: "opening",
+		upstream: undefined,
+		client: undefined,
+		pay: undefined,
+		unlisten: undefined,
+	};
+	return streaming as unknown as Streaming<never>;
+}

@@ -9,7 +9,14 @@ import { MODEL, picture, withScene } from "./stage.ts";
 
 setDefaultTimeout(60_000);
 
-const { service, upstream, open } = await withScene();
+const OTHER_MODEL = "other-model";
+/** One red point. */
+const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
+
+const { service, upstream, open } = await withScene({
+	models: [MODEL, OTHER_MODEL],
+	modelExtra: "    input_modalities: [text, image]",
+});
 upstream.always(() => reply().text("Hello from the model."));
 const boss = await operator(service);
 const customer = await open();
@@ -110,11 +117,74 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
 		await page.keyboard.press("Enter");
 		await page.getByText("Hello from the model.").waitFor();
-		await page.getByText(/tokens.*USD 0\.0/).waitFor();
+		await page.getByText(/^USD 0\.0/).waitFor();
 		await page.getByRole("button", { name: "Show as code" }).click();
 		await page.getByRole("tab", { name: "TypeScript" }).click();
 		await page.getByText('import OpenAI from "openai"').waitFor();
 		await picture(page, "journey-8-playground");
+	});
+
+	test("two models answer the same question, with a picture; a call is answered by hand; a link holds it all", async () => {
+		const { page } = customer;
+		await page.getByRole("button", { name: "Clear" }).click();
+		await page.getByRole("combobox", { name: "Compare with" }).click();
+		await page.getByRole("option", { name: OTHER_MODEL }).click();
+		await page.getByRole("button", { name: "Take an example for tools" }).click();
+		await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
+		const chooser = page.waitForEvent("filechooser");
+		await page.getByRole("button", { name: "Add pictures" }).click();
+		const buffer = Buffer.from(PICTURE, "base64");
+		await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
+		await page.getByRole("img", { name: "red.png" }).waitFor();
+		upstream.decide(({ messages }) =>
+			(messages as { role: string }[]).at(-1)?.role === "tool"
+				? reply().text('{"title": "Sunny", "tags": []}')
+				: reply().toolCall("get_weather", { town: "Paris" }),
+		);
+		const before = upstream.requests.length;
+		await page.getByLabel("Your message").fill("What is the weather?");
+		await page.keyboard.press("Enter");
+		const first = page.getByRole("region", { name: MODEL });
+		const second = page.getByRole("region", { name: OTHER_MODEL });
+		for (const thread of [first, second]) {
+			await thread.getByText('get_weather({"town":"Paris"})').waitFor();
+			await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
+			await thread.getByRole("button", { name: "Give the answers" }).click();
+			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+			await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
+		}
+		const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
+		expect(asked).toHaveLength(4);
+		for (const { messages, tools, response_format: format } of asked) {
+			expect(messages[0]?.content).toEqual([
+				{ type: "text", text: "What is the weather?" },
+				{ type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}` } },
+			]);
+			expect(tools[0]?.function.name).toBe("get_weather");
+			expect(format.json_schema.name).toBe("answer");
+		}
+		expect(asked.at(-1)?.messages.at(-1)?.content).toBe('{"sky": "clear"}');
+		await page.getByRole("button", { name: "Hide the code" }).click();
+		await picture(page, "journey-9-playground-two");
+
+		await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+		await page.getByRole("button", { name: "Copy as link" }).click();
+		await page.getByText("Copied, without the pictures.").waitFor();
+		const link = await page.evaluate(() => navigator.clipboard.readText());
+		await page.goto("/keys");
+		await page.goto(link);
+		await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
+		for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+		expect(page.url()).not.toContain("#");
+		const wide = page.viewportSize() ?? { width: 1440, height: 900 };
+		await page.setViewportSize({ width: 360, height: 800 });
+		await page.reload();
+		await page.goto(link);
+		await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
+		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+		await picture(page, "journey-9-playground-two-narrow");
+		await page.setViewportSize(wide);
+		expect(upstream.requests.length).toBe(before + 4);
 	});
 
 	test("revoking asks for the key's name and says since when it holds; the next call is refused with 401", async () => {
@@ -202,3 +272,9 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		expect(customer.complaints).toEqual([]);
 	});
 });
+
+interface AskedBody {
+	readonly messages: readonly { readonly content: unknown }[];
+	readonly tools: readonly { readonly function: { readonly name: string } }[];
+	readonly response_format: { readonly json_schema: { readonly name: string } };
+}

@@ -22,13 +22,18 @@ export interface Scene {
 	open(options?: TabOptions): Promise<Tab>;
 }
 
-/** For all tests of a file: awaited at its top, gone after its last test. `models` are names; all are one server's. */
-export async function withScene(
-	options: Omit<ServiceOptions, "models"> & { readonly models?: readonly string[] } = {},
-): Promise<Scene> {
+/** `models` are names; all are one server's. `modelExtra`: more lines of each one's section in the catalogue. */
+export interface SceneOptions extends Omit<ServiceOptions, "models"> {
+	readonly models?: readonly string[];
+	readonly modelExtra?: string;
+}
+
+/** For all tests of a file: awaited at its top, gone after its last test. */
+export async function withScene(options: SceneOptions = {}): Promise<Scene> {
 	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 	upstream.always(() => reply().text("Hello."));
-	const models = (options.models ?? [MODEL]).map((id) => chatModel({ id, url: upstream.url, dialect: "vllm" }));
+	const extra = options.modelExtra ?? "";
+	const models = (options.models ?? [MODEL]).map((id) => chatModel({ id, url: upstream.url, dialect: "vllm", extra }));
 	const env = { ...PERSON_ENV, ...options.env };
 	const [service, browser] = await Promise.all([
 		withService({ ...options, models: models.join("\n"), env }),

@@ -32,7 +32,7 @@ const CreditPage = lazy(() => import("./pages/credit.tsx"), <PageWaiting />);
 const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
 const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
 const RequestPage = lazy(() => import("./pages/request.tsx"), <PageWaiting />);
-const PlaygroundPage = lazy(() => import("./pages/playground.tsx"), <PageWaiting />);
+const PlaygroundPage = lazy(() => import("./pages/playground/playground.tsx"), <PageWaiting />);
 const BatchesPage = lazy(() => import("./pages/batches.tsx"), <PageWaiting />);
 const BatchPage = lazy(() => import("./pages/batch.tsx"), <PageWaiting />);
 const SettingsPage = lazy(() => import("./pages/settings.tsx"), <PageWaiting />);

@@ -12,9 +12,17 @@ export interface ChatUsage {
 	readonly costNanoUsd: NanoUsd | null;
 }
 
+/** A function that the model wants called; `input` is JSON as the model wrote it. */
+export interface ToolCall {
+	readonly id: string;
+	readonly name: string;
+	readonly input: string;
+}
+
 export interface ChatEnd {
 	readonly requestId: string | null;
 	readonly usage: ChatUsage | undefined;
+	readonly toolCalls: readonly ToolCall[];
 	readonly finishReason: string | null;
 	/** A failure after the first byte: it comes as an event of the stream. */
 	readonly error: string | undefined;
@@ -32,6 +40,7 @@ export async function streamChat(
 ): Promise<ChatEnd> {
 	const response = await send(address, body, signal);
 	const requestId = response.headers.get("x-request-id");
+	const calls = new Map<number, ToolCall>();
 	let usage: ChatUsage | undefined;
 	let finishReason: string | null = null;
 	let error: string | undefined;
@@ -43,6 +52,7 @@ export async function streamChat(
 			const choice = event.choices?.[0];
 			if (choice?.delta?.reasoning_content) onText(choice.delta.reasoning_content, "thought");
 			if (choice?.delta?.content) onText(choice.delta.content, "answer");
+			for (const piece of choice?.delta?.tool_calls ?? []) addPiece(calls, piece);
 			if (choice?.finish_reason) finishReason = choice.finish_reason;
 			if (event.usage) {
 				usage = {
@@ -55,13 +65,34 @@ export async function streamChat(
 	} catch (failure) {
 		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : "The answer was cut off.";
 	}
-	return { requestId, usage, finishReason, error };
+	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
+}
+
+/** The first piece of a call has its id and name, later ones more of its arguments. */
+function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
+	const index = piece.index ?? 0;
+	const before = calls.get(index);
+	calls.set(index, {
+		id: before?.id || (piece.id ?? ""),
+		name: before?.name || (piece.function?.name ?? ""),
+		input: (before?.input ?? "") + (piece.function?.arguments ?? ""),
+	});
+}
+
+interface ToolPiece {
+	readonly index?: number;
+	readonly id?: string;
+	readonly function?: { readonly name?: string; readonly arguments?: string };
 }
 
 interface Event {
 	readonly error?: { readonly message?: string };
 	readonly choices?: readonly {
-		readonly delta?: { readonly content?: string; readonly reasoning_content?: string };
+		readonly delta?: {
+			readonly content?: string;
+			readonly reasoning_content?: string;
+			readonly tool_calls?: readonly ToolPiece[];
+		};
 		readonly finish_reason?: string | null;
 	}[];
 	readonly usage?: {

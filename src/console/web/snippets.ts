@@ -9,7 +9,7 @@ export const KEY_VARIABLE = `${brand.name.toUpperCase().replace(/[^A-Z0-9]+/g, "
 export interface ChatSnippetFacts {
 	readonly baseUrl: string;
 	readonly model: string;
-	readonly messages: readonly { readonly role: string; readonly content: string }[];
+	readonly messages: readonly object[];
 	/** Beside model and messages. */
 	readonly options?: Readonly<Record<string, unknown>>;
 	readonly stream?: boolean;

@@ -56,6 +56,7 @@ test("text, thoughts and usage are read, wherever the stream was cut", async () 
 	expect(whole).toEqual({
 		requestId: "req_1",
 		usage: { promptTokens: 3, completionTokens: 4, costNanoUsd: nanoUsd(500_000_000) },
+		toolCalls: [],
 		finishReason: "stop",
 		error: undefined,
 		answer: "Grüße, 東京 🗼!",
@@ -67,6 +68,25 @@ test("text, thoughts and usage are read, wherever the stream was cut", async () 
 		);
 		expect(await read(pieces)).toEqual(whole);
 	}
+});
+
+test("calls of functions are put together from their pieces, each with its own arguments", async () => {
+	const piece = (index: number, rest: object) => event({ choices: [{ delta: { tool_calls: [{ index, ...rest }] } }] });
+	const end = await read([
+		bytes(
+			[
+				piece(0, { id: "call_a", function: { name: "one", arguments: '{"x"' } }),
+				piece(1, { id: "call_b", function: { name: "two", arguments: "" } }),
+				piece(0, { function: { arguments: ":1}" } }),
+				piece(1, { function: { arguments: "{}" } }),
+				event({ choices: [{ delta: {}, finish_reason: "tool_calls" }] }),
+			].join(""),
+		),
+	]);
+	expect(end.toolCalls).toEqual([
+		{ id: "call_a", name: "one", input: '{"x":1}' },
+		{ id: "call_b", name: "two", input: "{}" },
+	]);
 });
 
 test("a failure behind the first byte is told, and what was said stays", async () => {

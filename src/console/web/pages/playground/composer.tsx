@@ -1,0 +1,116 @@
+import { Button, FileButton, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { Notice } from "../../parts/problem.tsx";
+import type { Picture, QuestionTurn } from "./conversation.ts";
+
+const PICTURES_MAX = 4;
+const PICTURE_BYTES_MAX = 4 * 1024 * 1024;
+const PICTURE_TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+
+/** Where the next message is written. `state` says why nothing can be sent, or that an answer is on its way. */
+export function Composer(props: {
+	pictures: boolean;
+	state: "ready" | "busy" | "waiting" | "off";
+	onSend: (turn: QuestionTurn) => void;
+	onStop: () => void;
+}) {
+	const [draft, setDraft] = useState("");
+	const [pictures, setPictures] = useState<readonly Picture[]>([]);
+	const [problem, setProblem] = useState<string>();
+	const shown = props.pictures ? pictures : [];
+
+	function send(): void {
+		if (props.state !== "ready" || draft.trim() === "") return;
+		props.onSend({ role: "user", content: draft.trim(), pictures: shown });
+		setDraft("");
+		setPictures([]);
+	}
+	async function add(files: readonly File[]): Promise<void> {
+		setProblem(undefined);
+		const good = files.filter(({ type, size }) => PICTURE_TYPES.includes(type) && size <= PICTURE_BYTES_MAX);
+		if (good.length < files.length) setProblem("Pictures are PNG, JPEG, WebP or GIF of at most 4 MB.");
+		const added = await Promise.all(good.map(pictureOf));
+		if (pictures.length + added.length > PICTURES_MAX) setProblem(`At most ${PICTURES_MAX} pictures to a message.`);
+		setPictures([...pictures, ...added].slice(0, PICTURES_MAX));
+	}
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				send();
+			}}
+		>
+			{shown.length > 0 && (
+				<ul className="attached" aria-label="Pictures">
+					{shown.map((picture) => (
+						<li key={picture.url.slice(-64)}>
+							<img src={picture.url} alt={picture.name} />
+							<Button
+								size="compact-xs"
+								variant="default"
+								aria-label={`Remove ${picture.name}`}
+								onClick={() => setPictures(pictures.filter((other) => other !== picture))}
+							>
+								Remove
+							</Button>
+						</li>
+					))}
+				</ul>
+			)}
+			{problem && <Notice kind="warn">{problem}</Notice>}
+			<Textarea
+				aria-label="Your message"
+				placeholder="Message; Enter sends, Shift+Enter starts a line"
+				autosize
+				minRows={2}
+				maxRows={10}
+				data-search
+				value={draft}
+				onChange={(event) => setDraft(event.currentTarget.value)}
+				onPaste={(event) => {
+					const files = [...event.clipboardData.files];
+					if (!props.pictures || files.length === 0) return;
+					event.preventDefault();
+					void add(files);
+				}}
+				onKeyDown={(event) => {
+					if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+						event.preventDefault();
+						send();
+					}
+				}}
+			/>
+			<div className="form-end">
+				{props.state === "waiting" && <span className="small dim">The model waits for the answers of its calls.</span>}
+				{props.pictures && (
+					<FileButton multiple accept={PICTURE_TYPES.join(",")} onChange={(files) => void add(files)}>
+						{(button) => (
+							<Button {...button} variant="default">
+								Add pictures
+							</Button>
+						)}
+					</FileButton>
+				)}
+				{props.state === "busy" ? (
+					<Button variant="default" onClick={props.onStop}>
+						Stop
+					</Button>
+				) : (
+					<Button type="submit" disabled={draft.trim() === "" || props.state !== "ready"}>
+						Send
+					</Button>
+				)}
+			</div>
+		</form>
+	);
+}
+
+function pictureOf(file: File): Promise<Picture> {
+	return new Promise((resolve, reject) => {
+		const reader = new FileReader();
+		reader.onload = () => resolve({ name: file.name, url: String(reader.result) });
+		reader.onerror = () => reject(reader.error);
+		reader.readAsDataURL(file);
+	});
+}

@@ -1,0 +1,142 @@
+import { Button, Select } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../../api.ts";
+import { Panel } from "../../parts/page.tsx";
+import { Notice } from "../../parts/problem.tsx";
+import { useQueryState } from "../../router.tsx";
+import { useAccount } from "../../session.tsx";
+import type { KeyView, ModelView } from "../../views.ts";
+import { Composer } from "./composer.tsx";
+import { openCalls, readSchema, readTools } from "./conversation.ts";
+import { AsCode, LinkButton } from "./keep.tsx";
+import { SetupForm } from "./setup-form.tsx";
+import type { Shared } from "./share-link.ts";
+import { ThreadView } from "./thread.tsx";
+import type { Thread } from "./use-thread.ts";
+import { useThread } from "./use-thread.ts";
+
+/** With one model, or with two that are asked the same things. Which ones, and by which key, stands in the address. */
+export function Conversation({
+	start,
+	keys,
+	models,
+}: {
+	start: Shared;
+	keys: readonly KeyView[];
+	models: readonly ModelView[];
+}) {
+	const account = useAccount();
+	const [query, change] = useQueryState();
+	const [setup, setSetup] = useState(start.setup);
+	const [showCode, setShowCode] = useState(false);
+
+	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
+	const offered = models.filter(
+		(model) => key === undefined || key.models.length === 0 || key.models.includes(model.id),
+	);
+	const named = (id: string | null | undefined) => offered.find((item) => item.id === id);
+	const model =
+		named(query.get("model") ?? start.threads[0]?.model) ??
+		offered.find((item) => item.status === "connected") ??
+		offered[0];
+	// NONE is a choice as well: no second one, whatever the link had.
+	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
+
+	const address = key && api.playgroundAddress(account.id, key.id);
+	const first = useThread(address, model, setup, start.threads[0]?.turns ?? []);
+	const second = useThread(address, other, setup, start.threads[1]?.turns ?? []);
+	const threads = [...(model ? [{ model, thread: first }] : []), ...(other ? [{ model: other, thread: second }] : [])];
+	const asked = threads.map((item) => item.model);
+	const busy = threads.some(({ thread }) => thread.busy);
+	const isWrong = readTools(setup.tools).problem !== undefined || readSchema(setup.schema).problem !== undefined;
+	const isReady = key !== undefined && threads.length > 0 && !isWrong;
+	const waits = threads.some(({ thread }) => openCalls(thread.turns).length > 0);
+
+	function each(act: (thread: Thread) => void): void {
+		for (const { thread } of threads) act(thread);
+	}
+	function compareWith(id: string | null): void {
+		// It goes on from where the first one is.
+		if (id !== null && other === undefined) second.set(first.turns);
+		change({ with: id ?? NONE });
+	}
+	return (
+		<div className="playground">
+			<Panel
+				title="Conversation"
+				aside={
+					<>
+						<LinkButton
+							shared={{ setup, threads: threads.map((item) => ({ model: item.model.id, turns: item.thread.turns })) }}
+							disabled={first.turns.length === 0 || busy}
+						/>
+						<Button size="xs" variant="default" onClick={() => setShowCode(!showCode)} aria-pressed={showCode}>
+							{showCode ? "Hide the code" : "Show as code"}
+						</Button>
+						<Button
+							size="xs"
+							variant="default"
+							disabled={busy || threads.every(({ thread }) => thread.turns.length === 0)}
+							onClick={() => each((thread) => thread.set([]))}
+						>
+							Clear
+						</Button>
+					</>
+				}
+			>
+				<div className="stack">
+					<div className="threads">
+						{threads.map(({ model: { id, name }, thread }, place) => (
+							<ThreadView key={place === 0 ? "first" : "second"} name={name || id} thread={thread} />
+						))}
+					</div>
+					<Composer
+						pictures={asked.length > 0 && asked.every((item) => item.inputModalities.includes("image"))}
+						state={busy ? "busy" : waits ? "waiting" : isReady ? "ready" : "off"}
+						onSend={(turn) => each((thread) => thread.ask([turn]))}
+						onStop={() => each((thread) => thread.stop())}
+					/>
+					{showCode && model && <AsCode model={model} turns={first.turns} setup={setup} />}
+				</div>
+			</Panel>
+			<Panel title="Request">
+				<div className="form">
+					<Select
+						label="Model"
+						data={choices(offered)}
+						searchable
+						allowDeselect={false}
+						value={model?.id ?? null}
+						onChange={(value) => change({ model: value })}
+					/>
+					<Select
+						label="Compare with"
+						placeholder="One model alone"
+						data={choices(offered)}
+						searchable
+						clearable
+						clearButtonProps={{ "aria-label": "Compare no more" }}
+						value={other?.id ?? null}
+						onChange={compareWith}
+					/>
+					{asked.some((item) => item.status === "unavailable") && (
+						<Notice kind="warn">{`${asked.length > 1 ? "One of the models" : "This model"} is not connected right now.`}</Notice>
+					)}
+					<Select
+						label="Key"
+						data={keys.map((item) => ({ value: item.id, label: `${item.name} …${item.lastFour}` }))}
+						allowDeselect={false}
+						value={key?.id ?? null}
+						onChange={(value) => change({ key: value })}
+					/>
+					<SetupForm models={asked} setup={setup} onChange={setSetup} />
+				</div>
+			</Panel>
+		</div>
+	);
+}
+
+/** In the address, for "no second model". */
+const NONE = "none";
+
+const choices = (models: readonly ModelView[]) => models.map(({ id, name }) => ({ value: id, label: name }));

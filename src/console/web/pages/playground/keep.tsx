@@ -1,0 +1,65 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { CodeTabs } from "../../parts/code.tsx";
+import { Notice } from "../../parts/problem.tsx";
+import { useSession } from "../../session.tsx";
+import { chatSnippets } from "../../snippets.ts";
+import type { ModelView } from "../../views.ts";
+import type { ChatSetup, Turn } from "./conversation.ts";
+import { bodyOf } from "./conversation.ts";
+import type { Shared } from "./share-link.ts";
+import { linkOf } from "./share-link.ts";
+
+/** What stays of a conversation: the program that would have it, and a link. */
+
+const EXAMPLE: readonly Turn[] = [{ role: "user", content: "Hello!", pictures: [] }];
+const PICTURE_CHARS_SHOWN = 60;
+const SAID_MS = 4_000;
+
+export function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Turn[]; setup: ChatSetup }) {
+	const { config } = useSession();
+	// What the last request sent, up to the question.
+	const asked = turns.slice(0, turns.findLastIndex(({ role }) => role !== "assistant") + 1);
+	const body = bodyOf(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
+	const { model: id, messages, ...options } = body;
+	const isShortened = asked.some((turn) => turn.role === "user" && turn.pictures.length > 0);
+	return (
+		<>
+			{isShortened && <Notice>The pictures are shortened here.</Notice>}
+			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model: id, messages, options, stream: true })} />
+		</>
+	);
+}
+
+function shortened(turn: Turn): Turn {
+	if (turn.role !== "user") return turn;
+	return {
+		...turn,
+		pictures: turn.pictures.map(({ name, url }) => ({ name, url: `${url.slice(0, PICTURE_CHARS_SHOWN)}…` })),
+	};
+}
+
+/** Copies the link, and says what it does not hold. */
+export function LinkButton({ shared, disabled }: { shared: Shared; disabled: boolean }) {
+	const [said, setSaid] = useState<string>();
+	async function copy(): Promise<void> {
+		setSaid(await copied(shared));
+		setTimeout(() => setSaid(undefined), SAID_MS);
+	}
+	return (
+		<Button size="xs" variant="default" disabled={disabled} onClick={() => void copy()}>
+			<span aria-live="polite">{said ?? "Copy as link"}</span>
+		</Button>
+	);
+}
+
+async function copied(shared: Shared): Promise<string> {
+	const { url, leftOut } = await linkOf(shared, location.origin + location.pathname);
+	if (url === undefined) return "Too long for a link: use the code.";
+	try {
+		await navigator.clipboard.writeText(url);
+	} catch {
+		return "The browser does not let pages copy.";
+	}
+	return leftOut === 0 ? "Copied." : "Copied, without the pictures.";
+}

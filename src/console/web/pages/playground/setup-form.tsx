@@ -1,0 +1,141 @@
+import { Button, NumberInput, Textarea } from "@mantine/core";
+import type { ModelView } from "../../views.ts";
+import type { ChatSetup } from "./conversation.ts";
+import { readSchema, readTools } from "./conversation.ts";
+
+const EXAMPLE_TOOLS = `[
+  {
+    "type": "function",
+    "function": {
+      "name": "get_weather",
+      "description": "The weather in a town, now",
+      "parameters": {
+        "type": "object",
+        "properties": { "town": { "type": "string" } },
+        "required": ["town"]
+      }
+    }
+  }
+]`;
+
+const EXAMPLE_SCHEMA = `{
+  "type": "object",
+  "properties": {
+    "title": { "type": "string" },
+    "tags": { "type": "array", "items": { "type": "string" } }
+  },
+  "required": ["title", "tags"],
+  "additionalProperties": false
+}`;
+
+/** Only what all models that are asked honour is offered. */
+export function SetupForm(props: {
+	models: readonly ModelView[];
+	setup: ChatSetup;
+	onChange: (setup: ChatSetup) => void;
+}) {
+	const { setup, onChange, models } = props;
+	const takes = (name: string) => models.length > 0 && models.every(({ parameters }) => parameters.includes(name));
+	const set = (changes: Partial<ChatSetup>) => onChange({ ...setup, ...changes });
+	return (
+		<>
+			<Textarea
+				label="System prompt"
+				autosize
+				minRows={2}
+				maxRows={6}
+				value={setup.system}
+				onChange={(event) => set({ system: event.currentTarget.value })}
+			/>
+			{takes("temperature") && (
+				<NumberInput
+					label="Temperature"
+					placeholder="The model's own"
+					min={0}
+					max={2}
+					step={0.1}
+					decimalScale={2}
+					value={setup.temperature}
+					onValueChange={(value) => set({ temperature: value.value })}
+				/>
+			)}
+			{takes("top_p") && (
+				<NumberInput
+					label="Top p"
+					placeholder="The model's own"
+					min={0}
+					max={1}
+					step={0.05}
+					decimalScale={2}
+					value={setup.topP}
+					onValueChange={(value) => set({ topP: value.value })}
+				/>
+			)}
+			<NumberInput
+				label="Tokens at most"
+				min={1}
+				max={Math.min(1_000_000, ...models.map((model) => model.maxOutputTokens))}
+				allowDecimal={false}
+				value={setup.maxTokens}
+				onValueChange={(value) => set({ maxTokens: value.value })}
+			/>
+			{takes("tools") && (
+				<JsonField
+					label="Tools"
+					hint="You answer their calls yourself"
+					example={EXAMPLE_TOOLS}
+					value={setup.tools}
+					problem={readTools(setup.tools).problem}
+					onChange={(tools) => set({ tools })}
+				/>
+			)}
+			{takes("response_format") && (
+				<JsonField
+					label="JSON schema of the answer"
+					hint="The answer is JSON that keeps to it"
+					example={EXAMPLE_SCHEMA}
+					value={setup.schema}
+					problem={readSchema(setup.schema).problem}
+					onChange={(schema) => set({ schema })}
+				/>
+			)}
+		</>
+	);
+}
+
+function JsonField(props: {
+	label: string;
+	hint: string;
+	example: string;
+	value: string;
+	problem: string | undefined;
+	onChange: (value: string) => void;
+}) {
+	return (
+		<div>
+			<Textarea
+				label={props.label}
+				description={props.hint}
+				error={props.problem}
+				placeholder="None"
+				className="json-field"
+				spellCheck={false}
+				autosize
+				minRows={1}
+				maxRows={14}
+				value={props.value}
+				onChange={(event) => props.onChange(event.currentTarget.value)}
+			/>
+			{props.value === "" && (
+				<Button
+					size="compact-xs"
+					variant="subtle"
+					aria-label={`Take an example for ${props.label.toLowerCase()}`}
+					onClick={() => props.onChange(props.example)}
+				>
+					Take an example
+				</Button>
+			)}
+		</div>
+	);
+}

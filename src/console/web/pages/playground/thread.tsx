@@ -1,0 +1,93 @@
+import { Button, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { nanoUsd } from "../../../../money/nano-usd.ts";
+import { showUsdExact } from "../../../../money/shown-usd.ts";
+import type { ToolCall } from "../../chat-stream.ts";
+import { formatCount } from "../../format.ts";
+import { Problem } from "../../parts/problem.tsx";
+import { Link } from "../../router.tsx";
+import type { ToolTurn, Turn } from "./conversation.ts";
+import { openCalls } from "./conversation.ts";
+import { Refused, Transcript } from "./transcript.tsx";
+import type { Thread } from "./use-thread.ts";
+
+/** A model's part of the conversation: what was said, what it cost, what was refused, and the calls that wait. */
+export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
+	const calls = thread.busy ? [] : openCalls(thread.turns);
+	const { refused } = thread;
+	return (
+		<section className="thread" aria-label={name}>
+			<div className="thread-head">
+				<strong>{name}</strong>
+				<Totals turns={thread.turns} />
+			</div>
+			<Transcript turns={thread.turns} busy={thread.busy} />
+			{refused && (
+				<div className="stack">
+					<Problem error={refused.error} />
+					{refused.error.status === 402 && (
+						<p className="small">
+							<Link to="/credit">See the credit</Link>, or lower the tokens at most.
+						</p>
+					)}
+					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
+				</div>
+			)}
+			{calls.length > 0 && !refused && (
+				<CallAnswers key={thread.turns.length} calls={calls} onAnswered={(turns) => thread.ask(turns)} />
+			)}
+		</section>
+	);
+}
+
+/** Of all answers so far. */
+function Totals({ turns }: { turns: readonly Turn[] }) {
+	let tokens = 0;
+	let cost = nanoUsd(0);
+	for (const turn of turns) {
+		if (turn.role !== "assistant") continue;
+		tokens += (turn.facts?.promptTokens ?? 0) + (turn.facts?.completionTokens ?? 0);
+		cost = nanoUsd(cost + (turn.facts?.costNanoUsd ?? 0));
+	}
+	if (tokens === 0) return null;
+	return <span className="small dim num">{`${formatCount(tokens)} tokens · ${showUsdExact(cost)} together`}</span>;
+}
+
+/** Stands in for the program that would run the functions. */
+function CallAnswers({
+	calls,
+	onAnswered,
+}: {
+	calls: readonly ToolCall[];
+	onAnswered: (turns: readonly ToolTurn[]) => void;
+}) {
+	const [answers, setAnswers] = useState<readonly string[]>(() => calls.map(() => '{"ok": true}'));
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				onAnswered(
+					calls.map(({ id, name }, place) => ({ role: "tool", callId: id, name, content: answers[place] ?? "" })),
+				);
+			}}
+		>
+			{calls.map((call, place) => (
+				<Textarea
+					key={call.id}
+					label={`What ${call.name} answers`}
+					autosize
+					minRows={1}
+					maxRows={8}
+					value={answers[place] ?? ""}
+					onChange={(event) => setAnswers(answers.with(place, event.currentTarget.value))}
+				/>
+			))}
+			<div className="form-end">
+				<Button type="submit" size="xs">
+					Give the answers
+				</Button>
+			</div>
+		</form>
+	);
+}

@@ -1,0 +1,112 @@
+import { Button } from "@mantine/core";
+import { showUsdExact } from "../../../../money/shown-usd.ts";
+import { formatCount, formatDuration } from "../../format.ts";
+import { Empty, Notice } from "../../parts/problem.tsx";
+import { Link } from "../../router.tsx";
+import type { AnswerFacts, AnswerTurn, Turn } from "./conversation.ts";
+
+export function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {
+	if (turns.length === 0) {
+		return (
+			<div className="transcript">
+				<Empty title="Ask something.">The answer streams in, with its tokens, speed and cost.</Empty>
+			</div>
+		);
+	}
+	return (
+		<div className="transcript" role="log" aria-live="polite" aria-busy={busy} aria-label="Conversation">
+			{turns.map((turn, place) => (
+				// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
+				<TurnView key={place} turn={turn} />
+			))}
+		</div>
+	);
+}
+
+function TurnView({ turn }: { turn: Turn }) {
+	if (turn.role === "assistant") return <Answer turn={turn} />;
+	return (
+		<div className={`message message-${turn.role}`}>
+			<div className="message-who">{turn.role === "user" ? "You" : `Answer of ${turn.name}`}</div>
+			<div className="message-text">{turn.content}</div>
+			{turn.role === "user" && turn.pictures.length > 0 && (
+				<div className="message-pictures">
+					{turn.pictures.map(({ name, url }) => (
+						<img key={url.slice(-64)} src={url} alt={name} />
+					))}
+				</div>
+			)}
+		</div>
+	);
+}
+
+function Answer({ turn }: { turn: AnswerTurn }) {
+	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;
+	return (
+		<div className="message message-assistant">
+			<div className="message-who">{turn.facts?.model || "Answer"}</div>
+			{turn.thought && (
+				<details>
+					<summary className="small dim">Reasoning</summary>
+					<div className="message-text dim">{turn.thought}</div>
+				</details>
+			)}
+			{isEmpty && <div className="dim">{turn.facts ? "No text." : "…"}</div>}
+			{turn.content && <div className="message-text">{turn.content}</div>}
+			{turn.toolCalls.map((call) => (
+				<div key={call.id} className="message-call">
+					<span className="dim">wants</span> <code>{`${call.name}(${call.input})`}</code>
+				</div>
+			))}
+			{turn.error && <Notice kind="warn">{turn.error}</Notice>}
+			{turn.facts && <Facts facts={turn.facts} />}
+		</div>
+	);
+}
+
+function Facts({ facts }: { facts: AnswerFacts }) {
+	const speed = tokensPerSecond(facts);
+	const parts = [
+		facts.stopped ? "stopped" : undefined,
+		facts.promptTokens === null
+			? undefined
+			: `${formatCount(facts.promptTokens)} + ${formatCount(facts.completionTokens ?? 0)} tokens`,
+		speed === undefined ? undefined : `${formatCount(speed)} tokens/s`,
+		facts.firstTokenMs === null ? undefined : `first token ${formatDuration(facts.firstTokenMs)}`,
+		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
+	].filter((part) => part !== undefined);
+	return (
+		<div className="message-who">
+			{parts.map((part) => (
+				<span key={part} className="num">
+					{part}
+				</span>
+			))}
+			{facts.requestId && <Link to={`/requests/${facts.requestId}`}>request</Link>}
+		</div>
+	);
+}
+
+/** After the first token; undefined where there is too little to tell. */
+function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFacts): number | undefined {
+	const generatingMs = totalMs - (firstTokenMs ?? 0);
+	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;
+	return Math.round((completionTokens / generatingMs) * 1000);
+}
+
+/** What was refused, with a way to send it again. */
+export function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => void }) {
+	return (
+		<>
+			<div className="refused">
+				{turns.map((turn, place) => (
+					// biome-ignore lint/suspicious/noArrayIndexKey: they do not change
+					<TurnView key={place} turn={turn} />
+				))}
+			</div>
+			<Button size="xs" variant="default" onClick={onAgain}>
+				Send again
+			</Button>
+		</>
+	);
+}

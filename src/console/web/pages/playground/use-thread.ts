@@ -1,0 +1,95 @@
+import { useRef, useState } from "react";
+import { streamChat } from "../../chat-stream.ts";
+import { ApiError } from "../../http.ts";
+import { useAction } from "../../resource.ts";
+import type { ModelView } from "../../views.ts";
+import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
+import { bodyOf, NO_ANSWER } from "./conversation.ts";
+
+/** One model's part of a conversation. */
+export interface Thread {
+	readonly turns: readonly Turn[];
+	/** What was said last and refused: no part of the conversation until it is sent again. */
+	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
+	readonly busy: boolean;
+	/** Adds to the conversation and asks for an answer. */
+	ask(added: readonly Turn[]): void;
+	stop(): void;
+	set(turns: readonly Turn[]): void;
+}
+
+/** `address`: where chats go; undefined while there is no key. */
+export function useThread(
+	address: string | undefined,
+	model: ModelView | undefined,
+	setup: ChatSetup,
+	start: readonly Turn[],
+): Thread {
+	const [turns, setTurns] = useState(start);
+	const [refused, setRefused] = useState<readonly Turn[]>();
+	const abort = useRef<AbortController>(undefined);
+
+	const ask = useAction(async (added: readonly Turn[]) => {
+		if (address === undefined || model === undefined) return;
+		const asked = [...turns, ...added];
+		let answer = NO_ANSWER;
+		const put = (changes: Partial<AnswerTurn>) => {
+			answer = { ...answer, ...changes };
+			setTurns([...asked, answer]);
+		};
+		setRefused(undefined);
+		put({});
+		abort.current = new AbortController();
+		try {
+			await receive(address, bodyOf(model, asked, setup), abort.current.signal, put);
+		} catch (error) {
+			setTurns(turns);
+			setRefused(added);
+			if (!abort.current.signal.aborted) throw error;
+			throw new ApiError("Stopped before the answer began.", { status: 0, code: "stopped" });
+		}
+	});
+	return {
+		turns,
+		refused: refused && ask.error ? { turns: refused, error: ask.error } : undefined,
+		busy: ask.busy,
+		ask: (added) => void ask.run(added),
+		stop: () => abort.current?.abort(),
+		set(next) {
+			setTurns(next);
+			setRefused(undefined);
+			ask.clear();
+		},
+	};
+}
+
+async function receive(
+	address: string,
+	body: Readonly<Record<string, unknown>> & { readonly model: string },
+	signal: AbortSignal,
+	put: (changes: Partial<AnswerTurn>) => void,
+): Promise<void> {
+	const startMs = performance.now();
+	let firstTokenMs: number | null = null;
+	let content = "";
+	let thought = "";
+	const end = await streamChat(address, body, signal, (text, kind) => {
+		firstTokenMs ??= performance.now() - startMs;
+		if (kind === "answer") content += text;
+		else thought += text;
+		put({ content, thought });
+	});
+	const facts: AnswerFacts = {
+		model: body.model,
+		requestId: end.requestId,
+		promptTokens: end.usage?.promptTokens ?? null,
+		completionTokens: end.usage?.completionTokens ?? null,
+		costNanoUsd: end.usage?.costNanoUsd ?? null,
+		firstTokenMs,
+		totalMs: performance.now() - startMs,
+		stopped: signal.aborted,
+	};
+	// What was cut off may lack the end of its arguments.
+	const toolCalls = end.finishReason === null ? [] : end.toolCalls;
+	put({ toolCalls, facts, ...(end.error === undefined ? {} : { error: end.error }) });
+}

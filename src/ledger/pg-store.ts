@@ -1,5 +1,6 @@
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { settledColumns } from "./settled-columns.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded, NotLive } from "./store.ts";
 
@@ -42,9 +43,17 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 			return new Set(rows.map(({ op }) => op));
 		},
 		async flush(settledJson, openJson) {
+			const s = settledColumns(settledJson);
 			try {
 				const [row] = await statements<{ late: boolean; fresh: number; busy: string[] }>`
-					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${settledJson}::text::json, ${openJson}::text::json)`;
+					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${s.id}::text::uuid[], ${s.account}::text::text[],
+						${s.key}::text::text[], ${s.model}::text::text[], ${s.card}::text::text[], ${s.endpoint}::text::text[],
+						${s.streamed}::text::boolean[], ${s.reserved}::text::bigint[], ${s.batch}::text::text[],
+						${s.at}::text::double precision[], ${s.charged}::text::bigint[], ${s.off}::text::bigint[], ${s.basis}::text::text[],
+						${s.ending}::text::text[], ${s.status}::text::integer[], ${s.prompt}::text::integer[],
+						${s.cached}::text::integer[], ${s.completion}::text::integer[], ${s.reasoning}::text::integer[],
+						${s.units}::text::integer[], ${s.replica}::text::text[], ${s.first}::text::real[], ${s.ms}::text::real[],
+						${openJson}::text::json)`;
 				return { late: row?.late ?? false, fresh: row?.fresh ?? 0, busy: new Set(row?.busy) };
 			} catch (error) {
 				const exceeded = (error as { constraint_name?: unknown } | null)?.constraint_name === "lease_covers_settled";

@@ -1,10 +1,9 @@
 /** The write-behind path alone: how many settlements one instance gets into Postgres. */
 import { systemClock } from "../../src/base/clock.ts";
-import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { settledEvent } from "../ledger/fixture.ts";
 import type { Figures } from "./figures.ts";
 import { liveInstance } from "./live-instance.ts";
 import { CORES, moveToCore } from "./machine.ts";
@@ -35,7 +34,8 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 		for (let round = 0; round <= rounds; round++) {
 			const queue = Array.from({ length: rows }, (_, index) => {
 				const { accountId, keyIds } = customers[index % CUSTOMERS] as (typeof customers)[number];
-				return settlement(accountId, keyIds[0] as string);
+				const event = settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
+				return { event, json: JSON.stringify(event) };
 			});
 			const options = { flushIntervalMs: 100, batchMax: BATCH, queueMax: rows + 1 };
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
@@ -80,32 +80,4 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 		{ name: "settle: the books reconcile", ok: books.reconciled, detail: books.broken.join("; ") || "all checks hold" },
 	);
 	await database.close();
-}
-
-function settlement(account: string, key: string): { event: SettledEvent; json: string } {
-	const event: SettledEvent = {
-		id: newUuid(),
-		account,
-		key,
-		model: "plain",
-		card: "rc_bench",
-		endpoint: "chat",
-		streamed: false,
-		reserved: CHARGE,
-		at: Date.now(),
-		charged: CHARGE,
-		off: nanoUsd(0),
-		basis: "exact",
-		ending: "finished",
-		status: 200,
-		prompt: 100,
-		cached: 0,
-		completion: 10,
-		reasoning: 0,
-		units: 0,
-		replica: "plain#0",
-		first: 1.25,
-		ms: 1.25,
-	};
-	return { event, json: JSON.stringify(event) };
 }

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { settledColumns } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
@@ -206,7 +207,8 @@ test("an earlier flush that is carried out late does not show as running what th
 	const store = storeOf("w");
 	await store.grant([wish("w", 100), wish("w-key", 100)]);
 	const event = JSON.stringify(settledEvent("w", "w-key", 20));
-	const { waited } = await beside(`select lease_settle('w', 1, '[]', '[${event}]')`, () =>
+	const none = Object.keys(settledColumns("[]")).map(() => "'{}'");
+	const { waited } = await beside(`select lease_settle('w', 1, ${none.join()}, '[${event}]')`, () =>
 		store.flush(`[${event}]`, "[]"),
 	);
 	expect(waited).toBe(true);
@@ -246,4 +248,81 @@ test("no statement of this file has put the books out of order", async () => {
 	const { checks } = await reconcile(db.statements);
 	const broken = checks.filter(({ ok, name }) => !ok && !name.includes("top-up") && !name.includes("has its lease"));
 	expect(broken).toEqual([]);
+});
+
+test("a flush looks up the leases and requests that it names, however many its instance has", async () => {
+	const OTHERS = 400;
+	await goLive(db, "many");
+	const store = storeOf("many");
+	for (let n = 0; n < OTHERS; n++) {
+		await makeAccount(db, `many${n}`, 1_000, {});
+		await store.grant([wish(`many${n}`, 100)]);
+	}
+	await makeAccount(db, "many", 100_000, { "many-key": null });
+	await store.grant([wish("many", 50_000), wish("many-key", 50_000)]);
+	const events = Array.from({ length: OTHERS }, () => settledEvent("many", "many-key", 1));
+	await store.flush("[]", JSON.stringify(events));
+	const running = await db.sql`select 1 from reservation where instance_id = 'many'`;
+	const columns = settledColumns(JSON.stringify(events.slice(0, 2)));
+	const literals = Object.values(columns).map((literal) => `'${literal}'`);
+	const read = await db.sql.begin(async (sql) => {
+		await sql.unsafe(`select lease_settle('many', 1, ${literals.join()}, '[]')`);
+		return sql<{ name: string; rows: number }[]>`
+			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables
+				where relname in ('lease', 'reservation') order by 1`;
+	});
+	expect(running.length).toBe(OTHERS);
+	expect(read.map(({ name }) => name)).toEqual(["lease", "reservation"]);
+	for (const { rows } of read) expect(rows).toBeLessThanOrEqual(10);
+	expect((await db.sql`select 1 from reservation where instance_id = 'many'`).length).toBe(OTHERS - 2);
+});
+
+test("of a request whose row is held nothing is recorded; the others of its account are", async () => {
+	await makeAccount(db, "held", 1_000, { "held-key": null });
+	await goLive(db, "held");
+	const store = createPgLedgerStore({ statements: db.ledger }, "held", 1);
+	await store.grant([wish("held", 100), wish("held-key", 100)]);
+	const [held, free] = [settledEvent("held", "held-key", 20), settledEvent("held", "held-key", 30)];
+	const both = JSON.stringify([held, free]);
+	await store.flush("[]", both);
+	await db.sql.begin(async (sql) => {
+		await sql`select 1 from reservation where request_id = ${held.id} for update`;
+		expect(await store.flush(both, "[]")).toEqual({ late: false, fresh: 1, busy: new Set([held.id]) });
+		expect(await db.sql`select request_id as id from reservation where instance_id = 'held'`).toMatchObject([
+			{ id: held.id },
+		]);
+	});
+	expect(await store.flush(both, "[]")).toEqual({ late: false, fresh: 1, busy: new Set() });
+	expect((await db.sql`select 1 from reservation where instance_id = 'held'`).length).toBe(0);
+	const [lease] = await db.sql`select settled_nano_usd as settled from lease where budget_id = 'held'`;
+	expect(Number(lease?.settled)).toBe(50);
+});
+
+test("a settlement's texts and numbers are recorded as they are", async () => {
+	await makeAccount(db, "texts", 1_000, { "texts-key": null });
+	await goLive(db, "texts");
+	const store = storeOf("texts");
+	await store.grant([wish("texts", 100), wish("texts-key", 100)]);
+	const strange = settledEvent("texts", "texts-key", 1, {
+		model: 'a "model", {with} a \\ and\nNULL',
+		card: "NULL",
+		replica: "",
+		batch: "{}",
+		first: null,
+		ms: 1e-7,
+		off: usd(Number.MAX_SAFE_INTEGER),
+		streamed: false,
+	});
+	const plain = settledEvent("texts", "texts-key", 2, { replica: null, first: 0.1, ms: 1e12 });
+	expect((await store.flush(JSON.stringify([strange, plain]), "[]")).fresh).toBe(2);
+	const rows = await db.sql`
+		select model, rate_card_id as card, replica, batch_id as batch, first_token_ms as first, duration_ms as ms,
+			written_off_nano_usd::text as off, streamed from usage_event where account_id = 'texts' order by charged_nano_usd`;
+	const off = String(Number.MAX_SAFE_INTEGER);
+	expect(rows).toMatchObject([
+		{ model: strange.model, card: "NULL", replica: "", batch: "{}", first: null, ms: 1e-7, off, streamed: false },
+		{ model: "m", card: "card", replica: null, batch: null, first: 0.1, ms: 1e12, off: "0", streamed: true },
+	]);
+	await expect(store.flush(JSON.stringify([{ ...plain, id: newUuid(), model: "a\0b" }]), "[]")).rejects.toThrow();
+	expect((await db.sql`select 1 from usage_event where account_id = 'texts'`).length).toBe(2);
 });

@@ -3,16 +3,26 @@
 -- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
 -- id and then leases, as long as the client lets it (lock_timeout).
 
--- Records settled requests and those still open. Only new settlements count. Returns
+-- Records settled requests, an array for each column (settled-columns.ts), and those still open. Only new settlements
+-- count. Returns
 -- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
 -- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted.
 -- fresh: how many were new.
 -- busy: budgets and requests of which somebody holds a row; their settlements were left out, all others were recorded.
-create or replace function lease_settle(p_instance text, p_epoch integer, p_settled json, p_open json)
+-- Arrays are unnested in the list of a select, side by side: in a from clause each would be written to a store of its own
+-- first, and a record of JSON costs three times as much as all of them.
+-- How many a batch holds the planner cannot know, nor how many leases there will be: two sets that it joins it compares each
+-- with each, or with all leases of the instance. So rows are looked up one by one, each by its whole key or its place; the
+-- place of a lease is where the statement before has locked it.
+create or replace function lease_settle(p_instance text, p_epoch integer, p_id uuid[], p_account text[], p_key text[], p_model text[],
+  p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_batch text[], p_at double precision[], p_charged bigint[],
+  p_off bigint[], p_basis text[], p_ending text[], p_status integer[], p_prompt integer[], p_cached integer[], p_completion integer[],
+  p_reasoning integer[], p_units integer[], p_replica text[], p_first real[], p_ms real[], p_open json)
 returns table (late boolean, fresh integer, busy json)
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_busy text[];
+  v_shown uuid[];
   v_missing text;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
@@ -28,23 +38,27 @@ begin
     return;
   end if;
   with x as materialized (
-    select * from json_to_recordset(p_settled) as x(id uuid, account text, key text, charged bigint)
+    select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_charged) as charged
   ), wanted as materialized (
     select distinct b.budget_id from (select x.account as budget_id, x.charged from x union all select x.key, x.charged from x) b where b.charged > 0
-  ), locked as materialized (
-    select l.budget_id from lease l where l.instance_id = p_instance and l.epoch = p_epoch
-      and l.budget_id in (select w.budget_id from wanted w) for no key update skip locked
-  ), shown as materialized (
+  ), held_leases as materialized (
+    select w.budget_id from wanted w left join lateral (
+        select true as locked from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch
+          for no key update skip locked
+      ) k on true cross join lateral (
+        select 1 from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and k.locked is null limit 1
+      ) there
+  ), running as materialized (
     -- Most requests are over before anybody wrote them down as running.
-    select r.request_id from reservation r where r.request_id in (select x.id from x) and exists (select 1 from reservation)
-      for update skip locked
+    select x.id from x cross join lateral (select 1 from reservation r where r.request_id = x.id limit 1) there
+      where exists (select 1 from reservation)
+  ), shown as materialized (
+    select n.id, k.locked from running n left join lateral (
+        select true as locked from reservation r where r.request_id = n.id for update skip locked
+      ) k on true
   )
-  select array_agg(h.held) into v_busy from (
-    select w.budget_id as held from wanted w join lease l on l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch
-      where not exists (select 1 from locked k where k.budget_id = w.budget_id)
-    union all
-    select r.request_id::text from reservation r where r.request_id in (select x.id from x)
-      and not exists (select 1 from shown s where s.request_id = r.request_id)
+  select array_agg(h.held), (select array_agg(s.id) from shown s where s.locked) into v_busy, v_shown from (
+    select l.budget_id as held from held_leases l union all select s.id::text from shown s where s.locked is null
   ) h;
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -53,9 +67,13 @@ begin
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
       x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
-    from json_to_recordset(p_settled) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
-      reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
-      completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real)
+    from (
+      select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
+        unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
+        unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status, unnest(p_prompt) as prompt,
+        unnest(p_cached) as cached, unnest(p_completion) as completion, unnest(p_reasoning) as reasoning, unnest(p_units) as units,
+        unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms
+    ) x
     where (v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy)))
       and to_timestamp(x.at / 1000.0) >= v_before
     on conflict (request_id) do nothing
@@ -67,20 +85,22 @@ begin
   ), spent as (
     update lease l set settled_nano_usd = l.settled_nano_usd + u.nano,
         state = case when l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd = u.nano then 'closed' else l.state end
-      from sums u where l.budget_id = u.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open'
+      from sums u cross join lateral (
+        select k.ctid as place from lease k where k.budget_id = u.budget_id and k.instance_id = p_instance and k.epoch = p_epoch limit 1
+      ) k where l.ctid = k.place and l.state = 'open'
       returning l.budget_id
   )
-  select (select count(*) from s), (select min(u.budget_id) from sums u where not exists (select 1 from spent p where p.budget_id = u.budget_id))
+  select (select count(*) from s), (select min(m.budget_id) from (select budget_id from sums except select budget_id from spent) m)
     into fresh, v_missing;
   if v_missing is not null then
     raise exception 'no open lease of % to settle on', v_missing using errcode = 'check_violation', constraint = 'lease_covers_settled';
   end if;
   if v_before > '-infinity' then
-    perform removal_refused(p_instance, p_epoch, p_settled, v_before);
+    perform removal_refused(p_instance, p_epoch, p_id, p_charged, p_at, v_before);
   end if;
-  if exists (select 1 from reservation) then
-    delete from reservation r using json_to_recordset(p_settled) as x(id uuid, account text, key text) where r.request_id = x.id
-      and (v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy)));
+  if v_shown is not null then
+    delete from reservation r where r.request_id = any (v_shown)
+      and (v_busy is null or not (r.account_id = any (v_busy) or r.key_id = any (v_busy)));
   end if;
   insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0)
@@ -109,7 +129,7 @@ begin
     completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real);
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if to_timestamp(x.at / 1000.0) < v_before then
-    perform removal_refused(p_instance, p_epoch, json_build_array(p_event), v_before);
+    perform removal_refused(p_instance, p_epoch, array[x.id], array[x.charged], array[x.at], v_before);
     delete from reservation r where r.request_id = x.id;
     return;
   end if;

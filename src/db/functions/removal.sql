@@ -204,11 +204,12 @@ begin
 end $$;
 
 -- Counts settlements that are refused since requests of their time are removed, but for those whose rows are still there.
-create or replace function removal_refused(p_instance text, p_epoch integer, p_settled json, p_before timestamptz) returns void
+create or replace function removal_refused(p_instance text, p_epoch integer, p_id uuid[], p_charged bigint[], p_at double precision[],
+  p_before timestamptz) returns void
 language sql set enable_seqscan = off as $$
   insert into refused_settlement as r (instance_id, epoch, requests, charged_nano_usd)
     select p_instance, p_epoch, count(*), coalesce(sum(x.charged), 0)
-      from json_to_recordset(p_settled) as x(id uuid, charged bigint, at double precision)
+      from (select unnest(p_id) as id, unnest(p_charged) as charged, unnest(p_at) as at) x
       where to_timestamp(x.at / 1000.0) < p_before and not exists (select 1 from usage_event e where e.request_id = x.id)
       having count(*) > 0
     on conflict (instance_id, epoch) do update

@@ -5,6 +5,7 @@ import { reconcile } from "../../../src/ledger/reconcile.ts";
 import type { LedgerStore } from "../../../src/ledger/store.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { settledEvent } from "../../ledger/fixture.ts";
 import { liveInstance } from "../live-instance.ts";
 import { accountId, CHARGE_NANO_USD, INSTANCE, keyId } from "./fill.ts";
 import type { Measured } from "./measure.ts";
@@ -147,30 +148,10 @@ async function contested({ counter, add }: Measured, here: LedgerStore, there: L
 }
 
 function settlements(): string {
-	const now = Date.now();
-	const events = Array.from({ length: SETTLED }, (_, at) => ({
-		id: newUuid(),
-		account: accountId(FIRST + (at % 100)),
-		key: keyId(FIRST + (at % 100), 1),
-		model: "model-1",
-		card: "rc_bench",
-		endpoint: "chat",
-		streamed: false,
-		reserved: CHARGE_NANO_USD,
-		at: now,
-		charged: CHARGE_NANO_USD,
-		off: 0,
-		basis: "exact",
-		ending: "finished",
-		status: 200,
-		prompt: 100,
-		cached: 0,
-		completion: 10,
-		reasoning: 0,
-		units: 0,
-		replica: "model-1#0",
-		first: 1.25,
-		ms: 1.25,
-	}));
+	const at = Date.now();
+	const events = Array.from({ length: SETTLED }, (_, nth) => {
+		const account = FIRST + (nth % 100);
+		return settledEvent(accountId(account), keyId(account, 1), CHARGE_NANO_USD, { at });
+	});
 	return JSON.stringify(events);
 }

@@ -11,12 +11,18 @@ export interface TimerWheelOptions {
 	readonly every: (tickMs: number, tick: () => void) => () => void;
 }
 
+interface Deadline {
+	readonly run: () => void;
+}
+
 /**
- * One timer for all deadlines: they lie in buckets of one tick each. It runs while there are any. A deadline that throws
+ * One timer for all deadlines: they lie in buckets of one tick each. It runs while there are any, and a tick longer. A deadline that throws
  * does so as an uncaught exception, like a timer's, and holds up no other.
  */
 export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): TimerWheel {
-	const buckets = new Map<number, Set<() => void>>();
+	const buckets = new Map<number, Set<Deadline>>();
+	/** In all buckets. An empty one stays until its tick, since the next deadline of its kind is mostly due with it. */
+	let waiting = 0;
 	/** The last tick whose bucket is done with. */
 	let done = 0;
 	let stop: (() => void) | undefined;
@@ -28,15 +34,22 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 			const due = buckets.get(done);
 			if (due === undefined) continue;
 			buckets.delete(done);
-			for (const entry of due) queueMicrotask(entry);
+			for (const deadline of due) queueMicrotask(() => fire(deadline, due));
 		}
-		rest();
-	}
-
-	function rest(): void {
-		if (buckets.size > 0) return;
+		if (waiting > 0) return;
+		buckets.clear();
 		stop?.();
 		stop = undefined;
+	}
+
+	function fire(deadline: Deadline, due: Set<Deadline>): void {
+		if (forget(deadline, due)) deadline.run();
+	}
+
+	function forget(deadline: Deadline, bucket: Set<Deadline>): boolean {
+		const isDue = bucket.delete(deadline);
+		if (isDue) waiting -= 1;
+		return isDue;
 	}
 
 	return {
@@ -51,16 +64,11 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 				bucket = new Set();
 				buckets.set(at, bucket);
 			}
-			const entry = () => {
-				if (own.delete(entry)) run();
-			};
 			const own = bucket;
-			own.add(entry);
-			return () => {
-				if (!own.delete(entry) || own.size > 0 || buckets.get(at) !== own) return;
-				buckets.delete(at);
-				rest();
-			};
+			const deadline = { run };
+			own.add(deadline);
+			waiting += 1;
+			return () => void forget(deadline, own);
 		},
 	};
 }

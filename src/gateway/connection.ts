@@ -14,6 +14,20 @@ export interface Connection {
 	readonly line?: BatchLineOrigin;
 }
 
+/** The same client's, for a request whose first attempt has an id already. */
+export function connectionWith(
+	connection: Connection,
+	request: Request,
+	requestUuid: string,
+): Connection & { readonly requestUuid: string } {
+	return {
+		request,
+		requestUuid,
+		address: connection.address,
+		setIdleTimeout: (seconds) => connection.setIdleTimeout(seconds),
+	};
+}
+
 /** Which line it is, and the request that carries it. */
 export interface BatchLineOrigin {
 	readonly batchId: string;

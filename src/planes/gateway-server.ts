@@ -43,13 +43,24 @@ const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
  */
 export function startGatewayServer(config: Config, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(config.trustedProxies);
-	const connectionOf = (request: Request): Connection => ({
-		request,
-		get address() {
+	/** A class, since there is one for each request. */
+	class ClientConnection implements Connection {
+		readonly request: Request;
+
+		constructor(request: Request) {
+			this.request = request;
+		}
+
+		get address(): string {
+			const { request } = this;
 			return clientAddress(server.requestIP(request)?.address ?? "", request.headers.get("x-forwarded-for"));
-		},
-		setIdleTimeout: (seconds) => server.timeout(request, seconds),
-	});
+		}
+
+		setIdleTimeout(seconds: number): void {
+			server.timeout(this.request, seconds);
+		}
+	}
+	const connectionOf = (request: Request): Connection => new ClientConnection(request);
 	const door = deps.console;
 	const passOn = ({ request }: { request: Request }) => door.handle(connectionOf(request));
 	const http = new Elysia({ handler: { standardHostname: false } })

@@ -35,7 +35,7 @@ const TOKENS_MAX = 2 ** 31 - 1;
 export function embeddingCall(request: EmbeddingRequest, context: CallContext): UnaryCall<EmbeddingReply> {
 	const { inputs } = request;
 	return {
-		...context,
+		context,
 		async run(ask, replica) {
 			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
 			const vectors: Vector[] = [];

@@ -35,7 +35,7 @@ const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
 export function imageCall(request: ImageRequest, context: CallContext): UnaryCall<ImageReply> {
 	const { prompt, n, fields } = request;
 	return {
-		...context,
+		context,
 		run: (ask, replica) =>
 			ask.post({
 				path: "/images/generations",

@@ -34,7 +34,7 @@ export interface RerankReply {
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
 	return {
-		...context,
+		context,
 		run: (ask, replica) =>
 			ask.post({
 				...postOf(replica, request),

@@ -52,7 +52,7 @@ const SECONDS_MAX = 10_000_000;
 
 export function transcriptionCall(request: TranscriptionRequest, context: CallContext): UnaryCall<TranscriptionReply> {
 	return {
-		...context,
+		context,
 		run: (ask, replica) =>
 			ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscriptionInTurns }),
 	};
@@ -63,7 +63,7 @@ export function transcriptionStream(
 	context: CallContext,
 ): StreamCall<TranscriptionChunk> {
 	return {
-		...context,
+		context,
 		wire: WIRE,
 		body: (replica) => formOf(request, replica, true),
 	};

@@ -8,7 +8,7 @@ import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { createAnswerStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
-import { callUnary, type UnaryCall } from "./call/unary.ts";
+import { callUnary, type Replied, type UnaryCall } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
@@ -22,7 +22,7 @@ export interface Upstreams {
 	 */
 	open<Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
 	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
-	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<{ reply: Reply; replica: string }>;
+	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>>;
 	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */
 	connected(modelId: string, accountId?: string): boolean;
 	/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
@@ -93,18 +93,17 @@ export function createUpstreams(
 		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
 			const startedMs = clock.monotonicMs();
-			return withReplays({ pool: poolOf(model), log }, call, async (ticket, freshConnection, asked) => {
-				// A line of a batch may have waited for hours: its time begins when it is sent.
-				const sinceMs = call.patient === true ? clock.monotonicMs() : startedMs;
-				const reply = await callUnary(callDeps, ticket, {
+			const { context } = call;
+			return withReplays({ pool: poolOf(model), log }, context, (ticket, freshConnection, asked) =>
+				callUnary(callDeps, ticket, call, {
 					limits: limits(),
-					call,
-					startedMs: sinceMs,
+					call: context,
+					// A line of a batch may have waited for hours: its time begins when it is sent.
+					startedMs: context.patient === true ? clock.monotonicMs() : startedMs,
 					freshConnection,
-					...(asked === undefined ? {} : { asked }),
-				});
-				return { reply, replica: ticket.replica.alias };
-			});
+					asked,
+				}),
+			);
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];

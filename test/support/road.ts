@@ -216,7 +216,7 @@ export function createRoad(options: RoadOptions = {}) {
 	let contended = false;
 	const upstreams = {
 		contended: () => contended,
-		open(_: Model, { signal }: { signal: AbortSignal }) {
+		open(_: Model, { context: { signal } }: { context: { signal: AbortSignal } }) {
 			const made = call(signal);
 			return {
 				next: () => made.next(),
@@ -229,7 +229,7 @@ export function createRoad(options: RoadOptions = {}) {
 				},
 			};
 		},
-		call: async (_: Model, { signal }: { signal: AbortSignal }) => ({
+		call: async (_: Model, { context: { signal } }: { context: { signal: AbortSignal } }) => ({
 			reply: await call(signal).whole,
 			replica: "m#0",
 		}),

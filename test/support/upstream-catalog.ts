@@ -62,6 +62,7 @@ export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
 		signal: new AbortController().signal,
 		affinity: undefined,
 		requestId: "req_test",
+		uuid: "00000000-0000-7000-8000-000000000000",
 		accountId: "acc_test",
 		patient: false,
 		trace: undefined,

@@ -1,6 +1,5 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { contextOf } from "../../src/upstream/call/attempt.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import { completionStream } from "../../src/upstream/completions/completion-call.ts";
@@ -46,7 +45,7 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 		const { fields, outputLimit } = call;
 		return upstreams.open(
 			model,
-			completionStream(model, { ...contextOf(call), fields, outputLimit, prompt: "x", shape: { prompts: 1, n } }),
+			completionStream(model, { ...call, fields, outputLimit, prompt: "x", shape: { prompts: 1, n } }),
 		);
 	}
 

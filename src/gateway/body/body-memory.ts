@@ -16,6 +16,11 @@ export interface BodyMemory {
 	bytes(): number;
 }
 
+interface BodiesOfAccounts {
+	take(accountId: string, bytes: number): void;
+	giveBack(accountId: string, bytes: number): void;
+}
+
 /** As much as a connection's own buffers: not worth counting. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
@@ -47,23 +52,34 @@ export function createBodyMemory(deps: {
 		all -= bytes;
 	}
 
+	const owner: BodiesOfAccounts = { take, giveBack };
 	return {
-		hold(accountId) {
-			let seen = 0;
-			let held = 0;
-			return {
-				take(bytes) {
-					seen += bytes;
-					if (seen <= UNCOUNTED_BYTES) return;
-					take(accountId, seen - held);
-					held = seen;
-				},
-				release() {
-					if (held > 0) giveBack(accountId, held);
-					held = 0;
-				},
-			};
-		},
+		hold: (accountId) => new AccountsHold(owner, accountId),
 		bytes: () => all,
 	};
+}
+
+/** A class, since there is one for each request. */
+class AccountsHold implements BodyHold {
+	readonly #owner: BodiesOfAccounts;
+	readonly #accountId: string;
+	#seen = 0;
+	#held = 0;
+
+	constructor(owner: BodiesOfAccounts, accountId: string) {
+		this.#owner = owner;
+		this.#accountId = accountId;
+	}
+
+	take(bytes: number): void {
+		this.#seen += bytes;
+		if (this.#seen <= UNCOUNTED_BYTES) return;
+		this.#owner.take(this.#accountId, this.#seen - this.#held);
+		this.#held = this.#seen;
+	}
+
+	release(): void {
+		if (this.#held > 0) this.#owner.giveBack(this.#accountId, this.#held);
+		this.#held = 0;
+	}
 }

@@ -1,63 +1,68 @@
 import type { Clock } from "../../base/clock.ts";
-import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 
 /** A file takes its time on a slow line, but not for ever. */
 export const FILE_DEADLINE_MS = 10 * 60_000;
 
-/** Says that so many bytes more are read; throws a Fault if they may not be. */
-export type TakeBytes = (bytes: number) => void;
+/** Is told of the bytes of a body. */
+export interface TakesBytes {
+	/** So many more are read. Throws a Fault if they may not be. */
+	take(bytes: number): void;
+}
 
-export const takeFreely: TakeBytes = () => {};
+export const TAKES_ANY: TakesBytes = { take() {} };
 
 /** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout, those of `take`. */
 export async function readBytes(
 	request: Request,
 	bytesMax: number,
 	clock: Clock,
-	take: TakeBytes = takeFreely,
+	takes: TakesBytes = TAKES_ANY,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	const declared = declaredBytes(request, bytesMax, take);
+	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	return declared === null && request.body !== null
-		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS, take })
+		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS, takes })
 		: inTime(clock, FILE_DEADLINE_MS, request.bytes());
 }
 
 /** The length that the request gives, taken; null if it gives none. Faults: payload_too_large, those of `take`. */
-export function declaredBytes(request: Request, bytesMax: number, take: TakeBytes): number | null {
+export function declaredBytes(request: Request, bytesMax: number, takes: TakesBytes): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
 	const declared = Number(header);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
-	take(declared);
+	takes.take(declared);
 	return declared;
 }
 
 /** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
-export async function inTime<T>(
-	clock: Clock,
-	deadlineMs: number,
-	reading: Promise<T>,
-	onLate?: () => void,
-): Promise<T> {
-	try {
-		return await withDeadline(clock, reading, deadlineMs, onLate === undefined ? tooSlow : () => tooSlow(onLate));
-	} catch (error) {
-		if (error instanceof Fault) throw error;
-		throw new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
-	}
-}
-
-function tooSlow(onLate?: () => void): Fault {
-	onLate?.();
-	return new Fault("request_timeout", "The body was sent too slowly.");
+export function inTime<T>(clock: Clock, deadlineMs: number, reading: Promise<T>, onLate?: () => void): Promise<T> {
+	// Each request comes by here: one promise, and nothing around it.
+	return new Promise((resolve, reject) => {
+		const cancel = clock.after(deadlineMs, () => {
+			onLate?.();
+			reject(new Fault("request_timeout", "The body was sent too slowly."));
+		});
+		reading.then(
+			(read) => {
+				cancel();
+				resolve(read);
+			},
+			(cause) => {
+				cancel();
+				reject(
+					cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
+				);
+			},
+		);
+	});
 }
 
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */
 export function readChunked(
 	body: ReadableStream<Uint8Array>,
-	{ bytesMax, clock, deadlineMs, take }: { bytesMax: number; clock: Clock; deadlineMs: number; take: TakeBytes },
+	{ bytesMax, clock, deadlineMs, takes }: { bytesMax: number; clock: Clock; deadlineMs: number; takes: TakesBytes },
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const reader = body.getReader();
 	const letGo = () => void reader.cancel().catch(() => {});
@@ -74,7 +79,7 @@ export function readChunked(
 				throw bodyTooLarge(bytesMax);
 			}
 			try {
-				take(value.length);
+				takes.take(value.length);
 			} catch (error) {
 				letGo();
 				throw error;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import type { TakeBytes } from "./bytes-body.ts";
-import { declaredBytes, FILE_DEADLINE_MS, inTime, readBytes, takeFreely } from "./bytes-body.ts";
+import type { TakesBytes } from "./bytes-body.ts";
+import { declaredBytes, FILE_DEADLINE_MS, inTime, readBytes, TAKES_ANY } from "./bytes-body.ts";
 
 /**
  * Reads a multipart form of at most `bytesMax` bytes. Its files stay where the parser put them and are never copied.
@@ -11,16 +11,16 @@ export async function readForm(
 	request: Request,
 	bytesMax: number,
 	clock: Clock,
-	take: TakeBytes = takeFreely,
+	takes: TakesBytes = TAKES_ANY,
 ): Promise<FormData> {
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
-	const declared = declaredBytes(request, bytesMax, take);
+	const declared = declaredBytes(request, bytesMax, takes);
 	// A body without a length is counted while it arrives.
 	const source =
 		declared === null
-			? new Response(await readBytes(request, bytesMax, clock, take), { headers: { "content-type": type } })
+			? new Response(await readBytes(request, bytesMax, clock, takes), { headers: { "content-type": type } })
 			: request;
 	return inTime(clock, FILE_DEADLINE_MS, parseForm(source));
 }

@@ -3,8 +3,8 @@ import { Fault } from "../../base/fault.ts";
 import { checkStructure } from "../../base/json-structure.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 import { createTurn } from "../../base/turn.ts";
-import type { TakeBytes } from "./bytes-body.ts";
-import { declaredBytes, inTime, readChunked, takeFreely } from "./bytes-body.ts";
+import type { TakesBytes } from "./bytes-body.ts";
+import { declaredBytes, inTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -26,7 +26,7 @@ export async function readJson(
 	request: Request,
 	bytesMax: number,
 	clock: Clock,
-	take: TakeBytes = takeFreely,
+	takes: TakesBytes = TAKES_ANY,
 ): Promise<JsonBody> {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
@@ -35,7 +35,7 @@ export async function readJson(
 			"The body must be JSON: set the header `content-type: application/json`.",
 		);
 	}
-	const text = await readText(request, bytesMax, clock, take);
+	const text = await readText(request, bytesMax, clock, takes);
 	const checked = checkStructure(text);
 	if (checked !== undefined) await checked;
 	const isLarge = text.length >= LONG_CHARS;
@@ -55,11 +55,11 @@ function parseJson(text: string): unknown {
 	}
 }
 
-function readText(request: Request, bytesMax: number, clock: Clock, take: TakeBytes): Promise<string> {
-	const declared = declaredBytes(request, bytesMax, take);
+function readText(request: Request, bytesMax: number, clock: Clock, takes: TakesBytes): Promise<string> {
+	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	if (declared === null && request.body !== null)
-		return decoded(readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, take }));
+		return decoded(readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, takes }));
 	if (declared === null || declared < LONG_CHARS) return inTime(clock, READ_DEADLINE_MS, request.text());
 	return decoded(inTime(clock, READ_DEADLINE_MS, request.bytes()));
 }

@@ -7,7 +7,7 @@ import { formatUsd } from "../../money/nano-usd.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import { readBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
-import { IDLE_TIMEOUT_S } from "../connection.ts";
+import { connectionWith, IDLE_TIMEOUT_S } from "../connection.ts";
 import type { ServeDeps } from "../serve/context.ts";
 import { createContext, firstAttemptUuid } from "../serve/context.ts";
 import { refuse } from "../serve/refuse.ts";
@@ -45,7 +45,13 @@ export function idempotent(deps: ServeDeps, idempotency: Idempotency, endpoint: 
 	return (connection: Connection): Promise<Response> => {
 		const header = connection.request.headers.get(IDEMPOTENCY_HEADER);
 		if (header === null) return endpoint.answer(deps, connection);
-		return once(deps, idempotency, endpoint, { ...connection, requestUuid: firstAttemptUuid() }, header);
+		return once(
+			deps,
+			idempotency,
+			endpoint,
+			connectionWith(connection, connection.request, firstAttemptUuid()),
+			header,
+		);
 	};
 }
 
@@ -71,7 +77,7 @@ async function once(
 		context.key = key;
 		checkAccess(key, deps.clock.wallMs());
 		held = deps.bodyMemory.hold(key.accountId);
-		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock, held.take);
+		body = await readBytes(request, deps.limits().bodyBytesMax, deps.clock, held);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		const id = claimIdOf(key.id, header);
 		seal = await createSeal(presentedSecret(request.headers), header, id);
@@ -93,7 +99,7 @@ async function once(
 	}
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
-		const response = await endpoint.answer(deps, { ...connection, request: copy }, () => key);
+		const response = await endpoint.answer(deps, connectionWith(connection, copy, connection.requestUuid), () => key);
 		return await recorded(response, { seal, claim, running: idempotency.running, signal: request.signal });
 	} catch (error) {
 		idempotency.running.release(claim);

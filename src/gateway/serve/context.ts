@@ -85,6 +85,7 @@ export function callContext({ context, admitted }: Exchange, signal: AbortSignal
 		signal,
 		affinity,
 		requestId: context.requestId,
+		uuid: context.uuid,
 		accountId: admitted.request.key.accountId,
 		patient: context.connection.line !== undefined,
 		trace: context.trace,
@@ -97,16 +98,29 @@ export function createContext(
 	clock: Clock,
 	traces?: Traces,
 ): RequestContext {
-	const fresh = newAttempt(clock, connection.line?.requestUuid ?? connection.requestUuid);
+	const { uuid, requestId, hex } = newRequestId(connection.line?.requestUuid ?? connection.requestUuid);
 	const trace = traces?.begin(connection.request, endpoint);
-	return { ...fresh, endpoint, connection, isAgain: false, key: undefined, modelName: undefined, trace };
+	const startedMs = clock.monotonicMs();
+	return {
+		connection,
+		endpoint,
+		uuid,
+		requestId,
+		hex,
+		startedMs,
+		isAgain: false,
+		isAdmitted: false,
+		key: undefined,
+		modelName: undefined,
+		trace,
+	};
 }
 
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.connection.requestUuid === undefined ? undefined : nextAttemptUuid(context.uuid);
 	const isAgain = context.isAgain || context.isAdmitted;
-	return { ...context, ...newAttempt(clock, known), isAgain };
+	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
 /** An id whose following 255 belong to the same request: so that what became of it can be found, whichever model answered. */
@@ -118,9 +132,4 @@ function nextAttemptUuid(uuid: string): string {
 	const place = Number.parseInt(uuid.slice(-2), 16) + 1;
 	assert(place < 256, "a request has fewer attempts than ids");
 	return uuid.slice(0, -2) + place.toString(16).padStart(2, "0");
-}
-
-function newAttempt(clock: Clock, known?: string) {
-	const { uuid, requestId, hex } = newRequestId(known);
-	return { uuid, requestId, hex, startedMs: clock.monotonicMs(), isAdmitted: false };
 }

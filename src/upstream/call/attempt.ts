@@ -13,16 +13,13 @@ export interface CallContext {
 	/** Requests with the same key go to the same replica where that costs nothing; undefined for none. */
 	readonly affinity: string | undefined;
 	readonly requestId: string;
+	/** The same, for servers that refuse an id which is no UUID (llama-cpp-python's does). */
+	readonly uuid: string;
 	/** Whose request it is: what one account alone meets says little of a replica. */
 	readonly accountId: string;
 	/** A line of a managed batch: it takes what others leave, waits as long as it must, and gives its place up to others. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
-}
-
-/** Of a call that says more: that without the rest. */
-export function contextOf({ signal, affinity, requestId, accountId, patient, trace }: CallContext): CallContext {
-	return { signal, affinity, requestId, accountId, patient, trace };
 }
 
 export interface AttemptOptions {
@@ -32,15 +29,17 @@ export interface AttemptOptions {
 	readonly startedMs: number;
 	readonly freshConnection: boolean;
 	/** Aborts when the place is asked for. */
-	readonly asked?: AbortSignal;
+	readonly asked?: AbortSignal | undefined;
 }
 
 /** One call to one replica. Owns the replica's place and the connection until the first of its three ends. */
 export interface Attempt {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
-	/** Sends before it returns; the answer has status 200. */
+	/** Sends before it returns. What comes is to be `taken` before anything else is done with it. */
 	post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response>;
+	/** Its status is 200, or this throws, or rejects with, what it stands for. */
+	taken(response: Response): undefined | Promise<never>;
 	/** The replica answers: with its first event, and with each further one. */
 	answered(): void;
 	/** It came to its proper end. */
@@ -84,23 +83,27 @@ class CallAttempt implements Attempt, GuardOptions {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	async post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response> {
+	post({ path, atRoot, body, accept }: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response> {
 		const { call, freshConnection } = this.#options;
-		const { replica, guard } = this;
+		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#response?.status);
 		this.#sent = call.trace?.call(replica.alias, replica.dialect.name);
-		const response = await postUpstream(this.#deps, replica, guard, {
-			...post,
-			requestId: call.requestId,
+		return postUpstream(this.#deps, replica, this.guard, {
+			path,
+			atRoot,
+			body,
+			accept,
+			requestId: call.uuid,
 			freshConnection,
 			traceHeaders: this.#sent?.headers,
 		});
+	}
+
+	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
-		guard.headersCame();
-		const refused = assertAnswered(response, replica);
-		if (refused) await refused;
-		return response;
+		this.guard.headersCame();
+		return assertAnswered(response, this.replica);
 	}
 
 	answered(): void {

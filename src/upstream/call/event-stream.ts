@@ -89,6 +89,8 @@ export function openEventStream<Chunk extends OutputChunk>(
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
 	async function open(): Promise<Chunk | undefined> {
 		const response = await answer;
+		const refused = attempt.taken(response);
+		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;

@@ -1,5 +1,4 @@
 import type { Clock } from "../../base/clock.ts";
-import { uuidOfHex } from "../../base/id.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
@@ -19,10 +18,11 @@ export interface UpstreamPost {
 	/** Under the replica's base address: `/chat/completions`. */
 	readonly path: string;
 	/** The path stands at the server's root, beside `/v1`. */
-	readonly atRoot?: boolean;
+	readonly atRoot?: boolean | undefined;
 	/** JSON text, or a form, whose content type the runtime sets with its boundary. */
 	readonly body: string | FormData;
 	readonly accept: "application/json" | "text/event-stream";
+	/** UUID. */
 	readonly requestId: string;
 	/** True to keep off kept-alive connections, one of which has just broken. */
 	readonly freshConnection: boolean;
@@ -45,14 +45,13 @@ export function postUpstream(
 ): Promise<Response> {
 	const spec = replica.spec();
 	const headers: Record<string, string> = {
-		...(typeof post.body === "string" ? { "content-type": "application/json" } : {}),
 		accept: post.accept,
 		"accept-encoding": "identity",
 		"user-agent": "tollgate",
-		// Some servers refuse a request id that is no UUID (llama-cpp-python's does).
-		"x-request-id": upstreamRequestId(post.requestId),
-		...post.traceHeaders,
+		"x-request-id": post.requestId,
 	};
+	if (typeof post.body === "string") headers["content-type"] = "application/json";
+	if (post.traceHeaders !== undefined) Object.assign(headers, post.traceHeaders);
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
 	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
 		method: "POST",
@@ -67,11 +66,6 @@ export function postUpstream(
 		// What was not asked for packed is not unpacked: some hundred kilobytes can become a gigabyte.
 		decompress: false,
 	});
-}
-
-/** Our ids are `req_` and 32 hex digits; the regular expression of a general reader would cost more than the rest. */
-function upstreamRequestId(requestId: string): string {
-	return requestId.length === 36 && requestId.startsWith("req_") ? uuidOfHex(requestId.slice(4)) : requestId;
 }
 
 /** Whether the replica's address takes a TCP connection within the connect deadline. */

@@ -13,8 +13,11 @@ export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 /** The body as parsed JSON; undefined if it is none. Throws UpstreamFailure `failed` beyond `bytesMax`. */
-export async function readAnswer(response: Response, bytesMax: number): Promise<unknown> {
-	if (declaredBytes(response) <= SHORT_BYTES) return parseJson(await response.text());
+export function readAnswer(response: Response, bytesMax: number): Promise<unknown> {
+	return declaredBytes(response) <= SHORT_BYTES ? response.text().then(parseJson) : readLong(response, bytesMax);
+}
+
+async function readLong(response: Response, bytesMax: number): Promise<unknown> {
 	const bytes = await readBytes(response, bytesMax);
 	return bytes.length <= SHORT_BYTES ? parseJson(new TextDecoder().decode(bytes)) : parseInTurns(bytes);
 }

@@ -10,7 +10,8 @@ import { withReplays } from "./replay.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** A streamed request of any kind. */
-export interface StreamCall<Chunk> extends CallContext {
+export interface StreamCall<Chunk> {
+	readonly context: CallContext;
 	readonly wire: StreamWire<Chunk>;
 	/** The request in the replica's dialect: JSON text, or a form. */
 	body(replica: Replica): string | FormData;
@@ -28,7 +29,7 @@ export function createAnswerStream<Chunk extends OutputChunk>(
 	let alias: string | undefined;
 	let begun = false;
 
-	const first = withReplays({ pool, log }, call, async (ticket, freshConnection) => {
+	const first = withReplays({ pool, log }, call.context, async (ticket, freshConnection) => {
 		if (closed) {
 			ticket.release("neutral");
 			throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
@@ -36,7 +37,7 @@ export function createAnswerStream<Chunk extends OutputChunk>(
 		const { replica } = ticket;
 		alias = replica.alias;
 		const body = call.body(replica);
-		const attempt = createAttempt(deps, ticket, { limits, call, startedMs, freshConnection });
+		const attempt = createAttempt(deps, ticket, { limits, call: call.context, startedMs, freshConnection });
 		events = openEventStream(deps, attempt, call.wire, body);
 		return events.next();
 	});

@@ -35,22 +35,30 @@ export interface Asker {
 }
 
 /** A request that is answered in one piece; `run` may take several posts to one replica for it. */
-export interface UnaryCall<Reply> extends CallContext {
+export interface UnaryCall<Reply> {
+	readonly context: CallContext;
 	run(ask: Asker, replica: Replica): Promise<Reply>;
+}
+
+/** A reply, and the alias of the replica that it is from. */
+export interface Replied<Reply> {
+	readonly reply: Reply;
+	readonly replica: string;
 }
 
 /** Rejects with UpstreamFailure; the place is free again either way. */
 export async function callUnary<Reply>(
 	deps: CallDeps,
 	ticket: Ticket,
-	options: AttemptOptions & { readonly call: UnaryCall<Reply> },
-): Promise<Reply> {
+	{ run }: Pick<UnaryCall<Reply>, "run">,
+	options: AttemptOptions,
+): Promise<Replied<Reply>> {
 	const { replica } = ticket;
 	const attempt = createAttempt(deps, ticket, options);
 	try {
-		const reply = await options.call.run(new AttemptAsker(deps, attempt, options.call.patient === true), replica);
+		const reply = await run(new AttemptAsker(deps, attempt, options.call.patient === true), replica);
 		attempt.succeed();
-		return reply;
+		return { reply, replica: replica.alias };
 	} catch (error) {
 		throw attempt.fail(error);
 	}
@@ -69,8 +77,10 @@ class AttemptAsker implements Asker {
 	}
 
 	async post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
-		const { path, atRoot = false, body, bytesMax = ANSWER_BYTES_MAX } = post;
+		const { path, atRoot, body, bytesMax = ANSWER_BYTES_MAX } = post;
 		const response = await this.#attempt.post({ path, atRoot, body, accept: "application/json" });
+		const refused = this.#attempt.taken(response);
+		if (refused) await refused;
 		const parsed = await readAnswer(response, Math.min(bytesMax, this.#bytesMax));
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);

@@ -1,5 +1,5 @@
 import type { Model } from "../../catalog/model.ts";
-import { type CallContext, contextOf } from "../call/attempt.ts";
+import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { UnaryCall } from "../call/unary.ts";
@@ -29,13 +29,13 @@ const WIRE: StreamWire<ChatChunk> = {
 
 /** A chat whose answer is streamed. */
 export function chatStream(model: Model, call: ChatCall): StreamCall<ChatChunk> {
-	return { ...contextOf(call), wire: WIRE, body: (replica) => textOf(replica, model, call, true) };
+	return { context: call, wire: WIRE, body: (replica) => textOf(replica, model, call, true) };
 }
 
 /** A chat whose answer comes in one piece. */
 export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
 	return {
-		...contextOf(call),
+		context: call,
 		run(ask, replica) {
 			const { dialect } = replica;
 			// Where a whole answer's usage leaves choices out, the stream's does not.

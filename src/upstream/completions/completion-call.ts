@@ -1,5 +1,5 @@
 import type { Model } from "../../catalog/model.ts";
-import { type CallContext, contextOf } from "../call/attempt.ts";
+import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { UnaryCall } from "../call/unary.ts";
@@ -20,14 +20,14 @@ const PATH = "/completions";
 /** A completion whose answer is streamed. */
 export function completionStream(model: Model, call: CompletionCall): StreamCall<CompletionChunk> {
 	const wire = wireOf(call.shape);
-	return { ...contextOf(call), wire, body: (replica) => textOf(replica, model, call, true) };
+	return { context: call, wire, body: (replica) => textOf(replica, model, call, true) };
 }
 
 /** A completion whose answer comes in one piece. */
 export function completionWhole(model: Model, call: CompletionCall): UnaryCall<CompletionReply> {
 	const { shape } = call;
 	return {
-		...contextOf(call),
+		context: call,
 		run(ask, replica) {
 			const { dialect } = replica;
 			// Where a whole answer's usage leaves choices out, the stream's does not.

@@ -20,7 +20,7 @@ export function newRequestId(uuid = newUuid()): { uuid: string; requestId: strin
 }
 
 /** 32 hex digits as a UUID with dashes. */
-export function uuidOfHex(hex: string): string {
+function uuidOfHex(hex: string): string {
 	assert(hex.length === 32, "a UUID has 32 hex digits");
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

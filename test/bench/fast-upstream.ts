@@ -6,8 +6,8 @@
  * The model that a request names says how it is answered, so that every gateway can be pointed at one address:
  * `plain` a whole answer of 600 bytes, `stream` 100 events 5 ms apart, `burst` the same events with no pause, `idle` one
  * event and then silence until `POST /release`, `flood` 100 MB of events as fast as they are taken, `talk` 30 events a second,
- * as many as published records have tokens in an answer (`traffic.ts`). `GET /count` gives
- * the count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
+ * as many as published records have tokens in an answer (`traffic.ts`), `trickle` the same until `POST /release`. `GET /count`
+ * gives the count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
  */
 import type { Socket } from "bun";
 import { createRandom } from "../support/random.ts";
@@ -52,7 +52,7 @@ const HEAD_BYTES_MAX = 32 * 1024;
 const MODEL_WITHIN_BYTES = 96;
 const MODEL = /"model": ?"([a-z]+)/;
 
-type Kind = "plain" | "stream" | "burst" | "idle" | "flood" | "talk";
+type Kind = "plain" | "stream" | "burst" | "idle" | "flood" | "talk" | "trickle";
 
 interface Connection {
 	/** What came of a head, or of a body up to its model, so far. */
@@ -83,6 +83,7 @@ const EVENT_SUFFIX = '"},"finish_reason":null}]}\n\n';
 const PADDING = " ".repeat(EVENT_BYTES - EVENT_PREFIX.length - EVENT_SUFFIX.length - STAMP_DIGITS);
 const EVENT_CHUNK = `${EVENT_BYTES.toString(16)}\r\n${EVENT_PREFIX}`;
 
+const isSlow = (kind: Kind) => kind === "talk" || kind === "trickle";
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const usageOf = (prompt: number, completion: number) =>
 	`"usage":{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`;
@@ -120,7 +121,8 @@ export function startFastUpstream(): FastUpstream {
 	const lengths = createRandom(TALK_SEED);
 	const startedMs = sharedMs();
 	let talkTicks = 0;
-	const idle = new Set<Stream>();
+	/** Those that end when they are told to. */
+	const released = new Set<Stream>();
 	let next = 0;
 	let ticks = 0;
 	const timer = setInterval(tick, 1);
@@ -148,8 +150,8 @@ export function startFastUpstream(): FastUpstream {
 
 	function forget(stream: Stream): void {
 		stream.socket.data.stream = undefined;
-		for (const slot of stream.kind === "talk" ? talks : slots) slot.delete(stream);
-		idle.delete(stream);
+		for (const slot of isSlow(stream.kind) ? talks : slots) slot.delete(stream);
+		released.delete(stream);
 		count.open -= 1;
 	}
 
@@ -176,7 +178,8 @@ export function startFastUpstream(): FastUpstream {
 			write(socket, plain[next] as Buffer);
 			return;
 		}
-		const events = kind === "talk" ? drawLengths(lengths).answerTokens : STREAM_EVENTS;
+		const endless = kind === "trickle" ? Number.POSITIVE_INFINITY : STREAM_EVENTS;
+		const events = kind === "talk" ? drawLengths(lengths).answerTokens : endless;
 		const stream: Stream = { socket, kind, variant: next, events, sent: 0 };
 		socket.data.stream = stream;
 		count.open += 1;
@@ -185,10 +188,10 @@ export function startFastUpstream(): FastUpstream {
 		stream.sent = kind === "burst" ? STREAM_EVENTS : 1;
 		write(socket, Buffer.from(first, "latin1"));
 		if (kind === "burst") finish(stream);
-		else if (kind === "idle") idle.add(stream);
 		else if (kind === "flood") flood(stream);
-		else if (kind === "talk") (talks[talkTicks % TALK_GAP_MS] as Set<Stream>).add(stream);
-		else (slots[ticks % STREAM_GAP_MS] as Set<Stream>).add(stream);
+		else if (isSlow(kind)) (talks[talkTicks % TALK_GAP_MS] as Set<Stream>).add(stream);
+		else if (kind === "stream") (slots[ticks % STREAM_GAP_MS] as Set<Stream>).add(stream);
+		if (kind === "idle" || kind === "trickle") released.add(stream);
 	}
 
 	/** Writes until the socket takes no more; goes on when it drains. */
@@ -213,7 +216,7 @@ export function startFastUpstream(): FastUpstream {
 	}
 
 	function release(): void {
-		for (const stream of idle) finish(stream);
+		for (const stream of released) finish(stream);
 	}
 
 	function take(socket: Socket<Connection>, bytes: Buffer): void {

@@ -158,13 +158,16 @@ export interface ProductOptions {
 	/** False: on whichever core is free. */
 	readonly pinned?: boolean;
 	readonly env?: Record<string, string>;
+	/** Lines under `limits:` of the catalogue. */
+	readonly limits?: string;
 }
 
 /** Starts it and waits until it is ready; `readyMs` is how long that took. */
 export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
 	mkdirSync(options.folder, { recursive: true });
 	const configPath = join(options.folder, "tollgate.yaml");
-	await Bun.write(configPath, catalogText(options.upstreamPort));
+	const limits = options.limits === undefined ? "" : `limits:\n${options.limits}\n`;
+	await Bun.write(configPath, catalogText(options.upstreamPort) + limits);
 	const port = freePort();
 	const logPath = join(options.folder, "service.log");
 	writeFileSync(logPath, "");
@@ -224,5 +227,5 @@ function catalogText(upstreamPort: number): string {
         dialect: openai
         max_concurrency: 20000
 `;
-	return `models:\n${["plain", "stream", "burst", "idle", "flood", "talk"].map(model).join("")}`;
+	return `models:\n${["plain", "stream", "burst", "idle", "flood", "talk", "trickle"].map(model).join("")}`;
 }

@@ -14,8 +14,11 @@ import type { Fleet } from "./fleet.ts";
 import { handedIn, startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
+import type { Touched } from "./touched.ts";
+import { createTouched } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
 import { judge } from "./verdict.ts";
+import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
 	seed: number;
@@ -37,6 +40,8 @@ export interface ChaosResult {
 	readonly faults: Readonly<Record<string, number>>;
 	/** Answers by status and code, "left" and "cut off". */
 	readonly answers: Readonly<Record<string, number>>;
+	/** Refusals of customers to whom nothing was done, by what they heard and why. */
+	readonly refusals: Readonly<Record<string, number>>;
 	readonly endings: Readonly<Record<string, number>>;
 	readonly requests: number;
 	readonly tokens: number;
@@ -73,14 +78,17 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			if (isFine || options.logFolder === undefined) return;
 			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
 		});
-		const load = await startLoad(fleet, random.fork(), { users: options.users ?? 24, accounts: 9 });
+		const load = await startLoad(fleet, random.fork(), { users: options.users ?? 24, accounts: 9, regulars: 1 });
 
+		const touched = createTouched();
+		const watching = touched.watch(fleet);
+		ends.push(() => watching.stop());
 		const made: Record<string, number> = {};
 		const untilMs = performance.now() + options.forMs;
 		const midway: Finding[] = [];
 		const lanes = [
-			lane(random.fork(), (own) => memberFaults(fleet, own, formerMain), 800),
-			lane(random.fork(), (own) => databaseFaults(postgres, own), 3_000),
+			lane(random.fork(), (own) => memberFaults(fleet, own, touched, formerMain), 800),
+			lane(random.fork(), (own) => databaseFaults(postgres, own, touched), 3_000),
 		];
 		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
 
@@ -98,6 +106,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		}
 
 		await load.stop();
+		await watching.stop();
 		const exits = await Promise.all(fleet.members.map((member) => inTime(member.stop(), `instance ${member.index}`)));
 		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
@@ -105,6 +114,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
 		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
+		const warm = judgeWarm(load.sent, arrivals, load.steady, (member) => touched.excuses(member));
 		const findings = [
 			...midway,
 			{
@@ -112,6 +122,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 				checked: exits.length,
 				broken: exits.filter((code) => code !== 0).map(String),
 			},
+			warm.finding,
 			...(await judge(fleet, load, arrivals)),
 		];
 		const [sums] = await fleet.sql`
@@ -124,6 +135,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			findings,
 			faults: made,
 			answers: answersOf(load.sent),
+			refusals: warm.causes,
 			endings: Object.fromEntries(endings.map((row) => [row.what, row.count])),
 			requests: load.sent.length,
 			tokens: tokensOf(arrivals),
@@ -137,10 +149,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 /** Every second one changes the version, if there are two. */
-function memberFaults(fleet: Fleet, random: Random, formerMain: string | undefined): Fault[] {
-	const faults = instanceFaults(fleet, random);
+function memberFaults(fleet: Fleet, random: Random, touched: Touched, formerMain: string | undefined): Fault[] {
+	const faults = instanceFaults(fleet, random, touched);
 	if (formerMain === undefined) return faults;
-	const changes = versionFaults(fleet, random, [formerMain, MAIN]);
+	const changes = versionFaults(fleet, random, touched, [formerMain, MAIN]);
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 

@@ -2,6 +2,7 @@ import type { Random } from "../support/random.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import { LEASE_TTL_MS } from "./fleet.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
+import type { Touched, TouchKind } from "./touched.ts";
 
 /** One thing that goes wrong and is put right again before `run` resolves. */
 export interface Fault {
@@ -13,10 +14,13 @@ const short = (random: Random) => random.between(300, LEASE_TTL_MS * 0.6);
 const long = (random: Random) => random.between(LEASE_TTL_MS * 1.3, LEASE_TTL_MS * 1.8);
 
 /** What can happen to one instance or its connections. At the end of each fault it runs and hears the database. */
-export function instanceFaults(fleet: Fleet, random: Random): Fault[] {
-	const on = (name: string, work: (member: FleetMember) => Promise<void>): Fault => ({
+export function instanceFaults(fleet: Fleet, random: Random, touched: Touched): Fault[] {
+	const on = (kind: TouchKind, name: string, work: (member: FleetMember) => Promise<void>): Fault => ({
 		name,
-		run: () => work(random.pick(fleet.members)),
+		run() {
+			const member = random.pick(fleet.members);
+			return touched.during(kind, member.index, () => work(member));
+		},
 	});
 	const paused = async (member: FleetMember, ms: number) => {
 		member.process()?.kill("SIGSTOP");
@@ -29,37 +33,39 @@ export function instanceFaults(fleet: Fleet, random: Random): Fault[] {
 		member.proxy.thaw(random.fraction() < 0.5);
 	};
 	return [
-		on("kill -9 of an instance, restarted at once", async (member) => {
+		on("away", "kill -9 of an instance, restarted at once", async (member) => {
 			await member.crash();
 			await member.start();
 		}),
-		on("kill -9 of an instance, restarted later", async (member) => {
+		on("away", "kill -9 of an instance, restarted later", async (member) => {
 			await member.crash();
 			await Bun.sleep(random.between(500, LEASE_TTL_MS * 1.5));
 			await member.start();
 		}),
-		on("SIGSTOP of an instance, shorter than its lease", (member) => paused(member, short(random))),
-		on("SIGSTOP of an instance, longer than its lease", (member) => paused(member, long(random))),
-		on("SIGSTOP, then kill -9 of an instance", async (member) => {
+		on("cut off", "SIGSTOP of an instance, shorter than its lease", (member) => paused(member, short(random))),
+		on("cut off", "SIGSTOP of an instance, longer than its lease", (member) => paused(member, long(random))),
+		on("away", "SIGSTOP, then kill -9 of an instance", async (member) => {
 			member.process()?.kill("SIGSTOP");
 			await Bun.sleep(short(random));
 			await member.crash();
 			await member.start();
 		}),
-		on("an instance's connections to Postgres go silent for good", async (member) => {
+		on("cut off", "an instance's connections to Postgres go silent for good", async (member) => {
 			member.proxy.freezeExisting();
 			await Bun.sleep(short(random));
 		}),
-		on("an instance's network to Postgres is silent, shorter than its lease", (member) =>
+		on("cut off", "an instance's network to Postgres is silent, shorter than its lease", (member) =>
 			frozen(member, short(random)),
 		),
-		on("an instance's network to Postgres is silent, longer than its lease", (member) => frozen(member, long(random))),
-		on("an instance's connections to Postgres are cut", async (member) => {
+		on("cut off", "an instance's network to Postgres is silent, longer than its lease", (member) =>
+			frozen(member, long(random)),
+		),
+		on("cut off", "an instance's connections to Postgres are cut", async (member) => {
 			member.proxy.cut();
 			await Bun.sleep(short(random));
 			member.proxy.restore();
 		}),
-		on("an instance is stopped and started", async (member) => {
+		on("away", "an instance is stopped and started", async (member) => {
 			await member.stop();
 			await member.start();
 		}),
@@ -67,12 +73,19 @@ export function instanceFaults(fleet: Fleet, random: Random): Fault[] {
 }
 
 /** What an upgrade and a rollback do to one instance, in order and not. It is of the other version afterwards. */
-export function versionFaults(fleet: Fleet, random: Random, versions: readonly [string, string]): Fault[] {
-	const swapped = async (end: (member: FleetMember) => Promise<unknown>) => {
+export function versionFaults(
+	fleet: Fleet,
+	random: Random,
+	touched: Touched,
+	versions: readonly [string, string],
+): Fault[] {
+	const swapped = (end: (member: FleetMember) => Promise<unknown>) => {
 		const member = random.pick(fleet.members);
-		await end(member);
-		member.become(member.main === versions[0] ? versions[1] : versions[0]);
-		await member.start();
+		return touched.during("away", member.index, async () => {
+			await end(member);
+			member.become(member.main === versions[0] ? versions[1] : versions[0]);
+			await member.start();
+		});
 	};
 	return [
 		{ name: "an instance is stopped and started as the other version", run: () => swapped((member) => member.stop()) },
@@ -81,24 +94,25 @@ export function versionFaults(fleet: Fleet, random: Random, versions: readonly [
 }
 
 /** What can happen to the database. At the end of each fault it runs. */
-export function databaseFaults(postgres: OwnPostgres, random: Random): Fault[] {
+export function databaseFaults(postgres: OwnPostgres, random: Random, touched: Touched): Fault[] {
+	const on = (name: string, work: () => Promise<void>): Fault => ({
+		name,
+		run: () => touched.during("cut off", undefined, work),
+	});
 	const away = async (how: "stop" | "crash", ms: number) => {
 		await postgres[how]();
 		await Bun.sleep(ms);
 		await postgres.start();
 	};
 	return [
-		{ name: "Postgres stopped, shorter than the leases", run: () => away("stop", short(random)) },
-		{ name: "Postgres stopped, longer than the leases", run: () => away("stop", long(random)) },
-		{ name: "Postgres kill -9, restarted at once", run: () => away("crash", 0) },
-		{ name: "Postgres kill -9, restarted later", run: () => away("crash", short(random)) },
-		{
-			name: "Postgres paused (SIGSTOP)",
-			run: async () => {
-				postgres.pause();
-				await Bun.sleep(random.fraction() < 0.7 ? short(random) : long(random));
-				postgres.resume();
-			},
-		},
+		on("Postgres stopped, shorter than the leases", () => away("stop", short(random))),
+		on("Postgres stopped, longer than the leases", () => away("stop", long(random))),
+		on("Postgres kill -9, restarted at once", () => away("crash", 0)),
+		on("Postgres kill -9, restarted later", () => away("crash", short(random))),
+		on("Postgres paused (SIGSTOP)", async () => {
+			postgres.pause();
+			await Bun.sleep(random.fraction() < 0.7 ? short(random) : long(random));
+			postgres.resume();
+		}),
 	];
 }

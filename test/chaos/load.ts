@@ -5,7 +5,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat } from "./chat-client.ts";
-import type { Fleet } from "./fleet.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
 
 export interface LoadKey {
 	readonly id: string;
@@ -28,6 +28,8 @@ export interface Load {
 	readonly keys: readonly LoadKey[];
 	readonly accounts: ReadonlyMap<string, number>;
 	readonly closed: readonly Closed[];
+	/** Keys without a cap that nobody revokes, of accounts with credit to spare that nobody suspends. */
+	readonly steady: ReadonlySet<string>;
 	/** Stops asking; resolves when every answer is in. */
 	stop(): Promise<void>;
 }
@@ -36,6 +38,8 @@ export interface LoadOptions {
 	/** Requests under way at once. */
 	users: number;
 	accounts: number;
+	/** More users, of each instance so many, who send short requests by keys to which nothing is done, one after the other. */
+	regulars?: number;
 }
 
 const RICH = 100_000_000_000;
@@ -67,6 +71,10 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	}
 	/** Suspended in turn; the others are not. */
 	const suspendable = [...accounts.keys()].slice(0, 2);
+	const isSteady = ({ account, cap }: LoadKey) =>
+		cap === undefined && accounts.get(account) === RICH && !suspendable.includes(account);
+	// Those that are revoked are made later.
+	const steady = new Set(keys.filter(isSteady).map(({ id }) => id));
 
 	async function user(own: Random): Promise<void> {
 		while (!stopping) {
@@ -82,6 +90,16 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 			});
 			sent.push(answer);
 			if (answer.status !== 200) await Bun.sleep(own.between(5, 60));
+		}
+	}
+
+	/** Whoever is refused comes again at once: a refusal of a moment is met. */
+	async function regular(own: Random, member: FleetMember): Promise<void> {
+		const known = keys.filter(({ id }) => steady.has(id));
+		while (!stopping) {
+			const ask = { words: Math.floor(own.between(1, 9)), stream: false, maxTokens: Math.floor(own.between(2, 12)) };
+			sent.push(await sendChat({ member: member.index, url: member.url }, own.pick(known), ask));
+			await Bun.sleep(own.between(10, 50));
 		}
 	}
 
@@ -123,6 +141,8 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	}
 
 	const users = Array.from({ length: options.users }, () => user(random.fork()));
+	for (const member of fleet.members)
+		for (let nth = 0; nth < (options.regulars ?? 0); nth++) users.push(regular(random.fork(), member));
 	const operating = operator(random.fork()).catch((error) => {
 		if (!stopping) throw error;
 	});
@@ -131,6 +151,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		keys,
 		accounts,
 		closed,
+		steady,
 		async stop() {
 			stopping = true;
 			await Promise.all([...users, operating]);

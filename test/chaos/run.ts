@@ -101,6 +101,7 @@ function show(chaos: ChaosResult): void {
 	};
 	table("faults", chaos.faults);
 	table("answers", chaos.answers);
+	table("refusals of customers to whom nothing was done", chaos.refusals);
 	table("endings", chaos.endings);
 	const sorted = [...chaos.closings].sort((a, b) => a - b);
 	const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]?.toFixed(1) ?? "-";

@@ -29,6 +29,9 @@ interface UsageRow {
 	count: number;
 }
 
+/** What of the traffic is held against the books. */
+type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed">;
+
 /** The gateway may let so many output tokens out ahead of its journal. */
 const QUANTUM_TOKENS = 64;
 
@@ -39,7 +42,7 @@ export const costOf = (prompt: number, completion: number) =>
  * Holds four counts against each other, all of them made by different parties: the upstream's, the clients', the
  * ledger's rows and the balances. All instances have been stopped.
  */
-export async function judge(fleet: Fleet, load: Load, arrivals: readonly Arrival[]): Promise<Finding[]> {
+export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arrival[]): Promise<Finding[]> {
 	const rows = await usageRows(fleet);
 	const byId = new Map(rows.map((row) => [row.request_id, row]));
 	const served = new Map<string, Arrival[]>();
@@ -154,7 +157,7 @@ function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]
 	];
 }
 
-function ofClosed(rows: readonly UsageRow[], load: Load): Finding {
+function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
 	return finding("nothing was admitted after a revocation or suspension had returned", load.closed, (one) => {
 		const late = rows.find(
 			(row) =>
@@ -169,7 +172,7 @@ function ofClosed(rows: readonly UsageRow[], load: Load): Finding {
 	});
 }
 
-async function ofBudgets(fleet: Fleet, load: Load, rows: readonly UsageRow[]): Promise<Finding[]> {
+async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]): Promise<Finding[]> {
 	const spent = new Map<string, number>();
 	const credited = new Map<string, number>();
 	for (const row of rows) {

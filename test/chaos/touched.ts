@@ -1,0 +1,170 @@
+import { nowMs } from "./chat-client.ts";
+import type { Fleet } from "./fleet.ts";
+import { LEASE_TTL_MS } from "./fleet.ts";
+
+/** What a fault does to instances: their process is away or begins anew, or it cannot be heard by the database. */
+export type TouchKind = "away" | "cut off";
+
+/** By `nowMs`. */
+export interface Span {
+	readonly fromMs: number;
+	readonly untilMs: number;
+}
+
+export interface Touch extends Span {
+	readonly kind: TouchKind;
+	/** Undefined: all of them. */
+	readonly member: number | undefined;
+}
+
+/** An answer of an instance's `/readyz`. */
+interface Look {
+	readonly member: number;
+	readonly askedAtMs: number;
+	readonly isReady: boolean;
+}
+
+/** A heartbeat that the database has. */
+interface Renewal {
+	readonly member: number;
+	readonly atMs: number;
+}
+
+/** A span in which an instance may refuse, and the reason. */
+export interface Excuse extends Span {
+	readonly why: string;
+}
+
+/** What the run did to whom, noted as it is done. */
+export interface Touched {
+	/** Noted even if the work fails. */
+	during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T>;
+	/** Looks at `/readyz` and at the machine itself until it is stopped. */
+	watch(fleet: Fleet): { stop(): Promise<void> };
+	/** When this instance may refuse whom it knows. All that is going on has ended. */
+	excuses(member: number): Excuse[];
+}
+
+/** As the product has it: a fifth of the lease, and a heartbeat each second. */
+const MARGIN_MS = LEASE_TTL_MS / 5;
+const HEARTBEAT_MS = 1_000;
+/** A heartbeat takes its time on a machine that does other things too. */
+const LATE_MS = 500;
+/** The newest heartbeat may be that old when an instance is cut off, and its gate is open for the rest of the lease. */
+export const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - LATE_MS;
+/** Between two faults an instance that can be heard has renewed its lease after so long; sooner, if it was seen to. */
+const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
+/** By then it must admit again, whatever it says of itself. */
+const READY_WITHIN_MS = 10_000;
+const LOOK_MS = 100;
+/** The run's own process did not get to run: nor did the others, for what is known. */
+const STALLED_MS = 400;
+
+export function createTouched(): Touched {
+	const touches: Touch[] = [];
+	const looks: Look[] = [];
+	const renewals: Renewal[] = [];
+
+	/** When it may admit again after `fromMs`. */
+	function readyAfter(member: number, fromMs: number): number {
+		const ready = looks.find((look) => look.member === member && look.isReady && look.askedAtMs >= fromMs);
+		return Math.min(ready?.askedAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
+	}
+
+	async function look(member: number, url: string): Promise<void> {
+		const askedAtMs = nowMs();
+		const signal = AbortSignal.timeout(1_000);
+		const isReady = await fetch(`${url}/readyz`, { signal }).then(
+			async (answer) => {
+				await answer.arrayBuffer();
+				return answer.ok;
+			},
+			() => false,
+		);
+		looks.push({ member, askedAtMs, isReady });
+	}
+
+	/** Database and run are on one machine, and so by one clock. */
+	async function lookAtLeases({ members, statements }: Fleet): Promise<void> {
+		const rows = await statements<{ id: string; at: number }>`
+			select id, extract(epoch from max(lease_until)) * 1000 as at from instance_now where state = 'live' group by id`.catch(
+			() => [],
+		);
+		for (const { id, at } of rows) {
+			const member = members.find(({ index }) => id === `i${index}`);
+			if (member) renewals.push({ member: member.index, atMs: Number(at) - LEASE_TTL_MS });
+		}
+	}
+
+	/** Spans between which the instance did not renew its lease are one. */
+	function joined(member: number, spans: readonly Span[]): Span[] {
+		const whole: Span[] = [];
+		for (const { fromMs, untilMs } of [...spans].sort((a, b) => a.fromMs - b.fromMs)) {
+			const last = whole.at(-1);
+			const isRenewed = (since: number) =>
+				fromMs - since >= RENEWED_MS ||
+				renewals.some(({ member: whose, atMs }) => whose === member && atMs > since && atMs < fromMs);
+			if (last && !isRenewed(last.untilMs))
+				whole[whole.length - 1] = { fromMs: last.fromMs, untilMs: Math.max(last.untilMs, untilMs) };
+			else whole.push({ fromMs, untilMs });
+		}
+		return whole;
+	}
+
+	return {
+		async during(kind, member, work) {
+			const fromMs = nowMs();
+			try {
+				return await work();
+			} finally {
+				touches.push({ kind, member, fromMs, untilMs: nowMs() });
+			}
+		},
+		watch(fleet) {
+			let stopping = false;
+			const repeated = async (work: () => Promise<void>) => {
+				for (; !stopping; await Bun.sleep(LOOK_MS)) await work();
+			};
+			const watching = [
+				...fleet.members.map(({ index, url }) => repeated(() => look(index, url))),
+				repeated(() => lookAtLeases(fleet)),
+			];
+			let lastMs = nowMs();
+			const timer = setInterval(() => {
+				const atMs = nowMs();
+				if (atMs - lastMs > STALLED_MS)
+					touches.push({ kind: "cut off", member: undefined, fromMs: lastMs, untilMs: atMs });
+				lastMs = atMs;
+			}, LOOK_MS);
+			return {
+				async stop() {
+					stopping = true;
+					clearInterval(timer);
+					await Promise.all(watching);
+				},
+			};
+		},
+		excuses(member) {
+			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
+			const away = own.filter(({ kind }) => kind === "away");
+			const cutOff = joined(
+				member,
+				own.filter(({ kind }) => kind === "cut off"),
+			);
+			return [
+				...away.map(
+					({ fromMs, untilMs }): Excuse => ({ why: "was away", fromMs, untilMs: readyAfter(member, untilMs) }),
+				),
+				...cutOff
+					.filter(({ fromMs, untilMs }) => untilMs - fromMs > PROMISED_MS)
+					.map(
+						({ fromMs, untilMs }): Excuse => ({
+							why: `was cut off for more than ${PROMISED_MS} ms`,
+							fromMs: fromMs + PROMISED_MS,
+							untilMs: readyAfter(member, untilMs),
+						}),
+					),
+			];
+		},
+	};
+}

@@ -68,6 +68,8 @@ class EntriesRemoved extends Error {
 	override readonly name = "EntriesRemoved" as const;
 }
 
+/** After a heartbeat that failed, the next one: an outage that ends may last longer before it closes a gate. */
+const REPEAT_MS = 200;
 /** Attempts to go live before the start is given up; each follows the log once more. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
 
@@ -86,6 +88,7 @@ export async function startHeartbeat(
 	let running: Promise<void> | undefined;
 	let again = false;
 	let cancelTimer = () => {};
+	let cancelRepeat = () => {};
 
 	/**
 	 * Reads and applies the next entries; false if there were none. Numbers have no gaps: where one is missing, it was
@@ -160,12 +163,20 @@ export async function startHeartbeat(
 				} while (again && !stopped);
 			} catch (error) {
 				if (error instanceof EntriesRemoved && !stopped) end("entries removed");
-				else log.warn("heartbeat failed", { instance: id, epoch, error });
+				else {
+					log.warn("heartbeat failed", { instance: id, epoch, error });
+					repeatSoon();
+				}
 			} finally {
 				running = undefined;
 			}
 		})();
 		return running;
+	}
+
+	function repeatSoon(): void {
+		cancelRepeat();
+		if (!stopped) cancelRepeat = clock.after(Math.min(REPEAT_MS, options.heartbeatMs), () => void sync());
 	}
 
 	function beat(): void {
@@ -177,6 +188,7 @@ export async function startHeartbeat(
 	function stop(): void {
 		stopped = true;
 		cancelTimer();
+		cancelRepeat();
 	}
 
 	return {

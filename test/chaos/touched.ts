@@ -45,13 +45,17 @@ export interface Touched {
 	excuses(member: number): Excuse[];
 }
 
-/** As the product has it: a fifth of the lease, and a heartbeat each second. */
+/** As the product has it: a fifth of the lease, a heartbeat each second, and sooner after one that failed. */
 const MARGIN_MS = LEASE_TTL_MS / 5;
 const HEARTBEAT_MS = 1_000;
+const REPEAT_MS = 200;
 /** A heartbeat takes its time on a machine that does other things too. */
-const LATE_MS = 500;
-/** The newest heartbeat may be that old when an instance is cut off, and its gate is open for the rest of the lease. */
-export const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - LATE_MS;
+const LATE_MS = 800;
+/**
+ * The newest heartbeat may be that old when an instance is cut off; its gate is open for the rest of the lease, and the
+ * next one must be there by then.
+ */
+const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - REPEAT_MS - LATE_MS;
 /** Between two faults an instance that can be heard has renewed its lease after so long; sooner, if it was seen to. */
 const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
 /** By then it must admit again, whatever it says of itself. */
@@ -103,7 +107,7 @@ export function createTouched(): Touched {
 			const last = whole.at(-1);
 			const isRenewed = (since: number) =>
 				fromMs - since >= RENEWED_MS ||
-				renewals.some(({ member: whose, atMs }) => whose === member && atMs > since && atMs < fromMs);
+				renewals.some(({ member: whose, atMs }) => whose === member && atMs > since && atMs + LATE_MS < fromMs);
 			if (last && !isRenewed(last.untilMs))
 				whole[whole.length - 1] = { fromMs: last.fromMs, untilMs: Math.max(last.untilMs, untilMs) };
 			else whole.push({ fromMs, untilMs });

@@ -118,6 +118,33 @@ test("through an outage the instance keeps trying: the gate closes when its leas
 	heartbeat.stop();
 });
 
+test("a heartbeat that failed is repeated soon, once, and not after the end: an outage that is over closes no gate", async () => {
+	const { store, state } = cuttable();
+	const clock = createManualClock();
+	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
+	await heartbeat.goLive();
+	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'repeats'`)[0]?.beat);
+	const before = await beat();
+	state.away = true;
+	await heartbeat.sync();
+	state.away = false;
+	// The next heartbeat, and the repetition; several failures are repeated once.
+	expect(clock.pending()).toBe(2);
+	clock.advance(200);
+	await heartbeat.sync();
+	expect(await beat()).toBeGreaterThanOrEqual(before + 2);
+	expect(clock.pending()).toBe(1);
+	clock.advance(4_600);
+	expect(gate.isOpen()).toBe(true);
+	state.away = true;
+	await heartbeat.sync();
+	await heartbeat.sync();
+	expect(clock.pending()).toBe(2);
+	state.away = false;
+	heartbeat.stop();
+	expect(clock.pending()).toBe(0);
+});
+
 test("what was missed in an outage is applied before the gate opens again", async () => {
 	const { store, state } = cuttable();
 	const seen: boolean[] = [];

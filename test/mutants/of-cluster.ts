@@ -49,6 +49,11 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 				after: "if (position.seq > applied && round < 0) {",
 			},
 			{
+				breaks: "a heartbeat that failed is repeated a second later only",
+				before: "\t\t\t\t\trepeatSoon();\n",
+				after: "",
+			},
+			{
 				breaks: "an epoch that was fenced off goes on",
 				before: "if (position === null) {",
 				after: "if (position === null) return;\n\t\t\tif (position === null) {",

@@ -1,6 +1,6 @@
 /**
  * One stream that goes on for half an hour beside many short requests: what of the journal it keeps, what memory, and
- * whether its charge is exact. `bun test/bench/size/long-stream.ts [--minutes 30] [--rate 400]`
+ * whether its charge is exact. `bun run bench:long-stream -- [--minutes 30] [--rate 400]`
  *
  * A minute of the load alone goes before and one comes after. Writes `../results/long-stream.{json,md}` unless
  * `--minutes` is less than 30. Exit code 1 if a check does not hold.

@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
 import { checkAccess } from "../keys/access.ts";
+import { furtherBudgets, presentPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
@@ -107,6 +108,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					endpoint: request.endpoint,
 					streamed: request.streamed,
 					at: nowMs,
+					budgets: furtherBudgets(key, nowMs),
 					...(request.batchId === undefined ? {} : { batch: request.batchId }),
 				},
 				amount,
@@ -119,16 +121,29 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return { hold, request };
 	}
 
+	const drawingOf = (key: KeyEntry) => ({
+		account: key.accountId,
+		key: key.id,
+		budgets: furtherBudgets(key, clock.wallMs()),
+	});
+
+	/** What was lacking in a period that ended meanwhile is no reason to refuse. */
+	function isDrawnOn(key: KeyEntry, budget: string): boolean {
+		const { account, key: own, budgets } = drawingOf(key);
+		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
+	}
+
 	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger | null): Promise<Admitted> {
 		const { key } = request;
 		let lacking = first;
 		for (let draw = 0; draw < DRAWS_MAX; draw++) {
 			let shortage: Shortage | null = null;
 			if (lacking === null) await keyLimits.draw(key.id, key.requestsPerMinute, key.concurrencyMax);
-			else shortage = await lacking.draw(key.accountId, key.id, amount);
+			else shortage = await lacking.draw(drawingOf(key), amount);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;
-			if (shortage && outcome !== null) throw creditFault(request, amount, shortage, outcome);
+			if (shortage && outcome !== null && isDrawnOn(key, shortage.budget))
+				throw creditFault(request, amount, shortage, outcome, clock.wallMs());
 			lacking = outcome;
 		}
 		throw new Fault("overloaded", "Too many requests compete for the credit of this account.", { retryAfterS: 1 });
@@ -169,16 +184,27 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 /** 402 with what there is, what is held, what it takes, and what would fit. */
-function creditFault(request: AdmissionRequest, required: NanoUsd, shortage: Shortage, ledger: Ledger): CreditFault {
+function creditFault(
+	request: AdmissionRequest,
+	required: NanoUsd,
+	shortage: Shortage,
+	ledger: Ledger,
+	nowMs: number,
+): CreditFault {
 	const { upperBound, choices, model, key } = request;
 	const { budget, availableNanoUsd } = shortage;
 	const prompt = boundLines(model.rateCard, { ...upperBound, completion: 0 });
 	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), upperBound.completion);
 	const perChoice = Math.floor(tokens / choices);
-	return new CreditFault(budget === key.id ? "key_cap_exceeded" : "insufficient_quota", {
-		availableNanoUsd,
-		heldNanoUsd: ledger.heldOf(budget),
-		requiredNanoUsd: required,
-		affordableMaxTokens: perChoice > 0 ? perChoice : null,
-	});
+	const period = presentPeriod(key, nowMs);
+	return new CreditFault(
+		budget === key.accountId ? "insufficient_quota" : "key_cap_exceeded",
+		{
+			availableNanoUsd,
+			heldNanoUsd: ledger.heldOf(budget),
+			requiredNanoUsd: required,
+			affordableMaxTokens: perChoice > 0 ? perChoice : null,
+		},
+		period?.budgets.includes(budget) ? period.untilMs : null,
+	);
 }

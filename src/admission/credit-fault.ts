@@ -11,8 +11,10 @@ const LACKING = {
 export class CreditFault extends Fault {
 	readonly shortage: CreditShortage;
 
-	constructor(code: keyof typeof LACKING, shortage: CreditShortage) {
-		super(code, `${LACKING[code]} ${needOf(shortage)}`);
+	/** `renewsAtMs`: when the cap begins anew; null if it does not. */
+	constructor(code: keyof typeof LACKING, shortage: CreditShortage, renewsAtMs: number | null = null) {
+		const renewal = renewsAtMs === null ? "" : ` The cap begins anew at ${new Date(renewsAtMs).toISOString()}.`;
+		super(code, `${LACKING[code]} ${needOf(shortage)}${renewal}`);
 		this.shortage = shortage;
 	}
 }

@@ -4,6 +4,7 @@ import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import booksFunctions from "./functions/books.sql" with { type: "text" };
 import booksCheckFunctions from "./functions/books-check.sql" with { type: "text" };
+import capFunctions from "./functions/caps.sql" with { type: "text" };
 import clusterFunctions from "./functions/cluster.sql" with { type: "text" };
 import fileFunctions from "./functions/files.sql" with { type: "text" };
 import idempotencyFunctions from "./functions/idempotency.sql" with { type: "text" };
@@ -18,6 +19,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 /** In the order in which they are laid down: later ones may name earlier ones. */
 const FILES: readonly string[] = [
 	clusterFunctions,
+	capFunctions,
 	leaseFunctions,
 	ledgerFunctions,
 	keyFunctions,

@@ -4,6 +4,7 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { isTimeZone } from "./cap-period.ts";
 import { isLabel } from "./key-settings.ts";
 
 export interface AccountRecord {
@@ -13,6 +14,8 @@ export interface AccountRecord {
 	readonly state: "active" | "suspended";
 	readonly signedInAtMs: number | null;
 	readonly toppedUp: boolean;
+	/** In which periods of its keys' caps begin. */
+	readonly timeZone: string;
 	readonly createdAtMs: number;
 	/** Names the state of all that can be changed of it. */
 	readonly etag: string;
@@ -21,6 +24,7 @@ export interface AccountRecord {
 export interface AccountChanges {
 	readonly name?: string;
 	readonly state?: AccountRecord["state"];
+	readonly timeZone?: string;
 }
 
 export interface NewAccount {
@@ -112,19 +116,21 @@ async function setState(
 }
 
 /**
- * Changes the name, the state or both. `match`: only in one of these states, as `etag` names them. Gives the control entry,
+ * Changes what is given: name, state, time zone. `match`: only in one of these states, as `etag` names them. Gives the control entry,
  * null if no instance needs to hear of it. Faults: not_found, invalid_request, precondition_failed.
  */
 export async function updateAccount(
 	statements: Statements,
 	id: string,
-	{ name, state }: AccountChanges,
+	{ name, state, timeZone }: AccountChanges,
 	match: readonly string[] | null = null,
 ): Promise<{ id: string; seq: number | null }> {
 	if (name !== undefined) checkName(name);
+	if (timeZone !== undefined && !isTimeZone(timeZone))
+		throw new Fault("invalid_request", "A time zone is a name such as UTC or Europe/Berlin.", { param: "time_zone" });
 	try {
 		const [row] = await statements<{ seq: string | null }>`
-			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
+			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
 		const seq = row?.seq ?? null;
 		return { id, seq: seq === null ? null : Number(seq) };
 	} catch (error) {
@@ -150,6 +156,7 @@ interface AccountRow {
 	state: "active" | "suspended";
 	signed_in_at: Date | null;
 	topped_up: boolean;
+	time_zone: string;
 	created_at: Date;
 	etag: string;
 }
@@ -162,6 +169,7 @@ function recordOf(row: AccountRow): AccountRecord {
 		state: row.state,
 		signedInAtMs: row.signed_in_at?.getTime() ?? null,
 		toppedUp: row.topped_up,
+		timeZone: row.time_zone,
 		createdAtMs: row.created_at.getTime(),
 		etag: row.etag,
 	};

@@ -13,5 +13,7 @@ export const account = pgTable("account", {
 	signedInAt: timestamp("signed_in_at", { withTimezone: true }),
 	/** True once a top-up of at least USD 100 was confirmed; never goes back. */
 	toppedUp: boolean("topped_up").notNull().default(false),
+	/** In which days, weeks and months of its caps begin: a name of the IANA. */
+	timeZone: text("time_zone").notNull().default("UTC"),
 	createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
 });

@@ -7,6 +7,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
+import { type CapPeriod, spanAt } from "./cap-period.ts";
 import type { Digest } from "./digest.ts";
 import { derivedHex } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
@@ -57,7 +58,12 @@ export interface KeyRecord {
 	readonly lastFour: string;
 	readonly state: "active" | "revoked";
 	readonly capNanoUsd: NanoUsd | null;
-	/** What it has spent, as far as Postgres knows; running requests come on top. */
+	readonly capPeriod: CapPeriod;
+	/** What counts against the cap: what it has spent in the present period; where the cap never begins anew, ever. */
+	readonly capSpentNanoUsd: NanoUsd;
+	/** When the cap begins anew by the account's time zone; null: never. */
+	readonly capRenewsAtMs: number | null;
+	/** What it has ever spent, as far as Postgres knows; running requests come on top. */
 	readonly spentNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: readonly string[];
@@ -72,7 +78,7 @@ export interface KeyRecord {
 	readonly etag: string;
 }
 
-/** Faults: not_found (account), invalid_request. */
+/** Faults: not_found (account), invalid_request, conflict. */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
@@ -82,21 +88,25 @@ export async function createKey(
 	checkSettings(settings);
 	const { id, secret } = planned;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
-	const [row] = await deps.statements<{ seq: string }>`
-		with k as (
-			insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max, made_by)
-			select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
-				${settings.capNanoUsd ?? null}::bigint, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
-				to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-				${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text
-			from account a where a.id = ${accountId}
-			on conflict do nothing
-			returning id, account_id, cap_nano_usd, key_fields(api_key) as fields
-		), b as (
-			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k returning id
-		)
-		select control_append('key', k.id, k.fields) as seq from k join b using (id)`;
-	if (row !== undefined) return { id, secret, seq: Number(row.seq) };
+	try {
+		const [row] = await deps.statements<{ seq: string }>`
+			with k as (
+				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by)
+				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
+					${settings.capNanoUsd ?? null}::bigint, cap_check_period(${settings.capPeriod ?? "lifetime"}), ${JSON.stringify(settings.models ?? [])}::text::jsonb,
+					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
+					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text
+				from account a where a.id = ${accountId}
+				on conflict do nothing
+				returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
+			), b as (
+				insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, lifetime from k returning id
+			)
+			select control_append('key', k.id, k.fields) as seq from k join b using (id)`;
+		if (row !== undefined) return { id, secret, seq: Number(row.seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
 	const [made] = await deps.statements<{ seq: string }>`
 		select (select coalesce(max(seq), 0) from control_log) as seq from api_key where id = ${id} and account_id = ${accountId}`;
 	if (made === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
@@ -186,8 +196,9 @@ export async function updateKey(
 /** Fault not_found. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
-		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent
-		from api_key k
+		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
+			budget_spent(cap_budget(k)) as cap_spent
+		from api_key k join account a on a.id = k.account_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
 	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
@@ -203,8 +214,9 @@ export async function listKeys(
 ): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
-		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent
-		from api_key k
+		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
+			budget_spent(cap_budget(k)) as cap_spent
+		from api_key k join account a on a.id = k.account_id
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 			and (${madeBy}::text is null or k.made_by = ${madeBy}::text)
 		order by k.id desc limit ${asked}`;
@@ -219,7 +231,11 @@ interface KeyRow {
 	last_four: string;
 	state: "active" | "revoked";
 	cap_nano_usd: string | null;
+	cap_period: CapPeriod;
+	cap_spent: string;
 	spent: string;
+	time_zone: string;
+	now: Date;
 	models: readonly string[];
 	expires_at: Date | null;
 	requests_per_minute: number | null;
@@ -240,6 +256,10 @@ function recordOf(row: KeyRow): KeyRecord {
 		lastFour: row.last_four,
 		state: row.state,
 		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
+		capPeriod: row.cap_period,
+		capSpentNanoUsd: sumOfColumn(row.cap_spent),
+		capRenewsAtMs:
+			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
 		spentNanoUsd: sumOfColumn(row.spent),
 		models: row.models,
 		expiresAtMs: row.expires_at?.getTime() ?? null,

@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { CapPeriod } from "./cap-period.ts";
 
 /** An account as admission sees it. One object for all its keys, changed in place. */
 export interface AccountEntry {
@@ -9,6 +10,16 @@ export interface AccountEntry {
 	/** A top-up of at least USD 100 was confirmed once. */
 	toppedUp: boolean;
 	signedIn: boolean;
+	/** In which periods of its caps begin. */
+	timeZone: string;
+}
+
+/** The present period of a key's cap, as it was reckoned last. */
+export interface KnownPeriod {
+	readonly budgets: readonly string[];
+	readonly timeZone: string;
+	readonly fromMs: number;
+	readonly untilMs: number;
 }
 
 /** A key as admission sees it. Changed in place, so that a request that is still being read sees its revocation. */
@@ -20,6 +31,8 @@ export interface KeyEntry {
 	state: "active" | "revoked";
 	/** Null: no cap. */
 	capNanoUsd: NanoUsd | null;
+	capPeriod: CapPeriod;
+	period: KnownPeriod | null;
 	/** Null: all models. */
 	models: ReadonlySet<string> | null;
 	/** From then on it is refused; null: never. */
@@ -37,6 +50,8 @@ export interface KeyFields {
 	name: string;
 	state: "active" | "revoked";
 	capNanoUsd: number | null;
+	/** Absent from entries of versions before there were periods. */
+	capPeriod?: CapPeriod;
 	models: readonly string[] | null;
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
@@ -48,10 +63,12 @@ export interface AccountFields {
 	state: "active" | "suspended";
 	toppedUp: boolean;
 	signedIn: boolean;
+	/** Absent as well. */
+	timeZone?: string;
 }
 
 export function createAccountEntry(id: string, fields: AccountFields): AccountEntry {
-	const entry: AccountEntry = { id, state: "suspended", toppedUp: false, signedIn: false };
+	const entry: AccountEntry = { id, state: "suspended", toppedUp: false, signedIn: false, timeZone: "UTC" };
 	setAccountFields(entry, fields);
 	return entry;
 }
@@ -65,6 +82,8 @@ export function createKeyEntry(fields: KeyFields, account: AccountEntry): KeyEnt
 		name: "",
 		state: "revoked",
 		capNanoUsd: null,
+		capPeriod: "lifetime",
+		period: null,
 		models: null,
 		expiresAtMs: null,
 		requestsPerMinute: null,
@@ -80,6 +99,7 @@ export function setAccountFields(entry: AccountEntry, fields: AccountFields): vo
 	entry.state = fields.state;
 	entry.toppedUp = fields.toppedUp === true;
 	entry.signedIn = fields.signedIn === true;
+	entry.timeZone = fields.timeZone ?? "UTC";
 }
 
 export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
@@ -87,6 +107,8 @@ export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
 	entry.name = fields.name;
 	entry.state = fields.state;
 	entry.capNanoUsd = fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd);
+	entry.capPeriod = fields.capPeriod ?? "lifetime";
+	entry.period = null;
 	entry.models = fields.models === null || fields.models.length === 0 ? null : new Set(fields.models);
 	entry.expiresAtMs = fields.expiresAtMs;
 	entry.requestsPerMinute = fields.requestsPerMinute;

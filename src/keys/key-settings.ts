@@ -1,11 +1,14 @@
 import { Fault } from "../base/fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
 /** What the owner of a key decides about it. Absent: as it is (at creation: none). Null: none. */
 export interface KeySettings {
 	readonly name?: string;
-	/** What it may spend in its lifetime. */
+	/** What it may spend in its lifetime, or in each period. */
 	readonly capNanoUsd?: NanoUsd | null;
+	/** How often the cap begins anew; at creation: never. A period that is set counts from then on. */
+	readonly capPeriod?: CapPeriod;
 	/** Ids of models; empty or null: all. */
 	readonly models?: readonly string[] | null;
 	readonly expiresAtMs?: number | null;
@@ -22,11 +25,13 @@ const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
 /** Throws invalid_request, naming the setting, unless all given ones are in range. */
 export function checkSettings(settings: KeySettings): void {
-	const { name, capNanoUsd, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
+	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	if (name !== undefined)
 		check(isLabel(name, NAME_CHARS_MAX), "name", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`);
 	if (isGiven(capNanoUsd))
 		check(isWhole(capNanoUsd, 0, Number.MAX_SAFE_INTEGER), "cap_usd", "A cap is a positive amount of dollars.");
+	if (isGiven(capPeriod))
+		check(CAP_PERIODS.includes(capPeriod), "cap_period", `A cap's period is one of ${CAP_PERIODS.join(", ")}.`);
 	if (isGiven(models)) {
 		check(models.length <= MODELS_MAX, "models", `A key lists at most ${MODELS_MAX} models.`);
 		check(

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 import { bigint, index, integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "./account.sql.ts";
+import { project } from "./project.sql.ts";
 
-/** An API key. Its lifetime cap is the budget of the same id. The secret itself is stored nowhere. */
+/** An API key. Its lifetime cap is the budget of the same id; each period of one that begins anew has its own. The secret itself is stored nowhere. */
 export const apiKey = pgTable(
 	"api_key",
 	{
@@ -22,6 +23,12 @@ export const apiKey = pgTable(
 			.default("active"),
 		/** Null: no cap. The limit that counts is the budget's; this is what the owner wrote. */
 		capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
+		/** How often the cap begins anew. */
+		capPeriod: text("cap_period", { enum: ["lifetime", "day", "week", "month"] })
+			.notNull()
+			.default("lifetime"),
+		/** Null: its account's own. */
+		projectId: text("project_id").references(() => project.id),
 		/** Model ids; empty means all. */
 		models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
 		/** From then on the key is refused: an expiry, or the end of a rotated key's grace. */
@@ -37,5 +44,8 @@ export const apiKey = pgTable(
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
 		revokedAt: timestamp("revoked_at", { withTimezone: true }),
 	},
-	(table) => [index("api_key_account").on(table.accountId)],
+	(table) => [
+		index("api_key_account").on(table.accountId),
+		index("api_key_project").on(table.projectId).where(sql`${table.projectId} is not null`),
+	],
 );

@@ -1,9 +1,10 @@
 import { sql } from "drizzle-orm";
-import { bigint, boolean, check, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, check, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Anything with a hard limit that requests draw on: an account's credit, a key's lifetime cap. The id is the
- * account's or key's own.
+ * Anything with a hard limit that requests draw on: an account's credit, a key's or a project's lifetime cap, the present
+ * period of a cap that begins anew. The id is the account's, key's or project's own; of a period
+ * `<owner>:<period>:<first day>`.
  *
  * `drawn` is what instances hold in open leases plus what was spent: Σ open (granted − returned) + Σ closed settled,
  * plus what late settlements took. So `available = limit − drawn`, and a settlement does not touch this row.
@@ -12,19 +13,26 @@ export const budget = pgTable(
 	"budget",
 	{
 		id: text().primaryKey(),
-		kind: text({ enum: ["account", "key"] }).notNull(),
+		kind: text({ enum: ["account", "key", "project"] }).notNull(),
 		/** The account that it belongs to; an account's own id for its credit. */
 		accountId: text("account_id").notNull(),
-		/** Account: the sum of its ledger entries. Key: its cap, null for none. */
+		/** Account: the sum of its ledger entries. Key and project: the cap, null for none. */
 		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
+		/** The limit ends when all live instances have applied this control entry: then they draw on the cap's periods. */
+		liftSeq: bigint("lift_seq", { mode: "number" }),
+		/** Of a period alone: whose cap it is, what kind of period, its first day in the account's time zone. */
+		ownerId: text("owner_id"),
+		period: text({ enum: ["day", "week", "month"] }),
+		periodStart: date("period_start", { mode: "string" }),
 		drawnNanoUsd: bigint("drawn_nano_usd", { mode: "number" }).notNull().default(0),
 		/** What late settlements cost beyond what was available: the operator's write-off. */
 		writtenOffNanoUsd: bigint("written_off_nano_usd", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
 		index("budget_account").on(table.accountId),
+		index("budget_period").on(table.ownerId, table.periodStart).where(sql`${table.ownerId} is not null`),
 		check("budget_drawn_not_negative", sql`${table.drawnNanoUsd} >= 0`),
-		check("budget_account_has_limit", sql`${table.kind} = 'key' or ${table.limitNanoUsd} is not null`),
+		check("budget_account_has_limit", sql`${table.kind} <> 'account' or ${table.limitNanoUsd} is not null`),
 	],
 );
 

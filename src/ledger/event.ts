@@ -23,6 +23,8 @@ export interface AdmittedEvent {
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
 	readonly reserved: NanoUsd;
+	/** Budgets that it draws on beside its account's and its key's: the period of a cap. Absent: none. */
+	readonly budgets?: readonly string[] | undefined;
 	/** The managed batch that it is a line of. */
 	readonly batch?: string;
 	/** Wall time of the admission, milliseconds. */

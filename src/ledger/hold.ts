@@ -10,6 +10,8 @@ export interface HoldOf<Owner> {
 	readonly admitted: Omit<AdmittedEvent, "reserved">;
 	readonly account: Slice;
 	readonly key: Slice;
+	/** Of the budgets beside them: mostly none. */
+	readonly further: readonly Slice[];
 	/** Grows only if the actual cost passes the bound and free credit covers it. */
 	reserved: NanoUsd;
 	/** What the journal says may have been delivered. */
@@ -24,7 +26,10 @@ export interface HoldOf<Owner> {
 	readonly known: Promise<void> | undefined;
 }
 
-type NewHold<Owner> = Pick<HoldOf<Owner>, "admitted" | "account" | "key" | "reserved" | "segment" | "ledger">;
+type NewHold<Owner> = Pick<
+	HoldOf<Owner>,
+	"admitted" | "account" | "key" | "further" | "reserved" | "segment" | "ledger"
+>;
 
 /**
  * As the writer knows it, too. This and the settlement are classes, since each outlives its request by a flush or two: the
@@ -34,6 +39,7 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly admitted: Omit<AdmittedEvent, "reserved">;
 	readonly account: Slice;
 	readonly key: Slice;
+	readonly further: readonly Slice[];
 	reserved: NanoUsd;
 	bound = ZERO_USD;
 	state: HoldOf<Owner>["state"] = "held";
@@ -44,10 +50,11 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly acknowledge: (() => void) | undefined;
 
 	/** `isAwaited`: somebody waits until Postgres knows of it. */
-	constructor({ admitted, account, key, reserved, segment, ledger }: NewHold<Owner>, isAwaited: boolean) {
+	constructor({ admitted, account, key, further, reserved, segment, ledger }: NewHold<Owner>, isAwaited: boolean) {
 		this.admitted = admitted;
 		this.account = account;
 		this.key = key;
+		this.further = further;
 		this.reserved = reserved;
 		this.segment = segment;
 		this.ledger = ledger;

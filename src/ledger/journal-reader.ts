@@ -10,6 +10,7 @@ export interface LeftBehind {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
+	readonly budgets?: readonly string[] | undefined;
 	/** A SettledEvent. */
 	readonly json: string;
 }
@@ -42,7 +43,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 			const record = JSON.parse(body) as SettledEvent;
 			if (kind === RecordKind.settle) {
 				open.delete(record.id);
-				yield { id: record.id, account: record.account, key: record.key, json: body };
+				yield leftBehind(record, body);
 			} else if (kind === RecordKind.admit) {
 				// Again when it was carried forward; what was known of it still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
@@ -83,5 +84,13 @@ function recoveredOf(admitted: AdmittedEvent, progress: Progress | undefined, no
 		first: null,
 		ms: Math.max(0, nowWallMs - admitted.at),
 	};
-	return { id: admitted.id, account: admitted.account, key: admitted.key, json: JSON.stringify(event) };
+	return leftBehind(event, JSON.stringify(event));
 }
+
+const leftBehind = ({ id, account, key, budgets }: AdmittedEvent, json: string): LeftBehind => ({
+	id,
+	account,
+	key,
+	budgets,
+	json,
+});

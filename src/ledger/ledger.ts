@@ -18,6 +18,9 @@ import type { Writer } from "./writer.ts";
 /** A hold that this ledger made. */
 export type Hold = HoldOf<Ledger>;
 
+/** Whose budgets a request draws on. */
+export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
+
 /**
  * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,
  * settled exactly once and written to Postgres behind the request's back.
@@ -25,12 +28,12 @@ export type Hold = HoldOf<Ledger>;
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves from both budgets or from neither, in one synchronous step. Undefined if what is free here does not cover
+	 * Reserves from all of its budgets or from none, in one synchronous step. Undefined if what is free here does not cover
 	 * it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
 	 */
 	reserve(admitted: Omit<AdmittedEvent, "reserved">, amount: NanoUsd): Hold | undefined;
 	/** Gets what `reserve` lacked. Gives the first budget that cannot cover it, null if it is worth trying again. */
-	draw(accountBudget: string, keyBudget: string, amount: NanoUsd): Promise<Shortage | null>;
+	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
 	/** Write-ahead: the journal bounds what is delivered from now on. */
 	progress(hold: Hold, progress: Progress): void;
 	/** Ends a hold. The record is in the journal when it returns. */
@@ -73,6 +76,8 @@ export interface LedgerDeps {
 	log: Log;
 }
 
+/** Shared by all requests that draw on nothing but their account and their key. */
+const NO_SLICES: readonly Slice[] = [];
 /** Running requests that one admission carries forward at most. */
 const CARRIED_A_REQUEST = 4;
 
@@ -94,26 +99,34 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		slice.burntSinceTick += charged;
 	}
 
+	/** `rest`: what was kept until Postgres knew what was charged. */
+	function acknowledge(slice: Slice, charged: NanoUsd, rest: NanoUsd | undefined): void {
+		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
+		if (rest === undefined) return;
+		slice.held = subUsd(slice.held, rest);
+		slice.free = addUsd(slice.free, rest);
+	}
+
 	function acknowledged({ hold, charged, journalled, posted }: Settlement): void {
-		for (const slice of [hold.account, hold.key]) {
-			slice.unacknowledged = subUsd(slice.unacknowledged, charged);
-			if (journalled) continue;
-			const rest = subUsd(hold.reserved, charged);
-			slice.held = subUsd(slice.held, rest);
-			slice.free = addUsd(slice.free, rest);
-		}
+		const rest = journalled ? undefined : subUsd(hold.reserved, charged);
+		acknowledge(hold.account, charged, rest);
+		acknowledge(hold.key, charged, rest);
+		for (const slice of hold.further) acknowledge(slice, charged, rest);
 		journal.acknowledge(hold.segment);
 		posted?.resolve();
 	}
 
-	/** The bound was too low: takes the excess from what is free in both budgets. Gives the part that is not covered. */
+	/** From free to held. */
+	function take(slice: Slice, amount: NanoUsd): void {
+		slice.free = subUsd(slice.free, amount);
+		slice.held = addUsd(slice.held, amount);
+	}
+
+	/** The bound was too low: takes the excess from what is free in all budgets. Gives the part that is not covered. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
-		const covered = minUsd(excess, minUsd(hold.account.free, hold.key.free));
-		for (const slice of [hold.account, hold.key]) {
-			slice.free = subUsd(slice.free, covered);
-			slice.held = addUsd(slice.held, covered);
-		}
+		const covered = minUsd(excess, freeOf(hold));
+		for (const slice of [hold.account, hold.key, ...hold.further]) take(slice, covered);
 		hold.reserved = addUsd(hold.reserved, covered);
 		log.warn("a request cost more than its bound", {
 			request: hold.admitted.id,
@@ -161,6 +174,18 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
+	/** Undefined if one of them does not cover it. */
+	function furtherSlices(budgets: readonly string[] | undefined, amount: NanoUsd): readonly Slice[] | undefined {
+		if (budgets === undefined) return NO_SLICES;
+		const found: Slice[] = [];
+		for (const budget of budgets) {
+			const slice = slices.get(budget);
+			if (!slice || slice.free < amount) return undefined;
+			found.push(slice);
+		}
+		return found;
+	}
+
 	function ended(hold: Hold): void {
 		running.delete(hold);
 		if (running.size === 0) onIdle?.();
@@ -174,26 +199,30 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const account = slices.get(admitted.account);
 			const key = slices.get(admitted.key);
 			if (!account || !key || account.free < amount || key.free < amount) return undefined;
+			const further = furtherSlices(admitted.budgets, amount);
+			if (!further) return undefined;
 			if (writer.isFull() || journal.isFull()) throw unavailable("the queue or the journal's disk is full");
 			const event: AdmittedEvent = { ...admitted, reserved: amount };
 			const segment = admitToJournal(journal, event);
-			for (const slice of [account, key]) {
-				slice.free = subUsd(slice.free, amount);
-				slice.held = addUsd(slice.held, amount);
-			}
+			take(account, amount);
+			take(key, amount);
+			for (const slice of further) take(slice, amount);
 			carryForward();
 			const isAwaited = mode === "remote";
-			const hold = new RunningHold({ admitted, account, key, reserved: amount, segment, ledger }, isAwaited);
+			const hold = new RunningHold({ admitted, account, key, further, reserved: amount, segment, ledger }, isAwaited);
 			running.add(hold);
 			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();
 			slices.topUp(account, nowMs);
 			slices.topUp(key, nowMs);
+			for (const slice of further) slices.topUp(slice, nowMs);
 			return hold;
 		},
 
-		// The key first: a request that its cap refuses shall not claim, for a moment, what others of the account need.
-		draw: (accountBudget, keyBudget, amount) => slices.draw([keyBudget, accountBudget], amount),
+		// The account last: a request that a cap refuses shall not claim, for a moment, what others of the account need. The
+		// caps beside each other, so that a key whose period begins asks no oftener than another one.
+		draw: ({ account, key, budgets }, amount) =>
+			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
 		progress(hold, progress) {
 			assert(hold.state === "held", "only a running request delivers");
@@ -215,6 +244,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const journalled = settleInJournal(event.id, json);
 			release(hold, hold.account, charged, journalled);
 			release(hold, hold.key, charged, journalled);
+			for (const slice of hold.further) release(hold, slice, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
 			writer.settle(new Settlement({ hold, json, charged, journalled, posted }, acknowledged));
 			if (posted) {
@@ -224,6 +254,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const nowMs = clock.monotonicMs();
 			slices.settled(hold.account, nowMs);
 			slices.settled(hold.key, nowMs);
+			for (const slice of hold.further) slices.settled(slice, nowMs);
 			ended(hold);
 			return event;
 		},
@@ -276,6 +307,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		},
 	};
 	return ledger;
+}
+
+/** What all of its budgets have free here. */
+export function freeOf({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
+	let free = minUsd(account.free, key.free);
+	for (const slice of further) free = minUsd(free, slice.free);
+	return free;
 }
 
 function admitToJournal(journal: Journal, event: AdmittedEvent): number {

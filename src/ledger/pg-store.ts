@@ -11,6 +11,7 @@ interface GrantRow {
 	unanswered: number;
 	contested: boolean;
 	busy: boolean;
+	untimely: boolean;
 }
 
 /** Leases that are closed in one statement: it holds their budgets' rows while it runs. */
@@ -23,7 +24,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 		async grant(requests) {
 			try {
 				const rows = await statements<GrantRow>`
-					select op, amount, available, unanswered, contested, busy
+					select op, amount, available, unanswered, contested, busy, untimely
 					from lease_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 				return rows.map((row) => ({
 					op: row.op,
@@ -32,6 +33,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 					unanswered: row.unanswered,
 					contested: row.contested,
 					busy: row.busy,
+					untimely: row.untimely,
 				}));
 			} catch (error) {
 				throw sqlState(error) === "TG001" ? new NotLive("the instance is not live", { cause: error }) : error;
@@ -53,7 +55,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 						${s.ending}::text::text[], ${s.status}::text::integer[], ${s.prompt}::text::integer[],
 						${s.cached}::text::integer[], ${s.completion}::text::integer[], ${s.reasoning}::text::integer[],
 						${s.units}::text::integer[], ${s.replica}::text::text[], ${s.first}::text::real[], ${s.ms}::text::real[],
-						${openJson}::text::json)`;
+						${s.budgets}::text::text[], ${openJson}::text::json)`;
 				return { late: row?.late ?? false, fresh: row?.fresh ?? 0, busy: new Set(row?.busy) };
 			} catch (error) {
 				const exceeded = (error as { constraint_name?: unknown } | null)?.constraint_name === "lease_covers_settled";

@@ -6,6 +6,7 @@ import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
 import type { LeftBehind } from "./journal-reader.ts";
 import { readJournal } from "./journal-reader.ts";
+import { isHeld } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
@@ -108,7 +109,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly LeftBehind[]): Prom
 	return untilDone(deps, async () => {
 		try {
 			const { late, busy } = await store.flush(`[${batch.map(({ json }) => json).join(",")}]`, "[]");
-			if (!late) return batch.filter(({ id, account, key }) => busy.has(id) || busy.has(account) || busy.has(key));
+			if (!late) return batch.filter((one) => isHeld(one, busy));
 		} catch (error) {
 			if (!(error instanceof LeaseExceeded)) throw error;
 			// Of a settlement that cannot be read what was charged is unknown, and others may have spent the difference since.

@@ -9,7 +9,8 @@ export type SettledColumns = Readonly<Record<keyof SettledEvent, string>>;
 /** `json`: an array of SettledEvent. Throws if it is no JSON. */
 export function settledColumns(json: string): SettledColumns {
 	const events = JSON.parse(json) as readonly SettledEvent[];
-	const column = (name: keyof SettledEvent) => `{${events.map((event) => element(event[name])).join(",")}}`;
+	const column = (name: Exclude<keyof SettledEvent, "budgets">) =>
+		`{${events.map((event) => element(event[name])).join(",")}}`;
 	return {
 		id: column("id"),
 		account: column("account"),
@@ -34,14 +35,20 @@ export function settledColumns(json: string): SettledColumns {
 		replica: column("replica"),
 		first: column("first"),
 		ms: column("ms"),
+		budgets: events.some(({ budgets }) => budgets !== undefined) ? literal(events.map(budgetsOf)) : "{}",
 	};
 }
+
+const literal = (values: readonly (string | null)[]) => `{${values.map(element).join(",")}}`;
+
+/** Arrays of arrays are of one length in Postgres, so each is a literal of its own. */
+const budgetsOf = ({ budgets }: SettledEvent) => (budgets === undefined ? null : literal(budgets));
 
 /** What a text must not hold as it is: it ends the element, or changes what is behind it. */
 const SPECIAL = /["\\]/;
 const EACH_SPECIAL = /["\\]/g;
 
-function element(value: SettledEvent[keyof SettledEvent]): string | number | boolean {
+function element(value: Exclude<SettledEvent[keyof SettledEvent], readonly string[]>): string | number | boolean {
 	// A field that a journal of a former version does not have.
 	if (value === null || value === undefined) return "NULL";
 	if (typeof value !== "string") return value;

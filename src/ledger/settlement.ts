@@ -7,6 +7,7 @@ export class Settlement implements QueuedSettlement {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
+	readonly budgets: readonly string[] | undefined;
 	readonly json: string;
 	readonly hold: HoldOf<unknown>;
 	readonly charged: NanoUsd;
@@ -29,6 +30,7 @@ export class Settlement implements QueuedSettlement {
 		this.id = hold.admitted.id;
 		this.account = hold.admitted.account;
 		this.key = hold.admitted.key;
+		this.budgets = hold.admitted.budgets;
 		this.json = json;
 		this.hold = hold;
 		this.charged = charged;

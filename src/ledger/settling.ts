@@ -8,6 +8,7 @@ export interface SettlementText {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
+	readonly budgets?: readonly string[] | undefined;
 	/** A SettledEvent as JSON. */
 	readonly json: string;
 }
@@ -88,5 +89,9 @@ async function settleLate<T extends SettlementText>(store: LedgerStore, batch: r
 
 const jsonOf = (batch: readonly SettlementText[]) => `[${batch.map(({ json }) => json).join(",")}]`;
 
-const isHeld = ({ id, account, key }: SettlementText, busy: ReadonlySet<string>) =>
-	busy.has(id) || busy.has(account) || busy.has(key);
+/** Whether it needs one of the rows that somebody holds. */
+export const isHeld = (
+	{ id, account, key, budgets }: Omit<SettlementText, "json">,
+	busy: ReadonlySet<string>,
+): boolean =>
+	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

@@ -123,6 +123,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
+				if (asked.reply.untimely) throw new Error(`${slice.budget} is not a period of a cap now, by the database`);
 				if (asked.reply.amount > 0) {
 					// What the others had is known no longer.
 					search = undefined;

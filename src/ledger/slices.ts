@@ -38,10 +38,11 @@ export interface Slices {
 	/** Sums over the slices that count, as of the last tick. */
 	totals(): SliceTotals;
 	/**
-	 * Waits until `need` was free in each of the budgets, one after the other, or says which one lacks it. What was got
-	 * stays here until the caller had its turn to reserve. A Fault if the database does not answer in time.
+	 * Waits until `need` was free in each of the budgets, one after the other and those of a list beside each other, or says
+	 * which one lacks it. What was got stays here until the caller had its turn to reserve. A Fault if the database does not
+	 * answer in time.
 	 */
-	draw(budgets: readonly string[], need: NanoUsd): Promise<Shortage | null>;
+	draw(budgets: readonly (string | readonly string[])[], need: NanoUsd): Promise<Shortage | null>;
 	/** After a reservation: asks for more before the slice runs out. */
 	topUp(slice: Slice, nowMs: number): void;
 	/** After a settlement. */
@@ -224,12 +225,21 @@ export function createSlices(
 		async draw(budgets, need) {
 			assert(need >= 0, "a need is not negative");
 			const got: Slice[] = [];
+			const drawInto = async (slice: Slice): Promise<Shortage | null> => {
+				const shortage = await drawOne(slice, need);
+				if (!shortage) got.push(slice);
+				return shortage;
+			};
+			const drawAll = async (beside: readonly string[]): Promise<Shortage | null> => {
+				const drawn = await Promise.allSettled(beside.map((budget) => drawInto(obtain(budget))));
+				const lacking = drawn.find((one) => one.status === "rejected" || one.value !== null);
+				if (lacking?.status === "rejected") throw lacking.reason;
+				return lacking?.value ?? null;
+			};
 			try {
-				for (const budget of budgets) {
-					const slice = obtain(budget);
-					const shortage = await drawOne(slice, need);
+				for (const step of budgets) {
+					const shortage = await (typeof step === "string" ? drawInto(obtain(step)) : drawAll(step));
 					if (shortage) return shortage;
-					got.push(slice);
 				}
 				return null;
 			} finally {

@@ -30,6 +30,8 @@ export interface GrantReply {
 	readonly contested: boolean;
 	/** Somebody holds a row of this budget: nothing was done. */
 	readonly busy: boolean;
+	/** By the database's clock that period of a cap is over or not yet there, or the cap has another one: nothing was done. */
+	readonly untimely: boolean;
 }
 
 export interface ReturnRequest {

@@ -36,6 +36,10 @@ export const usageEvent = pgTable(
 		replica: text(),
 		/** The managed batch that it is a line of; null for every other request. */
 		batchId: text("batch_id"),
+		/** Budgets that it drew on beside its account's and its key's; null for none. */
+		budgets: text().array(),
+		/** The project that its key belonged to when it was admitted; null for none. */
+		projectId: text("project_id"),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
 		firstTokenMs: real("first_token_ms"),
 		durationMs: real("duration_ms").notNull().default(0),

@@ -298,6 +298,6 @@ const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.js
 /** Of an array of SettledEvents. */
 const textsOf = (json: string): SettlementText[] =>
 	(JSON.parse(json) as SettledEvent[]).map((event) => {
-		const { id, account, key } = event;
-		return { id, account, key, json: JSON.stringify(event) };
+		const { id, account, key, budgets } = event;
+		return { id, account, key, budgets, json: JSON.stringify(event) };
 	});

@@ -51,6 +51,6 @@ export async function ledgerOver(
 		{ slices, journal, writer, close: async () => {}, clock, log: silentLog },
 		{ epoch: 1, mode: "process" },
 	);
-	await ledger.draw(account, key, nanoUsd(1e14));
+	await ledger.draw({ account, key }, nanoUsd(1e14));
 	return { ledger, writer };
 }

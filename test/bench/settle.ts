@@ -27,7 +27,8 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 	const rows = world.mode.quick ? ROWS_QUICK : ROWS;
 	const rounds = world.mode.rounds;
 	const need = nanoUsd((CHARGE * rows * (rounds + 1)) / CUSTOMERS + 1e9);
-	for (const { accountId, keyIds } of customers) await ledger.draw(accountId, keyIds[0] as string, need);
+	for (const { accountId, keyIds } of customers)
+		await ledger.draw({ account: accountId, key: keyIds[0] as string }, need);
 	// The database stays where it is, so that this process has a core to itself as the gateway has.
 	moveToCore("gateway");
 	try {

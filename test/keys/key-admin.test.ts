@@ -81,14 +81,19 @@ describe("accounts", () => {
 				seq: suspended.seq,
 				kind: "account",
 				subject: id,
-				payload: { state: "suspended", toppedUp: false, signedIn: false },
+				payload: { state: "suspended", toppedUp: false, signedIn: false, timeZone: "UTC" },
 			},
-			{ seq: active.seq, kind: "account", subject: id, payload: { state: "active", toppedUp: false, signedIn: false } },
+			{
+				seq: active.seq,
+				kind: "account",
+				subject: id,
+				payload: { state: "active", toppedUp: false, signedIn: false, timeZone: "UTC" },
+			},
 			{
 				seq: signedIn as number,
 				kind: "account",
 				subject: id,
-				payload: { state: "active", toppedUp: false, signedIn: true },
+				payload: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
 			},
 		]);
 		expect(await codeOf(suspendAccount(database.statements, "acc_none"))).toBe("not_found");
@@ -126,12 +131,12 @@ describe("keys", () => {
 			concurrencyMax: 4,
 		};
 		const { id, secret, seq } = await createKey(maker, accountId, settings);
-		const fields = { id, accountId, state: "active", ...settings };
+		const fields = { id, accountId, state: "active", capPeriod: "lifetime", ...settings };
 		const loaded = await keyLoader(database.statements)(digest(secret));
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,
 			key: fields as NonNullable<typeof loaded.key>,
-			account: { state: "active", toppedUp: false, signedIn: true },
+			account: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
 		});
 		expect(loaded.seq).toBeGreaterThanOrEqual(seq);
 		expect(await entriesOf(id)).toEqual([{ seq, kind: "key", subject: id, payload: fields }]);
@@ -152,7 +157,7 @@ describe("keys", () => {
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(database.statements)(digest(secret));
 		const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-		expect(key).toEqual({ id, accountId, name: "plain", state: "active", ...none });
+		expect(key).toEqual({ id, accountId, name: "plain", state: "active", capPeriod: "lifetime", ...none });
 	});
 
 	test("settings out of range and missing accounts are refused", async () => {

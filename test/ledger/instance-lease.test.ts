@@ -97,7 +97,7 @@ async function reserveHere(instanceLease: InstanceLease, amount: number) {
 		if (!ledger) throw new Error("the gate is closed");
 		const hold = ledger.reserve(admitted("acc", "key"), usd(amount));
 		if (hold) return hold;
-		expect(await ledger.draw("acc", "key", usd(amount))).toBe(null);
+		expect(await ledger.draw({ account: "acc", key: "key" }, usd(amount))).toBe(null);
 	}
 }
 

@@ -31,6 +31,7 @@ test("what Postgres carried out is counted once, what it left out not yet, and a
 		unanswered: 0,
 		contested: false,
 		busy,
+		untimely: false,
 	});
 	const store = countedStore(
 		{ clock, counts },

@@ -46,6 +46,7 @@ async function build(mode: JournalMode, free = 1_000) {
 				unanswered: 0,
 				contested: false,
 				busy: false,
+				untimely: false,
 			})),
 		giveBack: async () => new Set(),
 		async flush() {
@@ -69,7 +70,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		{ slices, journal, writer, close: async () => void (await store.close()), clock, log: silentLog },
 		{ epoch: 1, mode },
 	);
-	expect(await ledger.draw("a", "k", usd(free))).toBe(null);
+	expect(await ledger.draw({ account: "a", key: "k" }, usd(free))).toBe(null);
 	const sum = (budget: string) => {
 		const slice = slices.get(budget);
 		if (!slice) throw new Error("no slice");
@@ -83,7 +84,7 @@ const request = () => admitted("a", "k");
 test("credit of an account is not claimed for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
 	state.refused = "capped";
-	expect(await ledger.draw("rich", "capped", usd(10))).toMatchObject({ budget: "capped" });
+	expect(await ledger.draw({ account: "rich", key: "capped" }, usd(10))).toMatchObject({ budget: "capped" });
 	expect(slices.get("rich")).toBeUndefined();
 });
 

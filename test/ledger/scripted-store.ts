@@ -38,7 +38,15 @@ function scriptedStore(available: number) {
 					if (amount > 0 || again) granted.set(op, amount);
 				}
 				const { unanswered, contested } = state;
-				return { op, amount: usd(amount), available: usd(state.available), unanswered, contested, busy };
+				return {
+					op,
+					amount: usd(amount),
+					available: usd(state.available),
+					unanswered,
+					contested,
+					busy,
+					untimely: false,
+				};
 			});
 			await state.beforeReply();
 			return replies;

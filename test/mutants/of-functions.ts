@@ -20,13 +20,13 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "grants of one budget do not exclude each other",
-				before: "into b from budget g where g.id = r.budget for no key update skip locked;",
-				after: "into b from budget g where g.id = r.budget;",
+				before: "into b\n      from budget g where g.id = r.budget for no key update skip locked;",
+				after: "into b\n      from budget g where g.id = r.budget;",
 			},
 			{
 				breaks: "a grant waits for the row of a budget that somebody holds",
-				before: "into b from budget g where g.id = r.budget for no key update skip locked;",
-				after: "into b from budget g where g.id = r.budget for no key update;",
+				before: "into b\n      from budget g where g.id = r.budget for no key update skip locked;",
+				after: "into b\n      from budget g where g.id = r.budget for no key update;",
 			},
 			{
 				breaks: "more is granted than is available",
@@ -216,7 +216,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "late settlements of one budget do not exclude each other",
-				before: "perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;",
+				before: "perform 1 from budget g where g.id = any (v_budgets) order by g.id for update;",
 				after: "",
 			},
 			{
@@ -249,19 +249,25 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
-		file: "db/functions/keys.sql",
+		file: "db/functions/caps.sql",
 		killers: ["keys/key-admin"],
 		mutants: [
 			{
 				breaks: "instances do not hear that a cap was lowered",
-				before: "k.cap_nano_usd is not null and (v_before is null or k.cap_nano_usd < v_before)));",
+				before: "v_limit is not null and (b.cap is null or v_limit < b.cap)));",
 				after: "false));",
 			},
 			{
 				breaks: "a changed cap does not reach the budget",
-				before: "update budget set limit_nano_usd = k.cap_nano_usd where id = p_id;",
+				before: "update budget g set limit_nano_usd = v_limit, lift_seq = v_lift where g.id = b.id;",
 				after: "",
 			},
+		],
+	},
+	{
+		file: "db/functions/keys.sql",
+		killers: ["keys/key-admin"],
+		mutants: [
 			{
 				breaks: "a key that was replaced at once goes on",
 				before: "state = case when p_grace_ms <= 0 then 'revoked' else state end,",
@@ -285,9 +291,9 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			{
 				breaks: "a customer changes another's key",
 				before:
-					"select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  if k.state = 'revoked' then",
+					"select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  v_period := k.cap_period;\n  if k.state = 'revoked' then",
 				after:
-					"select * into k from api_key where id = p_id for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  if k.state = 'revoked' then",
+					"select * into k from api_key where id = p_id for update;\n  if not found then\n    raise exception 'There is no key %.', p_id using errcode = 'TG002';\n  end if;\n  v_period := k.cap_period;\n  if k.state = 'revoked' then",
 			},
 		],
 	},

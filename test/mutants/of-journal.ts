@@ -164,8 +164,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a replay takes what was left out for a held row for settled",
-				before:
-					"if (!late) return batch.filter(({ id, account, key }) => busy.has(id) || busy.has(account) || busy.has(key));",
+				before: "if (!late) return batch.filter((one) => isHeld(one, busy));",
 				after: "if (!late) return busy.size < 0 ? batch : [];",
 			},
 			{

@@ -28,7 +28,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an excess is taken from the account's slice without looking at the key's",
-				before: "minUsd(excess, minUsd(hold.account.free, hold.key.free))",
+				before: "minUsd(excess, freeOf(hold))",
 				after: "minUsd(excess, hold.account.free)",
 			},
 			{
@@ -98,8 +98,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a request claims its account's credit before its key's cap was asked",
-				before: "slices.draw([keyBudget, accountBudget], amount)",
-				after: "slices.draw([accountBudget, keyBudget], amount)",
+				before: "slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount)",
+				after: "slices.draw([account, budgets === undefined ? key : [key, ...budgets]], amount)",
 			},
 		],
 	},

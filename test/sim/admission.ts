@@ -6,12 +6,13 @@ import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Model, RateCard } from "../../src/catalog/model.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
-import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Drawing, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareStore } from "../../src/limits/share-store.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { checkShortage, coverage, hadHeldRows, isCalm } from "./invariants.ts";
+import { budgetsOf } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { addPending, Broken, NO_LIMITS, type PendingDraw, type World } from "./world.ts";
 
@@ -82,7 +83,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			checkLimits(world, record.key);
 			return hold;
 		},
-		draw: (account, key, amount) => drawWatched(world, process, ledger, { account, key, amount }),
+		draw: (drawing, amount) => drawWatched(world, process, ledger, drawing, amount),
 	};
 }
 
@@ -120,14 +121,16 @@ async function drawWatched(
 	world: World,
 	process: SimProcess,
 	ledger: Ledger,
-	{ account, key, amount }: { account: string; key: string; amount: number },
+	drawing: Drawing,
+	amount: NanoUsd,
 ): Promise<Shortage | null> {
-	const budgets = [account, key];
+	const { account } = drawing;
+	const budgets = budgetsOf(drawing);
 	const least = new Map(budgets.map((budget) => [budget, coverage(world, budget, process)]));
 	const draw: PendingDraw = { process, budgets, startedMs: world.timeline.nowMs(), least };
 	world.draws.add(draw);
 	try {
-		const shortage = await ledger.draw(account, key, nanoUsd(amount));
+		const shortage = await ledger.draw(drawing, amount);
 		if (shortage) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {

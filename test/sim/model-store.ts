@@ -121,6 +121,13 @@ export interface ModelStore {
 export const leaseKey = (budget: string, instance: string, epoch: number) => `${budget}|${instance}|${epoch}`;
 export const instanceKey = (id: string, epoch: number) => `${id}|${epoch}`;
 
+/** All that a request draws on. */
+export const budgetsOf = ({ account, key, budgets = [] }: Pick<SettledEvent, "account" | "key" | "budgets">) => [
+	account,
+	key,
+	...budgets,
+];
+
 /** How long a recall makes a budget contested. */
 const CONTESTED_MS = 5_000;
 const RECALL_MS = 60_000;
@@ -180,7 +187,15 @@ export function createModelStore(nowMs: () => number): ModelStore {
 
 	function grantOne(id: string, epoch: number, request: GrantRequest, live: number): GrantReply {
 		const { op } = request;
-		const reply = { op, amount: nanoUsd(0), available: nanoUsd(0), unanswered: 0, contested: false, busy: false };
+		const reply = {
+			op,
+			amount: nanoUsd(0),
+			available: nanoUsd(0),
+			unanswered: 0,
+			contested: false,
+			busy: false,
+			untimely: false,
+		};
 		const budget = budgets.get(request.budget);
 		if (!budget) return reply;
 		const key = leaseKey(budget.id, id, epoch);

@@ -12,6 +12,7 @@ export const generousStore = (granted?: () => Promise<void> | undefined): Ledger
 			unanswered: 0,
 			contested: false,
 			busy: false,
+			untimely: false,
 		}));
 	},
 	giveBack: async () => new Set(),

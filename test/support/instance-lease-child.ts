@@ -50,7 +50,7 @@ async function open(id: string, amount: number): Promise<void> {
 			say(`opened ${id}`);
 			return;
 		}
-		if (!ledger || (await ledger.draw("acc", "key", nanoUsd(amount)))) {
+		if (!ledger || (await ledger.draw({ account: "acc", key: "key" }, nanoUsd(amount)))) {
 			say(`refused ${id}`);
 			return;
 		}

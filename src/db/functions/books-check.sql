@@ -30,12 +30,13 @@ begin
       union all select x.budget_id, x.instance_id, x.epoch, x.granted_nano_usd, x.returned_nano_usd from sealed_lease x
     ) u group by 1, 2, 3
   ), open_usage as materialized (
-    select e.account_id, e.key_id, e.instance_id, e.epoch, e.charged_nano_usd as nano
+    select e.account_id, e.key_id, e.budgets, e.instance_id, e.epoch, e.charged_nano_usd as nano
       from usage_event e where e.settled_at >= s.usage_at and (e.settled_at, e.request_id) > (s.usage_at, s.usage_id)
   ), charges as (
     select u.budget_id, u.instance_id, u.epoch, sum(u.nano) as charged from (
       select e.account_id as budget_id, e.instance_id, e.epoch, e.nano from open_usage e
       union all select e.key_id, e.instance_id, e.epoch, e.nano from open_usage e
+      union all select f.id, e.instance_id, e.epoch, e.nano from open_usage e, unnest(e.budgets) f(id)
       union all select x.budget_id, x.instance_id, x.epoch, x.charged_nano_usd from sealed_lease x
     ) u group by 1, 2, 3
   ), found as (

@@ -113,7 +113,7 @@ begin
   select * into u from books_usage(s.usage_at, s.usage_id, v_end, p_limit, s.usage_hash);
   insert into sealed_lease as l (budget_id, instance_id, epoch, charged_nano_usd)
     select b.budget_id, b.instance_id, b.epoch, sum(b.nano) from (
-      select unnest(array[r.account_id, r.key_id]) as budget_id, r.instance_id, r.epoch, r.charged_nano_usd as nano from usage_event r
+      select unnest(array[r.account_id, r.key_id] || r.budgets) as budget_id, r.instance_id, r.epoch, r.charged_nano_usd as nano from usage_event r
       where r.settled_at >= s.usage_at and r.settled_at <= u.at and r.charged_nano_usd > 0
         and (r.settled_at, r.request_id) > (s.usage_at, s.usage_id) and (r.settled_at, r.request_id) <= (u.at, u.id)
     ) b group by 1, 2, 3

@@ -136,3 +136,23 @@ begin
   select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';
   return next;
 end $$;
+
+-- Version 0.1 cannot join any more. False if an epoch of it has not ended: then it can.
+create or replace function instance_bar_0_1() returns boolean
+language plpgsql as $$
+begin
+  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
+    return false;
+  end if;
+  if to_regclass('control_clock') is null or exists (
+      select 1 from pg_trigger t where t.tgrelid = to_regclass('control_clock') and t.tgfoid = 'refuse_version_0_1'::regproc) then
+    return true;
+  end if;
+  lock table instance, control_clock in share row exclusive mode;
+  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
+    return false;
+  end if;
+  create or replace trigger control_clock_0_1 instead of insert or update on control_clock for each row execute function refuse_version_0_1();
+  create or replace trigger instance_0_1 instead of insert or update on instance for each row execute function refuse_version_0_1();
+  return true;
+end $$;

@@ -5,7 +5,7 @@
 create or replace function key_fields(k api_key) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
-    'capNanoUsd', k.cap_nano_usd, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
+    'capNanoUsd', k.cap_nano_usd, 'capPeriod', k.cap_period, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
     'expiresAtMs', (extract(epoch from k.expires_at) * 1000)::bigint,
     'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max)
 $$;
@@ -13,7 +13,8 @@ $$;
 -- An account as instances hold it in memory.
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
-  select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null)
+  select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
+    'timeZone', a.time_zone)
 $$;
 
 -- Names the state of a key, as far as it can be changed; what was spent and when it was used last are not in it.
@@ -28,10 +29,10 @@ language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes an account's name, its state or both; null leaves one as it is. p_match: the states of which one must be the
+-- Changes an account's name, its state, its time zone or all of them; null leaves one as it is. p_match: the states of which one must be the
 -- present one, null for any. Returns the number of the control entry, which a state that is set anew gets too; null if
 -- only the name was given. TG002: no such account. TG005: it is in another state.
-create or replace function account_update(p_id text, p_name text, p_state text, p_match jsonb) returns bigint
+create or replace function account_update(p_id text, p_name text, p_state text, p_zone text, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
   a account;
@@ -43,11 +44,19 @@ begin
   if p_match is not null and not p_match ? account_etag(a) then
     raise exception 'The account was changed since it was read.' using errcode = 'TG005';
   end if;
-  update account set name = coalesce(p_name, name), state = coalesce(p_state, state) where id = p_id returning * into a;
-  return case when p_state is not null then control_append('account', p_id, account_fields(a)) end;
+  if p_zone is not null then
+    begin
+      perform clock_timestamp() at time zone p_zone;
+    exception when invalid_parameter_value then
+      raise exception 'The database knows no time zone %.', p_zone using errcode = 'TG004';
+    end;
+  end if;
+  update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
+    where id = p_id returning * into a;
+  return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
--- Changes the fields that p_patch names: name, capNanoUsd, models, expiresAtMs, requestsPerMinute, concurrencyMax.
+-- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax.
 -- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
 -- for any. Returns the sequence number of the last control entry.
 -- TG002: no such key. TG004: it was revoked. TG005: it is in another state.
@@ -55,13 +64,14 @@ create or replace function key_update(p_id text, p_account text, p_patch jsonb, 
 language plpgsql as $$
 declare
   k api_key;
-  v_before bigint;
+  v_period text;
   v_seq bigint;
 begin
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
     raise exception 'There is no key %.', p_id using errcode = 'TG002';
   end if;
+  v_period := k.cap_period;
   if k.state = 'revoked' then
     raise exception 'The key was revoked: it cannot be changed.' using errcode = 'TG004';
   end if;
@@ -70,20 +80,15 @@ begin
   end if;
   if p_patch ? 'name' then k.name := p_patch ->> 'name'; end if;
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
+  if p_patch ? 'capPeriod' then k.cap_period := cap_check_period(p_patch ->> 'capPeriod'); end if;
   if p_patch ? 'models' then k.models := p_patch -> 'models'; end if;
   if p_patch ? 'expiresAtMs' then k.expires_at := to_timestamp((p_patch ->> 'expiresAtMs')::double precision / 1000.0); end if;
   if p_patch ? 'requestsPerMinute' then k.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
   if p_patch ? 'concurrencyMax' then k.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
-  update api_key set name = k.name, cap_nano_usd = k.cap_nano_usd, models = k.models, expires_at = k.expires_at,
-    requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max where id = p_id;
-  select limit_nano_usd into v_before from budget where id = p_id for update;
-  update budget set limit_nano_usd = k.cap_nano_usd where id = p_id;
+  update api_key set name = k.name, cap_nano_usd = k.cap_nano_usd, cap_period = k.cap_period, models = k.models,
+    expires_at = k.expires_at, requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max where id = p_id;
   v_seq := control_append('key', p_id, key_fields(k));
-  if v_before is distinct from k.cap_nano_usd then
-    v_seq := control_append('budget', p_id, jsonb_build_object('lowered',
-      k.cap_nano_usd is not null and (v_before is null or k.cap_nano_usd < v_before)));
-  end if;
-  return v_seq;
+  return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
 
 -- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0.
@@ -114,10 +119,10 @@ begin
   if k.replaced_by is not null then
     raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
   end if;
-  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, models, expires_at, requests_per_minute, concurrency_max, made_by)
-    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by)
+  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by)
     returning * into n;
-  insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, k.cap_nano_usd);
+  insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, case when k.cap_period = 'lifetime' then k.cap_nano_usd end);
   update api_key set replaced_by = p_new_id,
       state = case when p_grace_ms <= 0 then 'revoked' else state end,
       revoked_at = case when p_grace_ms <= 0 then clock_timestamp() else revoked_at end,

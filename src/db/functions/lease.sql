@@ -22,14 +22,17 @@ $$;
 -- again: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
 -- ticket: the recall whose answers count. Returns for each request what was granted; what is available now (null: no
 -- limit); how many instances may yet give something back that would help, since they hold some and have not answered; whether others lack the budget; and whether somebody holds its row: then nothing was done.
+-- The budget of a cap's period is made by the first grant. untimely: by this server's clock that period is over or not yet
+-- there, or the cap has another one: nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
-returns table (op uuid, amount bigint, available bigint, unanswered integer, contested boolean, busy boolean)
+returns table (op uuid, amount bigint, available bigint, unanswered integer, contested boolean, busy boolean, untimely boolean)
 language plpgsql set enable_seqscan = off as $$
 declare
   r record;
   b record;
   l record;
   v_live integer;
+  v_opened text;
   v_amount bigint;
   v_ticket bigint;
   v_elsewhere bigint;
@@ -41,12 +44,33 @@ begin
   select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live';
   for r in select x.op, x.budget, x.want, x.min, x.again, x.ticket
       from json_to_recordset(p_requests) as x(op uuid, budget text, want bigint, min bigint, again boolean, ticket bigint) loop
-    op := r.op; amount := 0; available := 0; unanswered := 0; contested := false; busy := false;
-    select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn into b from budget g where g.id = r.budget for no key update skip locked;
+    op := r.op; amount := 0; available := 0; unanswered := 0; contested := false; busy := false; untimely := false;
+    select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn, g.lift_seq, g.period, g.period_start, g.account_id into b
+      from budget g where g.id = r.budget for no key update skip locked;
     if not found then
-      busy := exists (select 1 from budget g where g.id = r.budget);
-      return next;
-      continue;
+      if exists (select 1 from budget g where g.id = r.budget) then
+        busy := true;
+        return next;
+        continue;
+      end if;
+      v_opened := cap_open(r.budget);
+      select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn, g.lift_seq, g.period, g.period_start, g.account_id into b
+        from budget g where g.id = r.budget and v_opened = 'opened' for no key update skip locked;
+      if not found then
+        busy := v_opened in ('busy', 'opened');
+        untimely := v_opened = 'untimely';
+        if untimely and r.again then
+          insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
+            values (r.op, r.budget, p_instance, p_epoch, 'grant', 0) on conflict do nothing;
+        end if;
+        return next;
+        continue;
+      end if;
+    end if;
+    if b.lift_seq is not null and not exists (select 1 from instance_now i
+        where i.state in ('live', 'silent') and i.lease_until > clock_timestamp() and i.applied_seq < b.lift_seq) then
+      update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
+      b.cap := null;
     end if;
     -- Of this lease only a grant, a return and a late settlement add or open a row, and each holds the budget's.
     select x.state into l from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
@@ -60,12 +84,17 @@ begin
     contested := v_ticket is not null;
     select o.amount_nano_usd into v_amount from lease_op o where o.id = r.op;
     if not found then
-      if b.cap is null then
+      if b.period is not null and not cap_is_timely(b.account_id, b.period, b.period_start) then
+        untimely := true;
+        v_amount := 0;
+      elsif b.cap is null then
         v_amount := r.want;
       else
         v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
         if v_amount > b.cap - b.drawn or v_amount < r.min then
           v_amount := 0;
+          -- Its limit is about to end: asked again, it has none.
+          busy := b.lift_seq is not null and not r.again;
         end if;
       end if;
       if v_amount > 0 or r.again then

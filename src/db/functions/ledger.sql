@@ -3,7 +3,7 @@
 -- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
 -- id and then leases, as long as the client lets it (lock_timeout).
 
--- Records settled requests, an array for each column (settled-columns.ts), and those still open. Only new settlements
+-- Records settled requests, an array for each column (settled-columns.ts; p_budgets: literals of arrays, or none), and those still open. Only new settlements
 -- count. Returns
 -- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
 -- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted.
@@ -17,7 +17,7 @@
 create or replace function lease_settle(p_instance text, p_epoch integer, p_id uuid[], p_account text[], p_key text[], p_model text[],
   p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_batch text[], p_at double precision[], p_charged bigint[],
   p_off bigint[], p_basis text[], p_ending text[], p_status integer[], p_prompt integer[], p_cached integer[], p_completion integer[],
-  p_reasoning integer[], p_units integer[], p_replica text[], p_first real[], p_ms real[], p_open json)
+  p_reasoning integer[], p_units integer[], p_replica text[], p_first real[], p_ms real[], p_budgets text[], p_open json)
 returns table (late boolean, fresh integer, busy json)
 language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
@@ -38,9 +38,13 @@ begin
     return;
   end if;
   with x as materialized (
-    select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_charged) as charged
+    select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_budgets)::text[] as budgets,
+      unnest(p_charged) as charged
   ), wanted as materialized (
-    select distinct b.budget_id from (select x.account as budget_id, x.charged from x union all select x.key, x.charged from x) b where b.charged > 0
+    select distinct b.budget_id from (
+      select x.account as budget_id, x.charged from x union all select x.key, x.charged from x
+      union all select unnest(x.budgets), x.charged from x where x.budgets is not null
+    ) b where b.charged > 0
   ), held_leases as materialized (
     select w.budget_id from wanted w left join lateral (
         select true as locked from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch
@@ -63,24 +67,26 @@ begin
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms, settled_at)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, admitted_at, first_token_ms, duration_ms, settled_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
+      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
     from (
       select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
         unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
         unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status, unnest(p_prompt) as prompt,
         unnest(p_cached) as cached, unnest(p_completion) as completion, unnest(p_reasoning) as reasoning, unnest(p_units) as units,
-        unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms
+        unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms,
+        unnest(p_budgets)::text[] as budgets
     ) x
-    where (v_busy is null or not (x.account = any (v_busy) or x.key = any (v_busy) or x.id::text = any (v_busy)))
+    where (v_busy is null or not (array[x.account, x.key, x.id::text] || x.budgets) && v_busy)
       and to_timestamp(x.at / 1000.0) >= v_before
     on conflict (request_id) do nothing
-    returning account_id, key_id, charged_nano_usd
+    returning account_id, key_id, budgets, charged_nano_usd
   ), sums as materialized (
     select b.budget_id, sum(b.nano)::bigint as nano from (
       select account_id as budget_id, charged_nano_usd as nano from s union all select key_id, charged_nano_usd from s
+      union all select unnest(budgets), charged_nano_usd from s where budgets is not null
     ) b where b.nano > 0 group by 1
   ), spent as (
     update lease l set settled_nano_usd = l.settled_nano_usd + u.nano,
@@ -100,7 +106,8 @@ begin
   end if;
   if v_shown is not null then
     delete from reservation r where r.request_id = any (v_shown)
-      and (v_busy is null or not (r.account_id = any (v_busy) or r.key_id = any (v_busy)));
+      and (v_busy is null or not (r.account_id = any (v_busy) or r.key_id = any (v_busy) or exists (
+        select 1 from unnest(p_id, p_budgets) x(id, budgets) where x.id = r.request_id and x.budgets::text[] && v_busy)));
   end if;
   insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0)
@@ -122,49 +129,51 @@ language plpgsql set enable_seqscan = off as $$
 declare
   x record;
   v_fit bigint;
+  v_budgets text[];
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
     reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
-    completion integer, reasoning integer, units integer, replica text, batch text, at double precision, first real, ms real);
+    completion integer, reasoning integer, units integer, replica text, batch text, budgets text[], at double precision, first real, ms real);
+  v_budgets := array[x.account, x.key] || x.budgets;
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if to_timestamp(x.at / 1000.0) < v_before then
     perform removal_refused(p_instance, p_epoch, array[x.id], array[x.charged], array[x.at], v_before);
     delete from reservation r where r.request_id = x.id;
     return;
   end if;
-  perform 1 from budget g where g.id in (x.account, x.key) order by g.id for update;
+  perform 1 from budget g where g.id = any (v_budgets) order by g.id for update;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
   delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return;
   end if;
-  select case when count(*) = 2
+  select case when count(*) = cardinality(v_budgets)
       then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))
       else 0 end
-    into v_fit from budget g where g.id in (x.account, x.key);
+    into v_fit from budget g where g.id = any (v_budgets);
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, admitted_at, first_token_ms, duration_ms)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, admitted_at, first_token_ms, duration_ms)
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, to_timestamp(x.at / 1000.0), x.first, x.ms);
+      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, to_timestamp(x.at / 1000.0), x.first, x.ms);
   -- An epoch that was removed since it ended is there again, so that its lease is sealed and goes some day.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()
       where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
   -- The closed lease takes the amount in and spends it at once, so that settled stays the sum of its requests.
   insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
-    select g.id, p_instance, p_epoch, v_fit, v_fit, 'closed' from budget g where g.id in (x.account, x.key)
+    select g.id, p_instance, p_epoch, v_fit, v_fit, 'closed' from budget g where g.id = any (v_budgets)
     on conflict (budget_id, instance_id, epoch) do update
       set granted_nano_usd = l.granted_nano_usd + v_fit, settled_nano_usd = l.settled_nano_usd + v_fit;
   if v_fit > 0 then
     insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
-      select gen_random_uuid(), g.id, p_instance, p_epoch, 'grant', v_fit from budget g where g.id in (x.account, x.key);
+      select gen_random_uuid(), g.id, p_instance, p_epoch, 'grant', v_fit from budget g where g.id = any (v_budgets);
   end if;
   update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit,
     written_off_nano_usd = g.written_off_nano_usd + case when g.id = x.account then x.charged - v_fit else 0 end
-    where g.id in (x.account, x.key);
+    where g.id = any (v_budgets);
   delete from reservation r where r.request_id = x.id;
 end $$;
 

@@ -12,17 +12,7 @@ begin
       and (i.state <> 'left' or coalesce(i.ended_at, i.started_at) > clock_timestamp() - interval '30 days')) then
     return false;
   end if;
-  if to_regclass('control_clock') is null or exists (
-      select 1 from pg_trigger t where t.tgrelid = to_regclass('control_clock') and t.tgfoid = 'refuse_version_0_1'::regproc) then
-    return true;
-  end if;
-  lock table instance, control_clock in share row exclusive mode;
-  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
-    return false;
-  end if;
-  create or replace trigger control_clock_0_1 instead of insert or update on control_clock for each row execute function refuse_version_0_1();
-  create or replace trigger instance_0_1 instead of insert or update on instance for each row execute function refuse_version_0_1();
-  return true;
+  return instance_bar_0_1();
 end $$;
 
 -- Until which moment settled requests may go: whole days that are sealed and over for p_days, up to the first one that was

@@ -23,6 +23,7 @@ import managementKey from "./0021_management_key.sql" with { type: "text" };
 import terms from "./0022_terms.sql" with { type: "text" };
 import roles from "./0023_roles.sql" with { type: "text" };
 import statement from "./0024_statement.sql" with { type: "text" };
+import projectsAndPeriods from "./0025_projects_and_periods.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -58,4 +59,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0022_terms", sql: terms },
 	{ name: "0023_roles", sql: roles },
 	{ name: "0024_statement", sql: statement },
+	{ name: "0025_projects_and_periods", sql: projectsAndPeriods },
 ];

@@ -1,0 +1,90 @@
+-- Caps that begin anew. Each period of one is a budget of its own, `<owner>:<period>:<first day>`, made by the first grant
+-- in it; what was reserved from it is settled on it, whenever that is. Beside it the owner's own budget has no limit and
+-- counts what was ever spent. README.md of src/ledger says what holds at the boundary.
+
+-- The first day of the period that a moment lies in, by the account's calendar; weeks begin on Monday.
+create or replace function cap_day(p_account text, p_period text, p_at timestamptz) returns date
+language sql stable set enable_seqscan = off as $$
+  select date_trunc(p_period, p_at at time zone a.time_zone)::date from account a where a.id = p_account
+$$;
+
+-- Whether credit of that period may be given out: it has begun, but for a minute by which an instance's clock may be ahead,
+-- and is not over for an hour, in which what was admitted in it may want more.
+create or replace function cap_is_timely(p_account text, p_period text, p_start date) returns boolean
+language sql stable as $$
+  select p_start <= cap_day(p_account, p_period, clock_timestamp() + interval '1 minute')
+    and p_start >= cap_day(p_account, p_period, clock_timestamp() - interval '1 hour')
+$$;
+
+-- Makes the budget of a period. It waits for nobody: `busy` if somebody holds the owner's row, which whoever changes the cap
+-- does. `untimely`: that is not a period of the cap now. `unknown`: there is no such owner.
+create or replace function cap_open(p_budget text) returns text
+language plpgsql set enable_seqscan = off as $$
+declare
+  k record;
+  v_owner text := split_part(p_budget, ':', 1);
+  v_period text := split_part(p_budget, ':', 2);
+  v_start date;
+begin
+  if v_period not in ('day', 'week', 'month') then
+    return 'unknown';
+  end if;
+  v_start := split_part(p_budget, ':', 3)::date;
+  select x.account_id, x.cap_nano_usd, x.cap_period into k from api_key x where x.id = v_owner for no key update skip locked;
+  if not found then
+    return case when exists (select 1 from api_key x where x.id = v_owner) then 'busy' else 'unknown' end;
+  end if;
+  if k.cap_period <> v_period or k.cap_nano_usd is null or not cap_is_timely(k.account_id, v_period, v_start)
+      or v_start <> date_trunc(v_period, v_start)::date then
+    return 'untimely';
+  end if;
+  -- Another one may have made it before the owner's row was free.
+  insert into budget (id, kind, account_id, limit_nano_usd, owner_id, period, period_start)
+    values (p_budget, 'key', k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
+  return 'opened';
+end $$;
+
+-- The budget that a key's cap limits now: its own, or that of the present period, which may not be there yet.
+create or replace function cap_budget(k api_key) returns text
+language sql stable as $$
+  select case when k.cap_period = 'lifetime' then k.id
+    else k.id || ':' || k.cap_period || ':' || cap_day(k.account_id, k.cap_period, clock_timestamp()) end
+$$;
+
+-- Version 0.1 knows of no periods: it would admit without the cap. TG004 while it runs, and from then on it cannot join.
+create or replace function cap_check_period(p_period text) returns text
+language plpgsql as $$
+begin
+  if p_period <> 'lifetime' and not instance_bar_0_1() then
+    raise exception 'Caps begin anew only when no instance of version 0.1 runs any more.' using errcode = 'TG004';
+  end if;
+  return p_period;
+end $$;
+
+-- Brings the budgets of an owner, whose row is held, to a cap that was changed by the control entry p_seq: that of its
+-- lifetime and those of periods that are not over. A lifetime cap that gives way to a period's stays in force until all
+-- instances know of that. Returns the number of the last control entry, null for none.
+create or replace function cap_change(p_owner text, p_account text, p_former text, p_period text, p_cap bigint, p_seq bigint) returns bigint
+language plpgsql set enable_seqscan = off as $$
+declare
+  b record;
+  v_seq bigint;
+  v_limit bigint;
+  v_lift bigint;
+begin
+  for b in select g.id, g.owner_id, g.limit_nano_usd as cap, g.lift_seq from budget g
+      where g.id = p_owner or g.owner_id = p_owner and g.period = p_period and cap_is_timely(p_account, g.period, g.period_start)
+      order by g.id for update loop
+    v_limit := p_cap;
+    v_lift := null;
+    if b.owner_id is null and p_period <> 'lifetime' then
+      v_lift := case when b.cap is not null and p_former = 'lifetime' and p_cap is not null then p_seq else b.lift_seq end;
+      v_limit := case when v_lift is not null then b.cap end;
+    end if;
+    update budget g set limit_nano_usd = v_limit, lift_seq = v_lift where g.id = b.id;
+    if v_limit is distinct from b.cap then
+      v_seq := control_append('budget', b.id, jsonb_build_object('lowered', v_limit is not null and (b.cap is null or v_limit < b.cap)));
+    end if;
+  end loop;
+  return v_seq;
+end $$;

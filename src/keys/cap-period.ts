@@ -1,0 +1,39 @@
+/** How often a cap begins anew; that of a lifetime never does. */
+export type CapPeriod = "lifetime" | "day" | "week" | "month";
+export const CAP_PERIODS: readonly CapPeriod[] = ["lifetime", "day", "week", "month"];
+
+/** One day, week or month of a calendar. */
+export interface Span {
+	/** Its first day: 2026-11-22. */
+	readonly firstDay: string;
+	readonly fromMs: number;
+	/** When the next one begins. */
+	readonly untilMs: number;
+}
+
+const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
+
+/**
+ * The period that a moment lies in, by the calendar of a time zone of the IANA; weeks begin on Monday. A day begins with its
+ * first moment: where clocks are set forward at midnight that is one o'clock. `cap_day` in `db/functions/caps.sql` names the
+ * same first day.
+ */
+export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): Span {
+	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();
+	const first =
+		period === "day" ? day : period === "week" ? day.subtract({ days: day.dayOfWeek - 1 }) : day.with({ day: 1 });
+	return {
+		firstDay: first.toString(),
+		fromMs: first.toZonedDateTime(timeZone).epochMilliseconds,
+		untilMs: first.add(LENGTHS[period]).toZonedDateTime(timeZone).epochMilliseconds,
+	};
+}
+
+/** The name of a period's budget. */
+export const periodBudget = (owner: string, period: CapPeriod, firstDay: string): string =>
+	`${owner}:${period}:${firstDay}`;
+
+/** Names of days differ by the zone alone; an offset, which the database would read with its sign turned, is none. */
+export const isTimeZone = (text: string): boolean => text === "UTC" || KNOWN_ZONES.has(text);
+
+const KNOWN_ZONES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("timeZone"));

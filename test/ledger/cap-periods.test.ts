@@ -1,0 +1,197 @@
+/** Caps that begin anew: each period is a budget of its own, made by whoever needs it first, and never overspent. */
+import { expect, test } from "bun:test";
+import { newId, newUuid } from "../../src/base/id.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import type { CapPeriod } from "../../src/keys/cap-period.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey, getKey, updateKey } from "../../src/keys/key-admin.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { withDatabase } from "../support/database.ts";
+import { goLive, patient, settledEvent, usd, wish } from "./fixture.ts";
+
+const db = await withDatabase();
+const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
+const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
+const DAY_S = 86_400;
+
+/** A zone so many seconds west of Greenwich, as PostgreSQL alone has it. */
+function zoneOf(westS: number): string {
+	const parts = [3600, 60, 1].map((unit, n) => Math.floor(Math.abs(westS) / unit) % (n === 0 ? 1_000 : 60));
+	return `XXX${westS < 0 ? "-" : "+"}${parts.map((part) => String(part).padStart(2, "0")).join(":")}`;
+}
+
+/** A key whose account's zone has it that the present moment is so far into its day. */
+async function cappedKey(cap: number | null, capPeriod: CapPeriod, intoDayS = 12 * 3600) {
+	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
+	const [row] = await db.sql`select extract(epoch from clock_timestamp())::bigint % ${DAY_S} as into`;
+	const westS = Number(row?.into) - intoDayS;
+	const setDay = (day: number) =>
+		db.sql`update account set time_zone = ${zoneOf(westS - day * DAY_S)} where id = ${account}`;
+	await setDay(0);
+	await db.sql`select ledger_book(${newUuid()}, ${account}, 'adjustment', 100000, ${newUuid()}, 'test', '', false)`;
+	const capNanoUsd = cap === null ? null : usd(cap);
+	const { id: key } = await createKey(maker, account, { name: "k", capNanoUsd, capPeriod });
+	/** The budget of the period in which the moment lies that is so far from now. */
+	const periodAt = async (offset: string, period: CapPeriod = capPeriod) => {
+		const [at] =
+			await db.sql`select cap_day(${account}, ${period}, clock_timestamp() + ${offset}::interval)::text as day`;
+		return `${key}:${period}:${at?.day}`;
+	};
+	const today = capPeriod === "lifetime" ? key : await periodAt("0");
+	return { account, key, today, periodAt, setDay };
+}
+
+async function budgetOf(id: string) {
+	const [row] =
+		await db.sql`select limit_nano_usd as cap, drawn_nano_usd as drawn, lift_seq from budget where id = ${id}`;
+	return (
+		row && { cap: row.cap === null ? null : Number(row.cap), drawn: Number(row.drawn), lifting: row.lift_seq !== null }
+	);
+}
+
+test("caps do not begin anew while version 0.1 runs, and it cannot join behind the first that does", async () => {
+	await db.sql`insert into instance (id, epoch, state, lease_until) values ('former', 1, 'live', now() + interval '1 minute')`;
+	const { key } = await cappedKey(10, "lifetime");
+	const change = () => updateKey(db.statements, { id: key }, { capPeriod: "week" });
+	await expect(change()).rejects.toMatchObject({ code: "conflict" });
+	await db.sql`update instance set state = 'left' where id = 'former'`;
+	await change();
+	const join = db.sql`insert into instance (id, epoch, state, lease_until) values ('former', 2, 'joining', now())`;
+	await expect(join).rejects.toThrow("newer version");
+});
+
+test("the first grants of a period, by many instances at once, make one budget and give out no more than the cap", async () => {
+	const { key, today } = await cappedKey(1_000, "day");
+	const ids = ["first-1", "first-2", "first-3", "first-4"];
+	for (const id of ids) await goLive(db, id);
+	const replies = await Promise.all(
+		Array.from({ length: 40 }, (_, n) =>
+			patient(storeOf(ids[n % 4] as string)).grant([wish(today, 90), wish(key, 90)]),
+		),
+	);
+	const granted = replies.map(([period]) => Number(period?.amount));
+	expect(granted.filter((amount) => amount === 90).length).toBe(11);
+	expect(await budgetOf(today)).toEqual({ cap: 1_000, drawn: 990, lifting: false });
+	// The key's own budget counts, and limits nothing.
+	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
+});
+
+test("whoever makes a period's budget waits for nobody: while its cap is being changed it is busy", async () => {
+	const { key, today } = await cappedKey(1_000, "day");
+	const other = await cappedKey(1_000, "day");
+	await goLive(db, "patient");
+	await db.sql.begin(async (transaction) => {
+		await transaction`select 1 from api_key where id = ${key} for update`;
+		const [held, free] = await storeOf("patient").grant([wish(today, 10), wish(other.today, 10)]);
+		expect(held).toMatchObject({ amount: 0, busy: true });
+		expect(free).toMatchObject({ amount: 10, busy: false });
+	});
+	expect((await storeOf("patient").grant([wish(today, 10)]))[0]).toMatchObject({ amount: 10, available: 990 });
+});
+
+test("of a period that is over, not yet there, or not the cap's nothing is granted, and it is not said to be spent", async () => {
+	const { key, periodAt, today } = await cappedKey(1_000, "day");
+	await goLive(db, "untimely");
+	const grant = async (budget: string) => (await storeOf("untimely").grant([wish(budget, 10)]))[0];
+	const budgets = [
+		await periodAt("-1 day"),
+		await periodAt("1 day"),
+		await periodAt("0", "month"),
+		await periodAt("0", "week"),
+	];
+	for (const budget of budgets) {
+		expect(await grant(budget)).toMatchObject({ amount: 0, untimely: true, busy: false });
+		expect(await budgetOf(budget)).toBe(undefined);
+	}
+	expect(await grant(today.replace(key, "key_nobody"))).toMatchObject({ amount: 0, untimely: false, busy: false });
+	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
+});
+
+test("a minute before it begins and until an hour behind its end a period is granted from", async () => {
+	const ahead = await cappedKey(1_000, "day", DAY_S - 30);
+	const early = await cappedKey(1_000, "day", DAY_S - 120);
+	const behind = await cappedKey(1_000, "day", 3_600 - 120);
+	const late = await cappedKey(1_000, "day", 3_600 + 120);
+	await goLive(db, "margins");
+	const grant = async ({ periodAt }: typeof ahead, offset: string) =>
+		(await storeOf("margins").grant([wish(await periodAt(offset), 10)]))[0];
+	expect(await grant(ahead, "5 minutes")).toMatchObject({ amount: 10, untimely: false });
+	expect(await grant(early, "5 minutes")).toMatchObject({ amount: 0, untimely: true });
+	expect(await grant(behind, "-1 hour")).toMatchObject({ amount: 10, untimely: false });
+	expect(await grant(late, "-2 hours")).toMatchObject({ amount: 0, untimely: true });
+});
+
+test("a grant whose answer was lost is told again behind the end of its period, and a refusal before the beginning is for good", async () => {
+	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
+	await goLive(db, "lost");
+	const lost = wish(today, 100);
+	await storeOf("lost").grant([lost]);
+	const early = wish(await periodAt("1 day"), 100, 100, { again: true });
+	expect((await storeOf("lost").grant([early]))[0]).toMatchObject({ amount: 0, untimely: true });
+	await setDay(1);
+	const [told, never, fresh] = await storeOf("lost").grant([{ ...lost, again: true }, early]);
+	expect(told).toMatchObject({ amount: 100 });
+	expect(never).toMatchObject({ amount: 0 });
+	expect(fresh).toBe(undefined);
+	expect((await storeOf("lost").grant([wish(early.budget, 100)]))[0]).toMatchObject({ amount: 100 });
+});
+
+test("what was reserved in a period is settled on it, in time, late and after a crash, and the new one has its whole cap", async () => {
+	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
+	const epoch = await goLive(db, "over");
+	const store = storeOf("over", epoch);
+	await store.grant([wish(today, 600), wish(key, 600), wish(account, 600)]);
+	await setDay(1);
+	const tomorrow = await periodAt("0");
+	expect((await store.grant([wish(tomorrow, 1_000)]))[0]).toMatchObject({ amount: 1_000 });
+	const charge = (nano: number, budgets: string[]) => JSON.stringify(settledEvent(account, key, nano, { budgets }));
+	expect(await store.flush(`[${charge(250, [today])},${charge(100, [today])}]`, "[]")).toMatchObject({ fresh: 2 });
+	const lease = async (budget: string) => {
+		const [row] =
+			await db.sql`select settled_nano_usd as settled from lease where budget_id = ${budget} and instance_id = 'over'`;
+		return Number(row?.settled);
+	};
+	expect([await lease(today), await lease(key), await lease(tomorrow)]).toEqual([350, 350, 0]);
+	await patient(store).close();
+	// Late: it draws on what its own period has left, and on nothing of another.
+	await store.settleLate(charge(700, [today]));
+	expect(await budgetOf(today)).toMatchObject({ drawn: 1_000 });
+	expect(await budgetOf(tomorrow)).toMatchObject({ drawn: 0 });
+	const [row] =
+		await db.sql`select sum(charged_nano_usd) as charged, sum(written_off_nano_usd) as off from usage_event where key_id = ${key}`;
+	expect([Number(row?.charged), Number(row?.off)]).toEqual([1_000, 50]);
+	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
+	// A period that these books never heard of may have been spent: nothing is charged to it.
+	await store.settleLate(charge(10, [`${key}:day:2001-01-01`]));
+	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
+});
+
+test("a changed cap is that of the present period at once; a lifetime's gives way when all instances know of it", async () => {
+	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
+	const epoch = await goLive(db, "change");
+	const store = storeOf("change", epoch);
+	await store.grant([wish(today, 100)]);
+	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(150) });
+	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
+	expect((await store.grant([wish(today, 60)]))[0]).toMatchObject({ amount: 0, available: 50, busy: false });
+	await db.sql`update account set time_zone = 'UTC' where id = ${account}`;
+	expect(await getKey(db.statements, { id: key })).toMatchObject({
+		capPeriod: "day",
+		capNanoUsd: 150,
+		capSpentNanoUsd: 0,
+	});
+	await setDay(0);
+	// To a lifetime's: what it ever drew counts.
+	await store.grant([wish(key, 100)]);
+	await updateKey(db.statements, { id: key }, { capPeriod: "lifetime" });
+	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: false });
+	// And back, to a month's: until the instance has applied the change it goes by the lifetime's.
+	const { seq } = await updateKey(db.statements, { id: key }, { capPeriod: "month" });
+	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: true });
+	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
+	expect((await store.grant([wish(await periodAt("0", "month"), 150)]))[0]).toMatchObject({ amount: 150 });
+	await db.sql`select instance_renew(id, epoch, ${seq}, 60000) from instance_now where state = 'live'`;
+	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 60, available: null });
+	expect(await budgetOf(key)).toEqual({ cap: null, drawn: 160, lifting: false });
+});

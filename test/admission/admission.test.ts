@@ -63,7 +63,7 @@ function setUp(fields: Partial<KeyEntry> = {}) {
 		choices: 1,
 		isAgain: false,
 	});
-	return { admission, state, key, request };
+	return { admission, state, key, request, clock };
 }
 
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0) };
@@ -99,6 +99,24 @@ test("a key is looked at in the turn in which its credit is reserved, whatever w
 	key.state = "revoked";
 	expect(await codeOf(() => admission.admit(request()))).toBe("api_key_revoked");
 	expect(state.reserved).toEqual([]);
+});
+
+test("what was lacking in a period that ended while credit was drawn refuses nobody; the new one's may, and says when it ends", async () => {
+	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
+	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
+	const days = [midnight - 1, midnight].map((ms) => new Date(ms).toISOString().slice(0, 10));
+	state.free = 0;
+	let draws = 0;
+	state.whileDrawn = () => {
+		draws += 1;
+		if (draws === 1) clock.advance(midnight - clock.wallMs());
+		return lacking(days[draws === 1 ? 0 : 1] as string);
+	};
+	const refused = await Promise.try(() => admission.admit(request())).catch((error: Error & { code: string }) => error);
+	expect(refused).toMatchObject({ code: "key_cap_exceeded" });
+	expect((refused as Error).message).toContain(`begins anew at ${new Date(midnight + 86_400_000).toISOString()}`);
+	expect(draws).toBe(2);
 });
 
 test("a request that found no credit does not count against its key's limits", async () => {

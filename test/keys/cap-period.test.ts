@@ -1,0 +1,81 @@
+import { expect, test } from "bun:test";
+import { furtherBudgets } from "../../src/keys/cap-budgets.ts";
+import { type CapPeriod, isTimeZone, spanAt } from "../../src/keys/cap-period.ts";
+import { setAccountFields, setKeyFields } from "../../src/keys/key-entry.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { withDatabase } from "../support/database.ts";
+import { plainAccountFields, plainKey, plainKeyFields } from "../support/plain-key.ts";
+import { createRandom } from "../support/random.ts";
+
+const db = await withDatabase();
+const PERIODS = ["day", "week", "month"] as const;
+const HOUR_MS = 3_600_000;
+const at = (iso: string) => Date.parse(iso);
+
+test("days where clocks are set have 23 or 25 hours, also where that happens at midnight", () => {
+	const hours = (zone: string, iso: string) => {
+		const { fromMs, untilMs } = spanAt("day", zone, at(iso));
+		return (untilMs - fromMs) / HOUR_MS;
+	};
+	expect(hours("Europe/Berlin", "2026-03-29T12:00:00Z")).toBe(23);
+	expect(hours("Europe/Berlin", "2026-10-25T12:00:00Z")).toBe(25);
+	expect(hours("America/Sao_Paulo", "2018-11-04T12:00:00Z")).toBe(23);
+	expect(hours("UTC", "2026-10-25T12:00:00Z")).toBe(24);
+	expect(spanAt("day", "America/Sao_Paulo", at("2018-11-04T03:30:00Z"))).toMatchObject({
+		firstDay: "2018-11-04",
+		fromMs: at("2018-11-04T03:00:00Z"),
+	});
+	expect(spanAt("week", "Asia/Kathmandu", at("2026-11-22T18:14:59Z")).firstDay).toBe("2026-11-16");
+	expect(spanAt("week", "Asia/Kathmandu", at("2026-11-22T18:15:00Z")).firstDay).toBe("2026-11-23");
+	expect(spanAt("month", "UTC", at("2027-02-28T23:59:59Z"))).toEqual({
+		firstDay: "2027-02-01",
+		fromMs: at("2027-02-01T00:00:00Z"),
+		untilMs: at("2027-03-01T00:00:00Z"),
+	});
+});
+
+test("an instance and the database name a moment's period alike, in every zone, and periods follow without a gap", async () => {
+	const random = createRandom(16);
+	const zones = ["UTC", ...Intl.supportedValuesOf("timeZone")];
+	const asked: { period: CapPeriod; zone: string; ms: number; day: string }[] = [];
+	for (const zone of zones) {
+		for (const period of PERIODS) {
+			const ms = at("2020-01-01T00:00:00Z") + random.int(0, 12 * 365 * 24 * 3600) * 1000;
+			const span = spanAt(period, zone, ms);
+			expect(span.fromMs <= ms && ms < span.untilMs).toBe(true);
+			const next = spanAt(period, zone, span.untilMs);
+			expect(next.fromMs).toBe(span.untilMs);
+			expect(spanAt(period, zone, span.untilMs - 1)).toEqual(span);
+			asked.push({ period, zone, ms, day: span.firstDay }, { period, zone, ms: span.untilMs, day: next.firstDay });
+		}
+	}
+	const rows = await db.sql`
+		select x.zone, x.period, x.ms, x.day, date_trunc(x.period, to_timestamp(x.ms / 1000.0) at time zone x.zone)::date::text as there
+		from json_to_recordset(${JSON.stringify(asked)}::text::json) as x(period text, zone text, ms double precision, day text)`;
+	expect(rows.filter(({ day, there }) => day !== there)).toEqual([]);
+	expect(rows.length).toBe(zones.length * PERIODS.length * 2);
+});
+
+test("a request draws on the period that it is admitted in, by the newest cap and zone that its key was told of", () => {
+	const key = plainKey({ capNanoUsd: nanoUsd(5), capPeriod: "day" });
+	const midnight = at("2026-11-23T00:00:00Z");
+	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
+	const first = furtherBudgets(key, midnight);
+	expect(first).toEqual(["key_1:day:2026-11-23"]);
+	expect(furtherBudgets(key, midnight + 1)).toBe(first as readonly string[]);
+	// A clock that goes back is believed.
+	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
+	setAccountFields(key.account, { ...plainAccountFields, timeZone: "Pacific/Auckland" });
+	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-23"]);
+	setKeyFields(key, plainKeyFields("key_1", { capNanoUsd: nanoUsd(5), capPeriod: "month" }));
+	expect(furtherBudgets(key, midnight)).toEqual(["key_1:month:2026-11-01"]);
+	setKeyFields(key, plainKeyFields("key_1", { capPeriod: "month" }));
+	expect(furtherBudgets(key, midnight)).toBe(undefined);
+	setKeyFields(key, plainKeyFields("key_1", { capNanoUsd: nanoUsd(5) }));
+	expect(furtherBudgets(key, midnight)).toBe(undefined);
+});
+
+test("a zone has a name of the IANA; an offset, whose sign the database reads the other way, is none", () => {
+	for (const zone of ["UTC", "Europe/Berlin"]) expect(isTimeZone(zone)).toBe(true);
+	for (const zone of ["+02:00", "XXX-2", "Mars/Olympus", "", "europe/berlin"]) expect(isTimeZone(zone)).toBe(false);
+});

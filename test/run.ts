@@ -11,6 +11,7 @@ import { findPostmaster } from "../src/db/postmaster.ts";
 import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
 import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
+import { bundleProduct } from "./support/product-bundle.ts";
 
 /** One more than the processors that it is meant for: a test that waits leaves its own to another. */
 const PROCESSES = 3;
@@ -43,6 +44,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const cpuLog = args.includes("--cpu") ? join(mkdtempSync(join(tmpdir(), "tollgate-cpu-")), "files") : undefined;
 // Held for the whole run, so that no file has to start it, and none stops it.
 const database = await testPostgres();
+const product = bundleProduct(serverFolder());
 const postmaster = findPostmaster(join(serverFolder(), "postgres", "cluster"));
 const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();
@@ -56,6 +58,7 @@ try {
 	if (alone.length > 0 && !stopped) await run(alone, []);
 	if (cpuLog && watched) tellTimes(watched.read(cpuLog));
 } finally {
+	product.remove();
 	await database.stop();
 	if (cpuLog) rmSync(dirname(cpuLog), { recursive: true });
 }
@@ -70,7 +73,13 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
 		{
 			cwd: root,
-			env: { ...process.env, ...colours, TEST_POSTGRES_HELD: "1", ...(cpuLog && { TEST_CPU_LOG: cpuLog }) },
+			env: {
+				...process.env,
+				...colours,
+				TEST_POSTGRES_HELD: "1",
+				TEST_MAIN: product.main,
+				...(cpuLog && { TEST_CPU_LOG: cpuLog }),
+			},
 			stdout: "pipe",
 			stderr: "pipe",
 		},

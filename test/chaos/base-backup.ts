@@ -9,9 +9,9 @@ import {
 	statSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import connect from "postgres";
+import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
 
@@ -34,7 +34,7 @@ export interface Backup {
 const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
 
 export function createBackup(): Backup {
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-backup-"));
+	const folder = mkdtempSync(join(quickFolder(), "tollgate-backup-"));
 	const [base, archive, kept] = ["base", "archive", "kept"].map((name) => join(folder, name)) as [
 		string,
 		string,

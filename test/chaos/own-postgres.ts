@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import type { EmbeddedPostgres } from "../../src/db/embedded.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { atEnd } from "../support/at-end.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { quietPort } from "./serve-process.ts";
 
 /** A PostgreSQL server of its own that can be stopped, killed, paused and started again on the same port. */
@@ -38,7 +38,7 @@ export async function withOwnPostgres(settings: Readonly<Record<string, string>>
 
 /** `settings` are further `-c name=value`; by default durable as in production. */
 export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
-	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-chaos-postgres-"));
+	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-chaos-postgres-"));
 	// The server may run as another user, who must get through.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
 	Bun.spawnSync(["chmod", "755", dataDir]);

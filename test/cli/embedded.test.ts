@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { runCli } from "./run-cli.ts";
 
 let folder: string;
 beforeAll(() => {
-	folder = mkdtempSync(join(tmpdir(), "tollgate-cli-embedded-"));
+	folder = mkdtempSync(join(quickFolder(), "tollgate-cli-embedded-"));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

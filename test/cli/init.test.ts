@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { checkCatalog } from "../../src/catalog/check.ts";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
 import { formatCatalogFile } from "../../src/cli/catalog-template.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { runCli } from "./run-cli.ts";
 
 /** Model servers of this machine, each on a port of its own. */
@@ -15,7 +15,7 @@ let folder: string;
 let ports: string;
 
 beforeAll(() => {
-	folder = mkdtempSync(join(tmpdir(), "tollgate-init-"));
+	folder = mkdtempSync(join(quickFolder(), "tollgate-init-"));
 	const list = (...data: unknown[]) => ({ object: "list", data });
 	serve({ "/v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32_768 }) });
 	serve({

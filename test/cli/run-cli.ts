@@ -8,7 +8,9 @@ export interface CliResult {
 	json<Shape>(): Shape;
 }
 
-export const MAIN = join(import.meta.dir, "../../src/main.ts");
+export const SOURCE_MAIN = join(import.meta.dir, "../../src/main.ts");
+/** What a process is started from: what a run of the tests has made of the source once (`support/product-bundle.ts`), or that. */
+export const MAIN = Bun.env.TEST_MAIN ?? SOURCE_MAIN;
 
 /** Runs the command line as a process of its own, with nothing of this process's environment but what programs need. */
 export async function runCli(

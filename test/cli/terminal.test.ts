@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import { MAIN } from "./run-cli.ts";
 
@@ -13,7 +13,7 @@ let server: Subprocess;
 let shown = "";
 
 beforeAll(() => {
-	folder = mkdtempSync(join(tmpdir(), "tollgate-terminal-"));
+	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
 	const decoder = new TextDecoder();
 	server = Bun.spawn([process.execPath, MAIN], {
 		cwd: folder,

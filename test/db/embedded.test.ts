@@ -10,13 +10,13 @@ import {
 	statSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -42,7 +42,7 @@ afterEach(async () => {
 /** Holds a cluster that a first start has made. */
 let seed: string;
 beforeAll(async () => {
-	seed = mkdtempSync(join(tmpdir(), "tollgate-embedded-seed-"));
+	seed = mkdtempSync(join(quickFolder(), "tollgate-embedded-seed-"));
 	chmodSync(seed, 0o755);
 	await (await start(seed)).stop();
 }, 60_000);
@@ -54,7 +54,7 @@ const SETTINGS = { fsync: "off" };
 const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: SETTINGS });
 
 function newFolder(mode = 0o755): string {
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-embedded-"));
+	const folder = mkdtempSync(join(quickFolder(), "tollgate-embedded-"));
 	chmodSync(folder, mode);
 	folders.push(folder);
 	return folder;

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type App, createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -14,6 +13,7 @@ import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../support/chat.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -26,7 +26,7 @@ let upstream: UpstreamServer;
 let app: App;
 
 beforeAll(async () => {
-	dataDir = mkdtempSync(join(tmpdir(), "tollgate-postmaster-"));
+	dataDir = mkdtempSync(join(quickFolder(), "tollgate-postmaster-"));
 	upstream = startUpstream({ dialect: "vllm" });
 	const path = join(dataDir, "tollgate.yaml");
 	writeFileSync(path, `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
@@ -11,6 +10,7 @@ import { commandFor, greet } from "../../src/demo/demo.ts";
 import type { DemoModels } from "../../src/demo/demo-models.ts";
 import { connectDemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { quickFolder } from "../support/memory-folder.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 let dataDir: string;
@@ -53,7 +53,7 @@ async function stop({ app, demo }: Run): Promise<void> {
 }
 
 beforeAll(async () => {
-	dataDir = mkdtempSync(join(tmpdir(), "tollgate-first-run-"));
+	dataDir = mkdtempSync(join(quickFolder(), "tollgate-first-run-"));
 	first = await start();
 }, 60_000);
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));

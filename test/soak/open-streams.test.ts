@@ -47,7 +47,7 @@ onLinux(
 
 		upstream.release();
 		await group.ended();
-		const books = await database.books();
+		const books = await database.books(streams + 1);
 		expect(books).toEqual({ requests: streams + 1, charged: chargeOf(upstream.count()), reconciled: true, broken: [] });
 	},
 	60_000,

@@ -9,6 +9,7 @@ import {
 	statfsSync,
 	writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 
@@ -38,6 +39,11 @@ export function memoryFolder(owner: string, memory = MEMORY): string | undefined
 	mkdirSync(folder, { recursive: true, mode: 0o755 });
 	writeFileSync(join(folder, OWNER), owner);
 	return folder;
+}
+
+/** Where files of servers that a test starts itself are made with little work: in memory, or where all others are. */
+export function quickFolder(): string {
+	return memoryFolder(tmpdir()) ?? tmpdir();
 }
 
 /** Removes those whose owners are gone. */

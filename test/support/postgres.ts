@@ -31,7 +31,7 @@ export function testHome(): string {
 }
 
 /** Durability is not what these tests are about, and a test machine's disk is slow. */
-export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "256MB" };
+export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 /** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */
 export function serverFolder(): string {
@@ -60,7 +60,7 @@ async function start(): Promise<TestPostgres> {
 	try {
 		const server = await startEmbeddedPostgres(
 			{ log: silentLog },
-			{ dataDir: serverFolder(), settings: { ...FAST, max_connections: "800" } },
+			{ dataDir: serverFolder(), settings: { ...FAST, max_connections: "800", max_wal_size: "256MB" } },
 		);
 		const urlOf = (database: string) => server.url.replace(/\/tollgate$/, `/${database}`);
 		const adminUrl = urlOf("postgres");

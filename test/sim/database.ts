@@ -42,6 +42,8 @@ export interface SimDatabase {
 	fenceOff(id: string, epoch: number, beat: number): void;
 	/** An operator's attestation that a journal is lost. */
 	closeLost(id: string, epoch: number): void;
+	/** Undefined where there is no other server. Its tables are as they were at `copy`, its identity is another one. */
+	readonly standby?: { copy(): void; promote(promoted: () => void): void } | undefined;
 	/** Somebody holds these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
 	hold(rows: readonly string[]): () => void;
 }

@@ -11,6 +11,8 @@ export interface Faults {
 	strike(): void;
 	startProcess(host: Host): void;
 	crash(process: SimProcess, kind?: CrashKind): void;
+	/** An operator says that what this host left is lost. */
+	attest(host: Host): void;
 	/** Ends all faults: what is cut off is connected, what is dead will be started, what is lost is attested. */
 	heal(): void;
 }
@@ -20,6 +22,7 @@ const RESTART_MS_MAX = 8_000;
 export function createFaults(world: World): Faults {
 	const { random, timeline, database } = world;
 	let processes = 0;
+	let isFailingOver = false;
 
 	function startProcess(host: Host): void {
 		if (host.lost) return;
@@ -102,6 +105,9 @@ export function createFaults(world: World): Faults {
 				world.heldAtDeath.set(leaseKey(budget, process.host.id, ledger.epoch), held);
 		}
 		process.dead = true;
+		// It would have sent them again.
+		for (const record of recordsOf(process.host))
+			if (record.forgotten && !world.model.usage.has(record.id)) record.excused = true;
 		process.host.disk.releaseAll(process);
 		process.host.others.delete(process);
 	}
@@ -170,13 +176,28 @@ export function createFaults(world: World): Faults {
 	function outage(): void {
 		if (!database.up) return;
 		database.crash();
-		timeline.after(random.fraction() * 9_000, "server: up", serverUp);
+		timeline.after(random.fraction() * 9_000, "server: up", () => {
+			if (!isFailingOver || world.failovers > 0) serverUp();
+		});
 	}
 
 	function serverUp(): void {
+		if (database.up) return;
 		database.up = true;
 		world.lastFaultMs = timeline.nowMs();
 		for (const listener of [...world.listeners, ...world.recallListeners]) listener();
+	}
+
+	/** To a standby that lags by some seconds. */
+	function failOver(): void {
+		const { standby } = database;
+		if (!standby || world.failovers > 0 || isFailingOver) return;
+		isFailingOver = true;
+		standby.copy();
+		timeline.after(1_000 + random.fraction() * 7_000, "server: lost", () => {
+			if (database.up) database.crash();
+			timeline.after(random.fraction() * 4_000, "server: promoted", () => standby.promote(serverUp));
+		});
 	}
 
 	function fillDisk(host: Host): void {
@@ -228,6 +249,7 @@ export function createFaults(world: World): Faults {
 			["wrong attestation", 1, () => attestWrongly(host)],
 		];
 		if (world.lonely) strikes.splice(6);
+		if (database.standby) strikes.push(["failover", 4, failOver]);
 		let at = random.int(
 			1,
 			strikes.reduce((sum, [, weight]) => sum + weight, 0),
@@ -261,5 +283,5 @@ export function createFaults(world: World): Faults {
 		}
 	}
 
-	return { strike, startProcess, crash, heal };
+	return { strike, startProcess, crash, attest, heal };
 }

@@ -49,7 +49,10 @@ function watchDraws(world: World): void {
 
 /** Nothing has gone wrong for some time before `sinceMs`, and nothing has since. */
 export const isCalm = (world: World, sinceMs: number) =>
-	!world.stormy && sinceMs - CALM_MS >= world.lastFaultMs && world.hosts.every(({ process }) => process !== undefined);
+	!world.stormy &&
+	world.failovers === 0 &&
+	sinceMs - CALM_MS >= world.lastFaultMs &&
+	world.hosts.every(({ process }) => process !== undefined);
 
 /** Somebody has held a row of the account since `sinceMs`, or shortly before. */
 export function hadHeldRows({ heldRows, timeline }: World, account: string, sinceMs: number): boolean {
@@ -81,11 +84,13 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 
 /** What an instance may spend, runs, and has charged without the store's knowledge is within its lease. */
 function checkMemory(world: World): void {
-	const { model, hosts, pendingCharges } = world;
+	const { model, hosts, pendingCharges, overtaken } = world;
 	for (const host of hosts) {
 		for (const process of [host.process, ...host.others]) {
 			if (!process || process.dead) continue;
 			for (const ledger of process.ledgers) {
+				// Grants that the database forgot are still spent by who holds them.
+				if (overtaken.has(ledger)) continue;
 				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
 					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
 					continue;
@@ -136,7 +141,11 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 	return covered;
 }
 
-function ledgerOf({ hosts }: World, id: string, epoch: number): { ledger: Ledger; process: SimProcess } | undefined {
+export function ledgerOf(
+	{ hosts }: Pick<World, "hosts">,
+	id: string,
+	epoch: number,
+): { ledger: Ledger; process: SimProcess } | undefined {
 	const host = hosts.find((one) => one.id === id);
 	if (!host) return undefined;
 	const first = host.process && ledgerIn(host.process, epoch);
@@ -175,6 +184,8 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 
 /** A refusal is right only if at some moment of the call there really was not enough, whatever goes wrong meanwhile. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
+	// What epochs hold that another server overtook is known to nobody.
+	if (world.failovers > 0) return;
 	world.count("refusals checked");
 	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
 	if (least >= shortage.needNanoUsd) {

@@ -20,6 +20,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	const record: RequestRecord = {
 		id: random.uuid(),
 		host: process.host,
+		process,
 		account,
 		key,
 		amount,
@@ -35,6 +36,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 		settleAppended: false,
 		excused: false,
 		ended: false,
+		forgotten: false,
 	};
 	world.requests.set(record.id, record);
 	try {

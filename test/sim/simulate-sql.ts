@@ -28,7 +28,7 @@ export async function simulateSql(
 		const mirror = createSqlMirror(unfinished, monitor);
 		const announce = (channel: string, payload: string) => announceTo(unfinished, channel, payload);
 		server = createSqlServer(unfinished, { schema, monitor, mirror, announce });
-		return createSqlDatabase(unfinished, server);
+		return createSqlDatabase(unfinished, server, mirror);
 	};
 	try {
 		const world = createWorld(seed, options.mutant, options.log, make, TERMS);

@@ -8,14 +8,16 @@ import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import type { Call, SimDatabase } from "./database.ts";
 import { instanceKey } from "./model-store.ts";
+import type { SqlMirror } from "./sql-mirror.ts";
 import type { Fate, SqlServer } from "./sql-server.ts";
+import { createSqlStandby } from "./sql-standby.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
 const AT_ONCE: Fate = { commitMs: 0, fuse: null };
 
 /** The product's own statements, each sent as its store sends it, on a real Postgres. */
-export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer): SimDatabase {
+export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer, mirror: SqlMirror): SimDatabase {
 	const { model, random, timeline } = world;
 
 	/** As the model server does it: what a revocation rests on takes time, the rest now and then. */
@@ -79,6 +81,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 			server.up = value;
 		},
 		crash: () => server.crash(),
+		standby: createSqlStandby(world, server, mirror),
 		heartbeats: (call) => createPgHeartbeatStore(statementsOf(call)),
 		fence: (call) => createPgFenceStore(statementsOf(call)),
 		ledger: (call, _name, id, epoch) => createPgLedgerStore({ statements: statementsOf(call) }, id, epoch),
@@ -126,8 +129,9 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		closeLost(id, epoch) {
 			directly`select closed, done from lease_close(${id}, ${epoch}, true, 1000)`.catch(ignored);
 		},
-		hold: (rows) =>
-			server.lock(async (sql) => {
+		hold(rows) {
+			if (!server.up) return ignored;
+			return server.lock(async (sql) => {
 				for (const row of rows) {
 					const [kind = "", name = ""] = row.split(" ");
 					const [budget = "", instance = "", epoch = ""] = name.split("|");
@@ -139,6 +143,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 							select 1 from lease where budget_id = ${budget} and instance_id = ${instance} and epoch = ${Number(epoch)}
 							for update skip locked`;
 				}
-			}),
+			});
+		},
 	};
 }

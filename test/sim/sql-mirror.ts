@@ -1,13 +1,15 @@
 import type postgres from "postgres";
 import type { ControlKind } from "../../src/cluster/control-log.ts";
 import { instanceKey, leaseKey, type ModelState, type ModelUsage } from "./model-store.ts";
-import { EPOCH_MS } from "./sql-schema.ts";
+import { EPOCH_MS, FOLLOWED } from "./sql-schema.ts";
 import type { World } from "./world.ts";
 
 /** What the tables say, kept in the world's model, so that all invariants read it there. */
 export interface SqlMirror {
 	/** Takes in what was committed since the last time; gives what was announced by it, in order. Quiet: no transaction is open. */
 	read(isQuiet: boolean): Promise<readonly Announcement[]>;
+	/** Forgets all and reads the tables: they are another server's. */
+	readAll(): Promise<void>;
 }
 
 export interface Announcement {
@@ -117,6 +119,22 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 	const knownAbove = new Set<number>();
 
 	return {
+		async readAll() {
+			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
+			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();
+			for (const rows of [entries, log, recalls]) rows.splice(0);
+			for (const what of FOLLOWED) {
+				const order = what === "control_log" ? "seq" : what === "recall" ? "ticket" : "1";
+				const rows = await sql.unsafe<{ row: Change["row"] }[]>(
+					`select to_jsonb(t) as row from ${what} t order by ${order}`,
+				);
+				for (const { row } of rows) take({ id: 0, what, gone: false, row });
+			}
+			const [newest] = await sql<{ id: number }[]>`select coalesce(max(id), 0)::integer as id from change`;
+			knownId = newest?.id ?? 0;
+			knownAbove.clear();
+			world.storeChanged = true;
+		},
 		async read(isQuiet) {
 			const rows = await sql<
 				Change[]

@@ -15,7 +15,7 @@ export interface SqlSchema {
 export const EPOCH_MS = 1_700_000_000_000;
 
 /** What the mirror follows; `sim.note` writes down each row that a committed statement left. */
-const FOLLOWED = [
+export const FOLLOWED = [
 	"budget",
 	"lease",
 	"usage_event",
@@ -36,6 +36,7 @@ const SCHEMA = `
 create schema sim;
 create sequence sim.clock minvalue 0;
 create sequence sim.timeline;
+create schema copy;
 create function sim.clock_timestamp() returns timestamptz language sql volatile as
 	$$ select to_timestamp(last_value / 1000000.0) from sim.clock $$;
 create function sim.now() returns timestamptz language sql volatile as $$ select sim.clock_timestamp() $$;

@@ -25,6 +25,8 @@ export interface SqlServer {
 	): Statement<Row[]>;
 	/** A transaction of somebody else's that keeps what it locks, until the returned function is called. */
 	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
+	/** Something that is done to the server itself; `done` is called when it is. */
+	task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void): void;
 	/** Statements under way are aborted. */
 	crash(): void;
 	/** Resolves when nothing runs any more but what waits for somebody's locks, and all that was committed is known. */
@@ -253,6 +255,16 @@ export function createSqlServer(
 			return () => {
 				if (own.state === "open") end(own, Promise.resolve(), () => {});
 			};
+		},
+		task(work, done) {
+			begin("task", async (own) => {
+				own.session = await takeSession();
+				await work(own.session.sql);
+				return () => {
+					over(own);
+					done();
+				};
+			});
 		},
 		crash() {
 			this.up = false;

@@ -1,4 +1,5 @@
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
@@ -18,6 +19,8 @@ export class Broken extends Error {
 export interface RequestRecord {
 	readonly id: string;
 	readonly host: Host;
+	/** Which serves it. */
+	readonly process: SimProcess;
 	readonly account: string;
 	readonly key: string;
 	readonly amount: number;
@@ -39,6 +42,8 @@ export interface RequestRecord {
 	/** Its records were damaged by the simulation, or its disk was lost. */
 	excused: boolean;
 	ended: boolean;
+	/** The server that the database is on now does not know what another one had recorded. */
+	forgotten: boolean;
 }
 
 /** One machine: a disk and an identity. Its processes come and go. */
@@ -121,6 +126,10 @@ export interface World {
 	lastFaultMs: number;
 	/** An operator attested what was not so, or a journal was damaged: what comes late may be written off. */
 	mayWriteOff: boolean;
+	/** Standbys that were promoted: what the one before knew may be lost. */
+	failovers: number;
+	/** Ledgers of epochs that began before a standby was promoted: it may not know all that they were granted. */
+	readonly overtaken: WeakSet<Ledger>;
 	/** Called at moments at which a revocation is delicate. */
 	onDelicate: (kind: Delicate) => void;
 	readonly stats: Record<string, number>;
@@ -179,6 +188,8 @@ export function createWorld(
 		stormy: false,
 		lastFaultMs: Number.NEGATIVE_INFINITY,
 		mayWriteOff: false,
+		failovers: 0,
+		overtaken: new WeakSet(),
 		onDelicate: () => {},
 		stats,
 		count(what) {

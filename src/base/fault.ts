@@ -17,6 +17,7 @@ export type FaultCode =
 	| "key_cap_exceeded"
 	| "model_not_allowed"
 	| "account_suspended"
+	| "read_only_key"
 	| "model_not_found"
 	| "unsupported_mode"
 	| "not_found"

@@ -11,6 +11,7 @@ import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
+import { createUsageSums } from "./lookups/usage-sums.ts";
 import { openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
@@ -41,10 +42,12 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 		app.all(path, () => wrongMethod("POST"), bare);
 	}
 
+	const usageSums = createUsageSums(deps);
 	const lookUps = {
-		"/v1/key": free((_, key) => keyAnswer(deps.statements, key)),
-		"/v1/credits": free((_, key) => creditsAnswer(deps.statements, key.accountId)),
-		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url))),
+		"/v1/key": free((_, key) => keyAnswer(deps.statements, key), "reads"),
+		"/v1/credits": free((_, key) => creditsAnswer(deps.statements, key.accountId), "reads"),
+		"/v1/usage": free((request, key, requestId) => usageSums(request, key.accountId, requestId), "reads"),
+		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url)), "reads"),
 	};
 	for (const [path, answer] of Object.entries(lookUps)) {
 		app.get(path, ({ request }) => answer(request));

@@ -26,6 +26,7 @@ const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRe
 	sign_in_required: { status: 403, type: "permission_error" },
 	model_not_allowed: { status: 403, type: "permission_error" },
 	account_suspended: { status: 403, type: "permission_error" },
+	read_only_key: { status: 403, type: "permission_error" },
 	model_not_found: { status: 404, type: "invalid_request_error" },
 	unsupported_mode: { status: 404, type: "invalid_request_error" },
 	not_found: { status: 404, type: "invalid_request_error" },

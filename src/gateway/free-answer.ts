@@ -1,4 +1,5 @@
 import { newRequestId } from "../base/id.ts";
+import type { KeyUse } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Connection } from "./connection.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
@@ -8,16 +9,18 @@ import type { ServeDeps } from "./serve/context.ts";
 /** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
 export type Free = (
 	answer: (request: Request, key: KeyEntry, requestId: string) => unknown,
+	/** `reads`: keys that only read are let in, too. */
+	use?: KeyUse,
 ) => (request: Request) => Promise<Response>;
 
 export function createFree(
 	deps: Pick<ServeDeps, "authenticate" | "log" | "stats"> & { connectionOf(request: Request): Connection },
 ): Free {
-	return (answer) => async (request) => {
+	return (answer, use) => async (request) => {
 		const { requestId } = newRequestId();
 		let account: string | undefined;
 		try {
-			const known = deps.authenticate(deps.connectionOf(request));
+			const known = deps.authenticate(deps.connectionOf(request), use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
 			const said = await answer(request, key, requestId);

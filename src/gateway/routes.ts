@@ -13,8 +13,11 @@ import { notOfferedText } from "./not-offered.ts";
 export function createGateway(deps: EndpointDeps) {
 	const free = createFree(deps);
 	const connected = (key: KeyEntry) => (modelId: string) => deps.upstreams.connected(modelId, key.accountId);
-	const models = free((_request, key) => listModels(deps.catalog.current(), connected(key)));
-	const model = free((request, key) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected(key)));
+	const models = free((_request, key) => listModels(deps.catalog.current(), connected(key)), "reads");
+	const model = free(
+		(request, key) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected(key)),
+		"reads",
+	);
 
 	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
 		.use(createEndpoints(deps, { free, wrongMethod }))

@@ -23,11 +23,14 @@ export class KeyFault extends Fault {
 	}
 }
 
+/** What a key is shown for: `reads` is what keys that only read may do, too. */
+export type KeyUse = "all" | "reads";
+
 /**
  * Throws unless this key is in force and its account not suspended: all that a look-up needs, which costs nothing.
- * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended; service_unavailable if the keyring let go of the key.
+ * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended, read_only_key; service_unavailable if the keyring let go of the key.
  */
-export function checkKey(entry: KeyEntry, nowMs: number): void {
+export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {
 		throw new Fault("service_unavailable", "The service is catching up. Please try again.", {
 			retryAfterS: 1,
@@ -48,5 +51,11 @@ export function checkKey(entry: KeyEntry, nowMs: number): void {
 			entry,
 			"account_suspended",
 			"This account is suspended. Please contact the operator of the service.",
+		);
+	if (entry.readsOnly && use !== "reads")
+		throw new KeyFault(
+			entry,
+			"read_only_key",
+			"This API key only reads: /v1/usage, /v1/credits, /v1/key and /v1/models. Use another key of your account.",
 		);
 }

@@ -6,7 +6,7 @@ import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 import { type CapPeriod, spanAt } from "./cap-period.ts";
 import type { Digest } from "./digest.ts";
 import { derivedHex } from "./digest.ts";
@@ -70,6 +70,7 @@ export interface KeyRecord {
 	readonly expiresAtMs: number | null;
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
+	readonly readsOnly: boolean;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
@@ -82,20 +83,21 @@ export interface KeyRecord {
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
-	settings: KeySettings & { readonly name: string; readonly madeBy?: string },
+	settings: KeySettings & { readonly name: string; readonly madeBy?: string; readonly readsOnly?: boolean },
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 ): Promise<CreatedKey> {
 	checkSettings(settings);
 	const { id, secret } = planned;
+	const readsOnly = settings.readsOnly === true;
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
 		const [row] = await deps.statements<{ seq: string }>`
 			with k as (
-				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by)
+				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only)
 				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
-					${settings.capNanoUsd ?? null}::bigint, cap_check_period(${settings.capPeriod ?? "lifetime"}), ${JSON.stringify(settings.models ?? [])}::text::jsonb,
+					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, cap_check_period(${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}), ${JSON.stringify(settings.models ?? [])}::text::jsonb,
 					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text
+					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean
 				from account a where a.id = ${accountId}
 				on conflict do nothing
 				returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
@@ -240,6 +242,7 @@ interface KeyRow {
 	expires_at: Date | null;
 	requests_per_minute: number | null;
 	concurrency_max: number | null;
+	reads_only: boolean;
 	replaced_by: string | null;
 	last_used_at: Date | null;
 	created_at: Date;
@@ -265,6 +268,7 @@ function recordOf(row: KeyRow): KeyRecord {
 		expiresAtMs: row.expires_at?.getTime() ?? null,
 		requestsPerMinute: row.requests_per_minute,
 		concurrencyMax: row.concurrency_max,
+		readsOnly: row.reads_only,
 		replacedBy: row.replaced_by,
 		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
 		createdAtMs: row.created_at.getTime(),

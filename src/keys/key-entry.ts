@@ -39,6 +39,8 @@ export interface KeyEntry {
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
+	/** It opens look-ups alone. So from its making on: what a former version says of it does not change it. */
+	readsOnly: boolean;
 	/** False once the keyring let go of it: it hears of no change any more, so nothing may be admitted by it. */
 	current: boolean;
 }
@@ -56,6 +58,8 @@ export interface KeyFields {
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
+	/** Absent in entries of a version that knows no such keys. */
+	readsOnly?: boolean;
 }
 
 /** The account as the SQL function `account_fields` writes it: the payload of control entries of kind `account`. */
@@ -88,6 +92,7 @@ export function createKeyEntry(fields: KeyFields, account: AccountEntry): KeyEnt
 		expiresAtMs: null,
 		requestsPerMinute: null,
 		concurrencyMax: null,
+		readsOnly: false,
 		current: true,
 	};
 	setKeyFields(entry, fields);
@@ -113,4 +118,5 @@ export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
 	entry.expiresAtMs = fields.expiresAtMs;
 	entry.requestsPerMinute = fields.requestsPerMinute;
 	entry.concurrencyMax = fields.concurrencyMax;
+	entry.readsOnly ||= fields.readsOnly === true;
 }

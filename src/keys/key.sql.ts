@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, index, integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, boolean, index, integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "./account.sql.ts";
 import { project } from "./project.sql.ts";
 
@@ -35,6 +35,8 @@ export const apiKey = pgTable(
 		expiresAt: timestamp("expires_at", { withTimezone: true }),
 		requestsPerMinute: integer("requests_per_minute"),
 		concurrencyMax: integer("concurrency_max"),
+		/** It opens look-ups alone; its cap is 0. */
+		readsOnly: boolean("reads_only").notNull().default(false),
 		/** The key that replaces this one after a rotation. */
 		replacedBy: text("replaced_by"),
 		/** Coarse: written by the write-behind path. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { csvLine } from "../../src/console/csv.ts";
+import { csvLine } from "../../src/base/csv.ts";
 
 /** What a spreadsheet in some language would run: each cell that it could make of a value, without blanks in front. */
 function cells(line: string): string[] {

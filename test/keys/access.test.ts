@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { Fault } from "../../src/base/fault.ts";
-import { checkAccess } from "../../src/keys/access.ts";
+import { checkAccess, checkKey } from "../../src/keys/access.ts";
 import { bearerSecret } from "../../src/keys/bearer.ts";
 import { createFailedAttempts, networkOf } from "../../src/keys/failed-attempts.ts";
+import { setKeyFields } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
-import { plainKey } from "../support/plain-key.ts";
+import { plainKey, plainKeyFields } from "../support/plain-key.ts";
 import { manualClock } from "./manual-clock.ts";
 
 const NOW = 1_800_000_000_000;
@@ -34,6 +35,19 @@ describe("access", () => {
 		expect(codeOf(() => checkAccess(plainKey({}, worst), NOW))).toBe("account_suspended");
 		expect(codeOf(() => checkAccess(plainKey({}, { signedIn: false, toppedUp: false }), NOW))).toBe("sign_in_required");
 		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
+	});
+
+	test("a key that only reads opens what reads alone, and is that for its whole life, whatever is said of it later", () => {
+		const reader = plainKey({ readsOnly: true });
+		expect(codeOf(() => checkAccess(reader, NOW))).toBe("read_only_key");
+		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
+		expect(codeOf(() => checkKey(reader, NOW, "reads"))).toBe("none");
+		expect(codeOf(() => checkKey(plainKey(), NOW, "reads"))).toBe("none");
+		// As a version says it that knows no such keys.
+		setKeyFields(reader, plainKeyFields("key_1"));
+		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
+		const over = plainKey({ readsOnly: true, state: "revoked" });
+		expect(codeOf(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
 	test("a key that the keyring let go of admits nothing", () => {

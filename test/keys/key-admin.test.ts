@@ -131,7 +131,7 @@ describe("keys", () => {
 			concurrencyMax: 4,
 		};
 		const { id, secret, seq } = await createKey(maker, accountId, settings);
-		const fields = { id, accountId, state: "active", capPeriod: "lifetime", ...settings };
+		const fields = { id, accountId, state: "active", capPeriod: "lifetime", readsOnly: false, ...settings };
 		const loaded = await keyLoader(database.statements)(digest(secret));
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,

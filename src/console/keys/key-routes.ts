@@ -90,15 +90,20 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
 				const { accountId, viewer } = visits.account(request);
-				const settings = settingsOf(body);
+				const { readsOnly = false, ...given } = body;
+				if (readsOnly && given.capUsd)
+					throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
+				const settings = settingsOf(given);
 				await checkKeyCount(statements, accountId);
-				await checkWidening(parts, request, { before: ZERO_USD, cap: settings.capNanoUsd ?? null });
-				const created = await createKey(keyMaker, accountId, { ...settings, name: body.name, madeBy: viewer.userId });
+				const cap = readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null);
+				await checkWidening(parts, request, { before: ZERO_USD, cap });
+				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
+				const created = await createKey(keyMaker, accountId, made);
 				await act(request, "key.create", created.id, { ...body });
 				await checkMaker(request, created.id);
 				return { key: await view(accountId, created.id), secret: created.secret };
 			},
-			{ query, body: t.Object({ name, ...settings }) },
+			{ query, body: t.Object({ name, ...settings, readsOnly: t.Optional(t.Boolean()) }) },
 		)
 		.patch(
 			"/:id",

@@ -1,6 +1,6 @@
+import { csvResponse } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import { csvResponse } from "../csv.ts";
 import type { LogFilter, LogRow } from "./log-page.ts";
 import { logPage } from "./log-page.ts";
 

@@ -1,5 +1,5 @@
+import { csvLine } from "../../base/csv.ts";
 import { formatDecimal } from "../../money/decimal.ts";
-import { csvLine } from "../csv.ts";
 import type { Statement } from "./statement.ts";
 import { KIND_NAMES, type StatementLine } from "./statement-lines.ts";
 

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
+import { csvResponse } from "../../base/csv.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { csvResponse } from "../csv.ts";
 import { logCsv } from "../log/log-csv.ts";
 import type { LogFilter, LogRow, LogStatus } from "../log/log-page.ts";
 import { logDetail, logPage } from "../log/log-page.ts";

@@ -10,6 +10,8 @@ type After = string | null;
 
 export interface KeySettingsInput {
 	readonly name: string;
+	/** Of a new key: it opens look-ups alone. */
+	readonly readsOnly?: boolean;
 	/** Decimal dollars; null takes the cap away. */
 	readonly capUsd?: string | null;
 	readonly models?: string[];

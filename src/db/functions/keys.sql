@@ -7,7 +7,7 @@ language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
     'capNanoUsd', k.cap_nano_usd, 'capPeriod', k.cap_period, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
     'expiresAtMs', (extract(epoch from k.expires_at) * 1000)::bigint,
-    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max)
+    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max, 'readsOnly', k.reads_only)
 $$;
 
 -- An account as instances hold it in memory.
@@ -59,7 +59,7 @@ end $$;
 -- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax.
 -- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
 -- for any. Returns the sequence number of the last control entry.
--- TG002: no such key. TG004: it was revoked. TG005: it is in another state.
+-- TG002: no such key. TG004: it was revoked, or only reads and a cap is given. TG005: it is in another state.
 create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -79,6 +79,9 @@ begin
     raise exception 'The key was changed since it was read.' using errcode = 'TG005';
   end if;
   if p_patch ? 'name' then k.name := p_patch ->> 'name'; end if;
+  if p_patch ?| array['capNanoUsd', 'capPeriod'] and k.reads_only then
+    raise exception 'A key that only reads has no cap to change.' using errcode = 'TG004';
+  end if;
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
   if p_patch ? 'capPeriod' then k.cap_period := cap_check_period(p_patch ->> 'capPeriod'); end if;
   if p_patch ? 'models' then k.models := p_patch -> 'models'; end if;
@@ -119,8 +122,8 @@ begin
   if k.replaced_by is not null then
     raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
   end if;
-  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by)
-    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by)
+  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, reads_only)
     returning * into n;
   insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, case when k.cap_period = 'lifetime' then k.cap_nano_usd end);
   update api_key set replaced_by = p_new_id,

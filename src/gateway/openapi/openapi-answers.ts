@@ -188,6 +188,32 @@ const RequestUsage = exact({
 	batch_id: orNull(Type.String()),
 });
 
+const UsageList = exact({
+	object: Type.Literal("list"),
+	data: Type.Array(
+		exact({
+			object: Type.Literal("usage.sum"),
+			day: Type.Optional(Type.String({ description: "In UTC: `2027-01-31`. What is not asked for is left out." })),
+			model: Type.Optional(Type.String()),
+			project_id: Type.Optional(orNull(Type.String())),
+			key_id: Type.Optional(Type.String()),
+			key_name: Type.Optional(orNull(Type.String())),
+			requests: Count,
+			prompt_tokens: Count,
+			cached_tokens: Count,
+			completion_tokens: Count,
+			reasoning_tokens: Count,
+			total_tokens: Count,
+			cost_usd: Usd,
+		}),
+	),
+	from: Type.String(),
+	to: Type.String(),
+	as_of: orNull(Type.String({ description: "What was settled until then is in the sums." })),
+	has_more: Type.Boolean(),
+	next: orNull(Type.String()),
+});
+
 const Connected = oneOf("connected", "unavailable");
 const Day = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "A day in UTC." });
 const track = {
@@ -258,6 +284,7 @@ export const ANSWERS = {
 	Key,
 	Credits,
 	RequestUsage,
+	UsageList,
 	Batch,
 	BatchList,
 	File,

@@ -10,6 +10,7 @@ import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts
 import { ANSWERS } from "./openapi-answers.ts";
 import { FileUpload } from "./openapi-file-answers.ts";
 import { managementPaths } from "./openapi-management.ts";
+import { USAGE_QUERY } from "./openapi-usage.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -56,7 +57,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	400: "`invalid_request`, `context_length_exceeded`, `unsupported_parameter`; `param` names the field.",
 	401: "`missing_api_key`, `invalid_api_key`, `api_key_revoked`, `api_key_expired`.",
 	402: "`top_up_required`, `insufficient_quota`, `key_cap_exceeded`, with what is available, held and required.",
-	403: "`model_not_allowed`, `account_suspended`, `sign_in_required`.",
+	403: "`model_not_allowed`, `account_suspended`, `sign_in_required`, `read_only_key`.",
 	404: "`model_not_found`, `unsupported_mode`, `not_found`.",
 	405: "`method_not_allowed`.",
 	408: "`request_timeout`.",
@@ -218,6 +219,20 @@ const PATHS: Readonly<Record<string, Json>> = {
 	"/v1/models/{id}": lookUp("One deployment; the ID may hold slashes, raw or encoded.", "Model", "id"),
 	"/v1/key": lookUp("What this key may spend and has spent.", "Key"),
 	"/v1/credits": lookUp("The account's credit: available, held and spent.", "Credits"),
+	"/v1/usage": {
+		get: {
+			summary: "What the account used, summed by the day, model, project and key: from sums, however many requests.",
+			parameters: USAGE_QUERY.map(([name, schema]) => parameter("query", name, schema)),
+			responses: {
+				"200": {
+					description: "The answer; as CSV for `Accept: text/csv`. `Link` names the next page.",
+					headers: { "x-request-id": REQUEST_ID, link: { schema: { type: "string" } } },
+					content: { ...json("UsageList"), ...text("text/csv") },
+				},
+				...failures(400, 401, 403, 429, 503),
+			},
+		},
+	},
 	"/v1/usage/{id}": lookUp("What one request cost, by its `x-request-id` or its answer's ID.", "RequestUsage", "id"),
 	"/v1/files": {
 		get: aboutBatches("The account's files, newest first.", json("FileList"), FILE_QUERY, [400]),

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { checkKey } from "../../keys/access.ts";
+import { checkKey, type KeyUse } from "../../keys/access.ts";
 import { bearerSecret, invalidApiKey } from "../../keys/bearer.ts";
 import type { Digest, KeyDigest } from "../../keys/digest.ts";
 import type { FailedAttempts } from "../../keys/failed-attempts.ts";
@@ -9,7 +9,7 @@ import type { LookUps } from "../../keys/look-ups.ts";
 import type { Connection } from "../connection.ts";
 
 /** Who asks. A promise only for a key that this instance has not seen yet. */
-export type Authenticate = (connection: Connection) => KeyEntry | Promise<KeyEntry>;
+export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
  * Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. A key
@@ -27,17 +27,17 @@ export function createAuthenticate(
 ): Authenticate {
 	const { keyring, lookUps, digest, failedAttempts, clock } = deps;
 
-	function known(entry: KeyEntry | "unknown", connection: Connection): KeyEntry {
+	function known(entry: KeyEntry | "unknown", connection: Connection, use?: KeyUse): KeyEntry {
 		if (entry === "unknown") {
 			failedAttempts.count(connection.address);
 			throw invalidApiKey();
 		}
-		checkKey(entry, clock.wallMs());
+		checkKey(entry, clock.wallMs(), use);
 		return entry;
 	}
 
 	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.
-	return (connection) => {
+	return (connection, use) => {
 		let found: KeyDigest;
 		try {
 			found = digest(bearerSecret(connection.request.headers, options.serviceName));
@@ -47,7 +47,7 @@ export function createAuthenticate(
 		}
 		const entry = keyring.peek(found);
 		return entry === undefined
-			? lookUps.find(found, connection.address).then((loaded) => known(loaded, connection))
-			: known(entry, connection);
+			? lookUps.find(found, connection.address).then((loaded) => known(loaded, connection, use))
+			: known(entry, connection, use);
 	};
 }

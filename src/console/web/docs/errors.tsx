@@ -24,7 +24,7 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 	},
 	{
 		status: "403",
-		codes: "model_not_allowed, account_suspended",
+		codes: "model_not_allowed, account_suspended, read_only_key",
 		what: "The key's list of models does not have it, or the account is suspended.",
 	},
 	{ status: "404", codes: "model_not_found, unsupported_mode, not_found", what: "Take an id from GET /v1/models." },

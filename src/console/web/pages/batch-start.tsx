@@ -22,7 +22,7 @@ export function BatchStartDialog(props: {
 	const [check, setCheck] = useState<BatchCheck>();
 	const [chosen, setChosen] = useState<string | null>(null);
 	const [taken, setTaken] = useState<File>();
-	const usable = keys.data?.items.filter((key) => key.state === "active") ?? [];
+	const usable = keys.data?.items.filter((key) => key.state === "active" && !key.readsOnly) ?? [];
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
 		if (file === null || keyId === null || check?.endpoint == null) return;

@@ -13,9 +13,13 @@ import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onCreated: () => void }) {
 	const account = useAccount();
 	const [draft, setDraft] = useState(EMPTY_DRAFT);
+	const [readsOnly, setReadsOnly] = useState(false);
 	const [secret, setSecret] = useState<string>();
 	const create = useAction(async () => {
-		const made = await api.createKey(account.id, settingsOf(draft, "create"));
+		const made = await api.createKey(account.id, {
+			...settingsOf(readsOnly ? { ...EMPTY_DRAFT, name: draft.name, expires: draft.expires } : draft, "create"),
+			...(readsOnly ? { readsOnly } : {}),
+		});
 		setSecret(made.secret);
 		props.onCreated();
 	});
@@ -23,6 +27,7 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 	function close() {
 		setSecret(undefined);
 		setDraft(EMPTY_DRAFT);
+		setReadsOnly(false);
 		create.clear();
 		props.onClose();
 	}
@@ -43,7 +48,13 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 					void create.run();
 				}}
 			>
-				<KeyFields draft={draft} onChange={setDraft} error={create.error} />
+				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} />
+				<Checkbox
+					label="Only reads usage and credit"
+					description="For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it."
+					checked={readsOnly}
+					onChange={(event) => setReadsOnly(event.currentTarget.checked)}
+				/>
 				{create.error && <Problem error={create.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={close}>

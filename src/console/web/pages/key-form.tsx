@@ -64,8 +64,10 @@ export function KeyFields(props: {
 	draft: KeyDraft;
 	onChange: (draft: KeyDraft) => void;
 	error?: { param: string | null; message: string } | undefined;
+	/** It has a name and an end, and nothing to spend. */
+	readsOnly?: boolean;
 }) {
-	const { draft, onChange, error } = props;
+	const { draft, onChange, error, readsOnly = false } = props;
 	const models = useResource("models", api.models);
 	const known = models.data?.items.map((model) => model.id) ?? [];
 	const wrong = (param: string) => (error?.param === param ? error.message : undefined);
@@ -84,31 +86,35 @@ export function KeyFields(props: {
 				error={wrong("name")}
 				onChange={(event) => set({ name: event.currentTarget.value })}
 			/>
-			<NumberInput
-				label="Lifetime cap in USD"
-				description="Optional. Counts what was spent and what running requests hold."
-				placeholder="No cap"
-				min={0}
-				decimalScale={9}
-				thousandSeparator=","
-				hideControls
-				value={draft.capUsd}
-				error={wrong("capUsd")}
-				onValueChange={(value) => set({ capUsd: value.value })}
-			/>
-			<MultiSelect
-				label="Models"
-				description="Optional. None chosen: all available models, those of later too."
-				placeholder={draft.models.length === 0 ? "All models" : ""}
-				data={[...new Set([...known, ...draft.models])]}
-				searchable
-				clearable
-				value={draft.models}
-				error={wrong("models")}
-				onChange={(chosen) => set({ models: chosen })}
-				nothingFoundMessage="No such model"
-				clearButtonProps={{ "aria-label": "Allow all models" }}
-			/>
+			{!readsOnly && (
+				<>
+					<NumberInput
+						label="Lifetime cap in USD"
+						description="Optional. Counts what was spent and what running requests hold."
+						placeholder="No cap"
+						min={0}
+						decimalScale={9}
+						thousandSeparator=","
+						hideControls
+						value={draft.capUsd}
+						error={wrong("capUsd")}
+						onValueChange={(value) => set({ capUsd: value.value })}
+					/>
+					<MultiSelect
+						label="Models"
+						description="Optional. None chosen: all available models, those of later too."
+						placeholder={draft.models.length === 0 ? "All models" : ""}
+						data={[...new Set([...known, ...draft.models])]}
+						searchable
+						clearable
+						value={draft.models}
+						error={wrong("models")}
+						onChange={(chosen) => set({ models: chosen })}
+						nothingFoundMessage="No such model"
+						clearButtonProps={{ "aria-label": "Allow all models" }}
+					/>
+				</>
+			)}
 			<TextInput
 				label="Expires"
 				description="Optional, in your local time"
@@ -117,28 +123,30 @@ export function KeyFields(props: {
 				error={wrong("expiresAtMs")}
 				onChange={(event) => set({ expires: event.currentTarget.value })}
 			/>
-			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-				<NumberInput
-					label="Requests a minute"
-					placeholder="No limit"
-					min={1}
-					allowDecimal={false}
-					hideControls
-					value={draft.requestsPerMinute}
-					error={wrong("requestsPerMinute")}
-					onValueChange={(value) => set({ requestsPerMinute: value.value })}
-				/>
-				<NumberInput
-					label="Requests at a time"
-					placeholder="No limit"
-					min={1}
-					allowDecimal={false}
-					hideControls
-					value={draft.concurrencyMax}
-					error={wrong("concurrencyMax")}
-					onValueChange={(value) => set({ concurrencyMax: value.value })}
-				/>
-			</SimpleGrid>
+			{!readsOnly && (
+				<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+					<NumberInput
+						label="Requests a minute"
+						placeholder="No limit"
+						min={1}
+						allowDecimal={false}
+						hideControls
+						value={draft.requestsPerMinute}
+						error={wrong("requestsPerMinute")}
+						onValueChange={(value) => set({ requestsPerMinute: value.value })}
+					/>
+					<NumberInput
+						label="Requests at a time"
+						placeholder="No limit"
+						min={1}
+						allowDecimal={false}
+						hideControls
+						value={draft.concurrencyMax}
+						error={wrong("concurrencyMax")}
+						onValueChange={(value) => set({ concurrencyMax: value.value })}
+					/>
+				</SimpleGrid>
+			)}
 		</>
 	);
 }

@@ -79,6 +79,7 @@ function KeyFacts({ item }: { item: KeyView }) {
 						</code>,
 					],
 					["Id", <Id key="id" value={item.id} label="Copy the key's id" />],
+					...(item.readsOnly ? [["Use", "Only reads usage and credit"] as const] : []),
 					["Lifetime cap", <CapBar key="cap" item={item} />],
 					["Spent", <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
 					["Models", item.models.length === 0 ? "All available models" : item.models.join(", ")],
@@ -177,7 +178,7 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 						void save.run();
 					}}
 				>
-					<KeyFields draft={draft} onChange={setDraft} error={save.error} />
+					<KeyFields readsOnly={item.readsOnly} draft={draft} onChange={setDraft} error={save.error} />
 					{save.error && <Problem error={save.error} />}
 					<div className="form-end">
 						<Button variant="default" onClick={onClose}>

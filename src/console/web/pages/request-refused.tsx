@@ -120,6 +120,11 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 			{keyLink(row, `Change when ${row.keyName} expires`)}, or use <Link to="/keys">another key</Link>.
 		</>
 	),
+	read_only_key: () => (
+		<>
+			This key only reads usage. Use <Link to="/keys">another key</Link> for requests.
+		</>
+	),
 	model_not_found: () => <>Take an id from {modelsLink}.</>,
 	unsupported_mode: () => <>Use the model's own endpoint, or another model from {modelsLink}.</>,
 	rate_limit_exceeded: (row) => (

@@ -6,10 +6,11 @@ export function CapBar({
 	item,
 	small,
 }: {
-	item: Pick<KeyView, "capNanoUsd" | "spentNanoUsd" | "heldNanoUsd">;
+	item: Pick<KeyView, "readsOnly" | "capNanoUsd" | "spentNanoUsd" | "heldNanoUsd">;
 	small?: boolean;
 }) {
 	const { capNanoUsd: cap, spentNanoUsd: spent, heldNanoUsd: held } = item;
+	if (item.readsOnly) return <span className="dim">Only reads</span>;
 	if (cap === null) return <span className="dim">No cap</span>;
 	const share = (amount: number) => `${cap === 0 ? 100 : Math.min(100, (amount / cap) * 100)}%`;
 	const percent = cap === 0 ? 100 : Math.round(((spent + held) / cap) * 100);

@@ -19,7 +19,7 @@ export default function PlaygroundPage() {
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const link = useSharedLink();
-	const usable = keys.data?.items.filter((key) => key.state === "active");
+	const usable = keys.data?.items.filter((key) => key.state === "active" && !key.readsOnly);
 	if (usable?.length === 0) {
 		return (
 			<Page title="Playground">

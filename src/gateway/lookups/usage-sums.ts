@@ -1,0 +1,257 @@
+import type { Clock } from "../../base/clock.ts";
+import { csvLine } from "../../base/csv.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import { formatDecimal } from "../../money/decimal.ts";
+import { jsonHeaders } from "../headers.ts";
+import { askDatabase } from "./ask-database.ts";
+
+/** What sums are told apart by, in the order that they stand in. */
+const GROUPS = ["day", "model", "project", "key"] as const;
+type Group = (typeof GROUPS)[number];
+
+interface Query {
+	/** First and last day, in UTC. */
+	readonly from: string;
+	readonly to: string;
+	readonly groups: ReadonlySet<Group>;
+	readonly model: string | null;
+	readonly key: string | null;
+	readonly limit: number;
+	/** Behind which row the page begins. */
+	readonly after: readonly [day: string, model: string, key: string] | null;
+}
+
+interface Row {
+	day: string;
+	model: string;
+	key_id: string;
+	key_name: string | null;
+	requests: string;
+	prompt: string;
+	cached: string;
+	completion: string;
+	reasoning: string;
+	charged: string;
+	as_of: Date | null;
+}
+
+const NAMES = ["from", "to", "group_by", "model", "key", "limit", "after"] as const;
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const DAY_MS = 24 * 3_600_000;
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 400;
+const ROWS_DEFAULT = 1_000;
+const ROWS_MAX = 10_000;
+const TEXT_CHARS_MAX = 1_000;
+/** In a process: they are the only look-up whose cost grows with what is asked. */
+const RUNNING_MAX = 2;
+/** Of one account that run or wait; beyond it rate_limit_exceeded. */
+const OF_ACCOUNT_MAX = 4;
+/** Of all accounts; beyond it overloaded. */
+const WAITING_MAX = 64;
+
+/**
+ * GET /v1/usage: an account's sums by the hour, grouped. Their cost is that of the days asked for, whatever there was
+ * before them. Faults invalid_request, rate_limit_exceeded, overloaded, service_unavailable.
+ */
+export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
+	const { statements, clock } = deps;
+	const ofAccount = new Map<string, number>();
+	const waiting: (() => void)[] = [];
+	let running = 0;
+
+	async function inTurn<T>(accountId: string, work: () => Promise<T>): Promise<T> {
+		const before = ofAccount.get(accountId) ?? 0;
+		if (before >= OF_ACCOUNT_MAX)
+			throw new Fault("rate_limit_exceeded", `At most ${OF_ACCOUNT_MAX} of these at once.`, { retryAfterS: 1 });
+		if (waiting.length >= WAITING_MAX)
+			throw new Fault("overloaded", "Too many ask for their usage at once.", { retryAfterS: 2 });
+		ofAccount.set(accountId, before + 1);
+		try {
+			// Who ends hands its place on, so that nobody who comes later takes it.
+			if (running >= RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+			else running += 1;
+			try {
+				return await work();
+			} finally {
+				const next = waiting.shift();
+				if (next === undefined) running -= 1;
+				else next();
+			}
+		} finally {
+			const left = (ofAccount.get(accountId) ?? 1) - 1;
+			if (left === 0) ofAccount.delete(accountId);
+			else ofAccount.set(accountId, left);
+		}
+	}
+
+	return async (request: Request, accountId: string, requestId: string): Promise<Response> => {
+		const url = new URL(request.url);
+		const query = queryOf(url.searchParams, clock.wallMs());
+		const rows = await inTurn(accountId, () => askDatabase(() => read(statements, accountId, query)));
+		const shown = rows.slice(0, query.limit);
+		const next = rows.length > query.limit ? cursorOf(shown.at(-1)) : null;
+		const headers = jsonHeaders(requestId);
+		if (next !== null) headers.link = linkTo(url, next);
+		if (wantsCsv(request)) {
+			headers["content-type"] = "text/csv; charset=utf-8";
+			return new Response(csvOf(shown, query), { headers });
+		}
+		const { from, to } = query;
+		// Read with the rows: where there are none it is not known.
+		const asOf = rows[0]?.as_of?.toISOString() ?? null;
+		const data = shown.map((row) => sumOf(row, query));
+		const answer = { object: "list", data, from, to, as_of: asOf, has_more: next !== null, next };
+		return new Response(JSON.stringify(answer), { headers });
+	};
+}
+
+async function read(statements: Statements, accountId: string, query: Query): Promise<Row[]> {
+	const { from, to, groups, model, key, limit } = query;
+	const [day, afterModel, afterKey] = query.after ?? [null, null, null];
+	// By day, all that stands before the page is left out by the index.
+	const since = groups.has("day") && day !== null && day > from ? day : from;
+	return statements<Row>`
+		with sums as (
+			select case when ${groups.has("day")}::boolean then to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') else '' end as day,
+				case when ${groups.has("model")}::boolean then h.model else '' end as model,
+				case when ${groups.has("key")}::boolean then h.key_id else '' end as key_id,
+				sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
+				sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
+			from usage_hour h
+			where h.account_id = ${accountId}
+				and h.hour >= ${since}::timestamp at time zone 'UTC' and h.hour < (${to}::timestamp + interval '1 day') at time zone 'UTC'
+				and (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
+			group by 1, 2, 3
+		)
+		select s.*, k.name as key_name, (select c.folded_at from usage_cursor c where c.id = 1) as as_of
+		from sums s left join api_key k on k.id = s.key_id and k.account_id = ${accountId}
+		where ${day}::text is null or (s.day, s.model, s.key_id) > (${day}::text, ${afterModel}::text, ${afterKey}::text)
+		order by s.day, s.model, s.key_id limit ${limit + 1}`;
+}
+
+/** Fault invalid_request. */
+function queryOf(given: URLSearchParams, nowMs: number): Query {
+	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
+	for (const [param, value] of given) {
+		// As other services' clients write a list.
+		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
+		if (name === undefined) throw wrong(param, "There is no such parameter here.");
+		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "That is too long.");
+		if (values[name] !== undefined && name !== "group_by") throw wrong(param, "It is given twice.");
+		values[name] = values[name] === undefined ? value : `${values[name]},${value}`;
+	}
+	const to = dayOf(values.to, "to") ?? isoDay(nowMs);
+	const from = dayOf(values.from, "from") ?? isoDay(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS);
+	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+	if (days < 1) throw wrong("to", "The range is empty.");
+	if (days > DAYS_MAX) throw wrong("from", `The range is too long: at most ${DAYS_MAX} days.`);
+	const limit = values.limit === undefined ? ROWS_DEFAULT : Number(values.limit);
+	if (!/^\d{1,6}$/.test(values.limit ?? "1") || limit < 1 || limit > ROWS_MAX)
+		throw wrong("limit", `It is 1 to ${ROWS_MAX}.`);
+	return {
+		from,
+		to,
+		groups: groupsOf(values.group_by),
+		model: values.model ?? null,
+		key: values.key ?? null,
+		limit,
+		after: values.after === undefined ? null : placeOf(values.after),
+	};
+}
+
+function groupsOf(text = "day,model"): ReadonlySet<Group> {
+	const names = text.split(",").filter((name) => name !== "");
+	const groups = GROUPS.filter((group) => names.includes(group));
+	if (groups.length !== new Set(names).size) throw wrong("group_by", `It is a list of ${GROUPS.join(", ")}.`);
+	return new Set(groups);
+}
+
+function dayOf(text: string | undefined, param: string): string | undefined {
+	if (text === undefined) return undefined;
+	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+	// A day that does not exist would be taken for another one.
+	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "That is no day such as 2027-01-31.");
+	return text;
+}
+
+const isoDay = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);
+
+function cursorOf(row: Row | undefined): string | null {
+	if (row === undefined) return null;
+	return Buffer.from(JSON.stringify([row.day, row.model, row.key_id])).toString("base64url");
+}
+
+function placeOf(cursor: string): readonly [string, string, string] {
+	try {
+		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+		if (Array.isArray(place) && place.length === 3 && place.every((part) => typeof part === "string")) {
+			const [day, model, key] = place as [string, string, string];
+			if (day === "" || DAY.test(day)) return [day, model, key];
+		}
+	} catch {
+		// Said below.
+	}
+	throw wrong("after", "That is no page.");
+}
+
+function wrong(param: string, message: string): Fault {
+	return new Fault("invalid_request", message, { param: /^[\w[\]]{1,64}$/.test(param) ? param : null });
+}
+
+function linkTo(url: URL, after: string): string {
+	const next = new URLSearchParams(url.searchParams);
+	next.set("after", after);
+	return `<${url.pathname}?${next}>; rel="next"`;
+}
+
+function wantsCsv(request: Request): boolean {
+	const accept = request.headers.get("accept") ?? "";
+	return accept.split(",").some((type) => type.trim().split(";")[0]?.toLowerCase() === "text/csv");
+}
+
+function groupFields(row: Row, { groups }: Query): Record<string, string | null> {
+	return {
+		...(groups.has("day") ? { day: row.day } : {}),
+		...(groups.has("model") ? { model: row.model } : {}),
+		...(groups.has("project") ? { project_id: null } : {}),
+		...(groups.has("key") ? { key_id: row.key_id, key_name: row.key_name } : {}),
+	};
+}
+
+function countFields(row: Row) {
+	return {
+		requests: Number(row.requests),
+		prompt_tokens: Number(row.prompt),
+		cached_tokens: Number(row.cached),
+		completion_tokens: Number(row.completion),
+		reasoning_tokens: Number(row.reasoning),
+		total_tokens: Number(row.prompt) + Number(row.completion),
+		cost_usd: formatDecimal(BigInt(row.charged), 9, 2),
+	};
+}
+
+const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
+
+const NOTHING: Row = {
+	day: "",
+	model: "",
+	key_id: "",
+	key_name: null,
+	requests: "0",
+	prompt: "0",
+	cached: "0",
+	completion: "0",
+	reasoning: "0",
+	charged: "0",
+	as_of: null,
+};
+
+/** With its head even where there is no row. */
+function csvOf(rows: readonly Row[], query: Query): string {
+	const head = Object.keys({ ...groupFields(NOTHING, query), ...countFields(NOTHING) });
+	return [head, ...rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }))]
+		.map(csvLine)
+		.join("");
+}

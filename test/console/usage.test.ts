@@ -46,25 +46,6 @@ test("the sums are those of the rows while requests run and several instances fo
 	expect(series.groups).toHaveLength(1);
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(series.total.costNanoUsd).toBe(spentNanoUsd);
-	// The same sums for dashboards of the customer's own, with a key that can do nothing else.
-	const reader = (await customer.send("POST", "/api/console/keys", { name: "dashboard", readsOnly: true })).body;
-	expect([reader.key.readsOnly, reader.key.capNanoUsd]).toEqual([true, 0]);
-	const sum = await (await service.get("/v1/usage?group_by=key", reader.secret)).json();
-	expect(sum.data.map(({ key_id, requests }: Record<string, unknown>) => [key_id, requests])).toEqual([[key.id, 300]]);
-	expect(parseUsd(sum.data[0].cost_usd)).toBe(series.total.costNanoUsd);
-	expect(sum.data[0].total_tokens).toBe(series.total.promptTokens + series.total.completionTokens);
-	expect(Date.parse(sum.as_of)).toBeGreaterThan(Date.now() - 120_000);
-	const chat = await customer.send("POST", `/api/console/playground/chat?key=${reader.key.id}`, body);
-	expect([chat.status, chat.body.error.code]).toEqual([403, "read_only_key"]);
-	const { status } = await customer.send("PATCH", `/api/console/keys/${reader.key.id}`, { capUsd: "5" });
-	expect(status).toBe(409);
-	const next = (await customer.send("POST", `/api/console/keys/${reader.key.id}/rotate`, { graceMs: 0 })).body;
-	expect(next.key.readsOnly).toBe(true);
-	expect((await service.post("/v1/chat/completions", next.secret, body)).status).toBe(403);
-	expect((await service.get("/v1/usage", reader.secret)).status).toBe(401);
-	expect((await customer.send("POST", "/api/console/keys", { name: "x", readsOnly: true, capUsd: "5" })).status).toBe(
-		400,
-	);
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
 }, 120_000);
 
@@ -210,4 +191,29 @@ test("the owners hear once when the credit falls below the threshold, and again 
 	await sendCreditAlerts(deps);
 	expect(mails).toHaveLength(2);
 	expect((await customer.get("/api/console/alert")).body.lastSentAtMs).not.toBeNull();
+});
+
+test("dashboards of the customer's own have the console's sums, with a key that can do nothing else", async () => {
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
+	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
+	const reader = (await customer.send("POST", "/api/console/keys", { name: "dashboard", readsOnly: true })).body;
+	expect([reader.key.readsOnly, reader.key.capNanoUsd]).toEqual([true, 0]);
+	const sum = await (await service.get("/v1/usage?group_by=key", reader.secret)).json();
+	expect(sum.data.map(({ key_id, requests }: Record<string, unknown>) => [key_id, requests])).toEqual([
+		[key.id, series.total.requests],
+	]);
+	expect(parseUsd(sum.data[0].cost_usd)).toBe(series.total.costNanoUsd);
+	expect(sum.data[0].total_tokens).toBe(series.total.promptTokens + series.total.completionTokens);
+	expect(Date.parse(sum.as_of)).toBeGreaterThan(Date.now() - 120_000);
+	const chat = await customer.send("POST", `/api/console/playground/chat?key=${reader.key.id}`, body);
+	expect([chat.status, chat.body.error.code]).toEqual([403, "read_only_key"]);
+	const { status } = await customer.send("PATCH", `/api/console/keys/${reader.key.id}`, { capUsd: "5" });
+	expect(status).toBe(409);
+	const next = (await customer.send("POST", `/api/console/keys/${reader.key.id}/rotate`, { graceMs: 0 })).body;
+	expect(next.key.readsOnly).toBe(true);
+	expect((await service.post("/v1/chat/completions", next.secret, body)).status).toBe(403);
+	expect((await service.get("/v1/usage", reader.secret)).status).toBe(401);
+	expect((await customer.send("POST", "/api/console/keys", { name: "x", readsOnly: true, capUsd: "5" })).status).toBe(
+		400,
+	);
 });

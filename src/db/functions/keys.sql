@@ -123,7 +123,7 @@ begin
     raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
   end if;
   insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only)
-    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, reads_only)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, k.reads_only)
     returning * into n;
   insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, case when k.cap_period = 'lifetime' then k.cap_nano_usd end);
   update api_key set replaced_by = p_new_id,

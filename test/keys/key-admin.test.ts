@@ -157,7 +157,15 @@ describe("keys", () => {
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(database.statements)(digest(secret));
 		const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-		expect(key).toEqual({ id, accountId, name: "plain", state: "active", readsOnly: false, capPeriod: "lifetime", ...none });
+		expect(key).toEqual({
+			id,
+			accountId,
+			name: "plain",
+			state: "active",
+			readsOnly: false,
+			capPeriod: "lifetime",
+			...none,
+		});
 	});
 
 	test("settings out of range and missing accounts are refused", async () => {

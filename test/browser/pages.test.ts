@@ -314,11 +314,37 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		await tab.page.keyboard.press("Escape");
 
 		const visitor = await windowOf("visitor", 1440, "light");
-		await visitor.page.goto("/docs");
+		await visitor.page.goto("/");
 		await settled(visitor.page);
 		await visitor.page.keyboard.press("/");
 		await visitor.page.getByRole("dialog").getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
 		expect(await visitor.page.getByRole("dialog").getByRole("link", { name: "Credit" }).count()).toBe(0);
+	});
+
+	test("a visitor reckons what a month costs, narrows the models by an address that he can send, and finds a passage of the docs", async () => {
+		const { page } = await windowOf("visitor", 1440, "light");
+		await page.goto("/");
+		await page.getByRole("button", { name: "Question over documents" }).click();
+		await page.getByLabel("Requests a month").fill("1000");
+		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
+		// 6,000 tokens in at $1 a million and 400 out at $2, a thousand times.
+		await bars.getByText("$6.80").first().waitFor();
+		await page.goto("/models?can=images");
+		await page.getByText("No model matches.").waitFor();
+		await page.getByRole("button", { name: "Show all" }).click();
+		await page.getByRole("link", { name: "Qwen3 32B" }).waitFor();
+		await page.getByRole("textbox", { name: "Search models" }).fill("qwen3");
+		expect(new URL(page.url()).search).toBe("?search=qwen3");
+		expect(await page.locator("table.data tbody tr").count()).toBe(1);
+		await page.goto("/docs");
+		await page.getByRole("textbox", { name: "Search the docs" }).waitFor();
+		await settled(page);
+		await page.keyboard.press("/");
+		await page.keyboard.type("spending cap");
+		await page.getByRole("list", { name: "Found in the docs" }).getByRole("link", { name: "Keys" }).first().click();
+		await page.waitForURL("**/docs/limits#keys");
+		await page.locator("h2:focus").getByText("Keys").waitFor();
+		expect(await page.getByRole("list", { name: "Found in the docs" }).count()).toBe(0);
 	});
 
 	test("a customer who asks for an operator's page is told that there is none", async () => {

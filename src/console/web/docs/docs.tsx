@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { useEffect, useRef, useState } from "react";
 import { brand } from "../brand.ts";
 import { NotFoundPage } from "../pages/not-found.tsx";
 import { Link } from "../router.tsx";
@@ -9,8 +9,10 @@ import { LimitsSection } from "./limits.tsx";
 import { MovingSection } from "./moving.tsx";
 import { QuickStartSection } from "./quick-start.tsx";
 import { RolesSection } from "./roles.tsx";
+import type { DocsSection } from "./search.tsx";
+import { anchorOf, DocsSearch, sectionPath } from "./search.tsx";
 
-const SECTIONS: readonly { readonly id: string; readonly title: string; readonly body: () => ReactNode }[] = [
+const SECTIONS: readonly DocsSection[] = [
 	{ id: "quick-start", title: "Quick start", body: QuickStartSection },
 	{ id: "moving", title: "Moving over", body: MovingSection },
 	{ id: "errors", title: "Errors", body: ErrorsSection },
@@ -22,26 +24,39 @@ const SECTIONS: readonly { readonly id: string; readonly title: string; readonly
 
 export default function DocsPage({ section }: { section: string }) {
 	const shown = SECTIONS.find(({ id }) => id === section);
+	const article = useRef<HTMLElement>(null);
+	const [visits, setVisits] = useState(0);
+	// biome-ignore lint/correctness/useExhaustiveDependencies: the address is what is followed, also to where one is
+	useEffect(() => goToHeading(article.current), [section, visits]);
 	if (!shown) return <NotFoundPage />;
 	const Body = shown.body;
 	return (
 		<div className="docs">
 			<title>{`${shown.title} · Docs · ${brand.name}`}</title>
 			<nav className="docs-nav" aria-label="Docs">
+				<DocsSearch sections={SECTIONS} onGone={() => setVisits(visits + 1)} />
 				{SECTIONS.map(({ id, title }) => (
-					<Link
-						key={id}
-						to={id === "quick-start" ? "/docs" : `/docs/${id}`}
-						aria-current={id === shown.id ? "page" : undefined}
-					>
+					<Link key={id} to={sectionPath(id)} aria-current={id === shown.id ? "page" : undefined}>
 						{title}
 					</Link>
 				))}
 			</nav>
-			<article className="prose">
+			<article className="prose" ref={article}>
 				<h1>{shown.title}</h1>
 				<Body />
 			</article>
 		</div>
 	);
+}
+
+/** The one that the address names, if it does. */
+function goToHeading(article: HTMLElement | null): void {
+	if (article === null || location.hash === "") return;
+	const heading = [...article.querySelectorAll<HTMLElement>("h2, h3")].find(
+		({ textContent }) => `#${anchorOf(textContent ?? "")}` === location.hash,
+	);
+	if (heading === undefined) return;
+	heading.tabIndex = -1;
+	heading.focus({ preventScroll: true });
+	heading.scrollIntoView();
 }

@@ -1,10 +1,11 @@
-import { Button } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
+import { PriceCalculator } from "../parts/price-calculator.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -45,6 +46,9 @@ export default function LandingPage() {
 					})}
 				/>
 			</div>
+			<Panel title="What would it cost?">
+				{models.data ? <PriceCalculator models={models.data.items} /> : <Skeleton height={280} />}
+			</Panel>
 			<Panel title="Models and rates" aside={<Link to="/models">All details</Link>} flush>
 				<ModelTable rows={models.data?.items} error={models.error} retry={() => void models.reload()} />
 			</Panel>

@@ -1,35 +1,100 @@
-import { TextInput } from "@mantine/core";
-import { useState } from "react";
+import { Button, Select, TextInput } from "@mantine/core";
 import { api } from "../api.ts";
-import { ModelTable } from "../parts/model-table.tsx";
+import { KINDS, ModelTable } from "../parts/model-table.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
+import { useQueryState } from "../router.tsx";
+import type { ModelView } from "../views.ts";
 
+const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
+	{ value: "images", label: "Takes pictures", has: ({ inputModalities }) => inputModalities.includes("image") },
+	{ value: "audio", label: "Takes audio", has: ({ inputModalities }) => inputModalities.includes("audio") },
+	{ value: "tools", label: "Calls tools", has: ({ parameters }) => parameters.includes("tools") },
+	{ value: "schema", label: "Keeps to a schema", has: ({ parameters }) => parameters.includes("response_format") },
+	{ value: "logprobs", label: "Log probabilities", has: ({ parameters }) => parameters.includes("logprobs") },
+];
+
+const CONTEXTS = ["8192", "32768", "131072", "1000000"].map((value) => ({
+	value,
+	label: `${value === "1000000" ? "1M" : `${Number(value) / 1024}K`} tokens and more`,
+}));
+
+const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: ModelView, other: ModelView): number }>> =
+	{
+		input: { label: "Input price", compare: (one, other) => one.rates.input - other.rates.input },
+		output: { label: "Output price", compare: (one, other) => one.rates.output - other.rates.output },
+		context: { label: "Longest context", compare: (one, other) => other.contextLength - one.contextLength },
+		name: { label: "Name", compare: (one, other) => one.name.localeCompare(other.name) },
+	};
+
+/** The catalogue; what it is narrowed to stands in the address, so that it can be sent to a colleague. */
 export default function ModelsPage() {
 	const models = useResource("models", api.models);
-	const [search, setSearch] = useState("");
-	const wanted = search.trim().toLowerCase();
-	const rows = models.data?.items.filter((model) =>
-		`${model.id} ${model.name} ${model.kind}`.toLowerCase().includes(wanted),
+	const [query, change] = useQueryState();
+	const rows = models.data && narrowed(models.data.items, query);
+	const isNarrowed = ["search", "kind", "can", "context", "state"].some((name) => query.has(name));
+	const select = (name: string, label: string, data: readonly { value: string; label: string }[], all: string) => (
+		<Select
+			size="xs"
+			aria-label={label}
+			placeholder={all}
+			data={data}
+			clearable
+			clearButtonProps={{ "aria-label": `${label}: any` }}
+			value={query.get(name)}
+			onChange={(value) => change({ [name]: value })}
+		/>
 	);
 	return (
 		<Page title="Models" lead="A rate that is listed does not say that the model is connected: the state does.">
-			<Panel
-				flush
-				title="Catalogue"
-				aside={
-					<TextInput
+			<div className="filters">
+				<TextInput
+					size="xs"
+					aria-label="Search models"
+					placeholder="Search, press /"
+					data-search
+					value={query.get("search") ?? ""}
+					onChange={(event) => change({ search: event.currentTarget.value })}
+				/>
+				{select("kind", "Kind", optionsOf(KINDS), "Any kind")}
+				{select("can", "Ability", ABILITIES, "Any ability")}
+				{select("context", "Context", CONTEXTS, "Any context")}
+				{select("state", "State", [{ value: "connected", label: "Connected now" }], "Any state")}
+				{select("order", "Order", optionsOf(ORDERS), "In the catalogue's order")}
+				{isNarrowed && (
+					<Button
 						size="xs"
-						aria-label="Search models"
-						placeholder="Search, press /"
-						data-search
-						value={search}
-						onChange={(event) => setSearch(event.currentTarget.value)}
-					/>
-				}
-			>
-				<ModelTable rows={rows} error={models.error} retry={() => void models.reload()} searched={wanted !== ""} />
+						variant="default"
+						onClick={() => change({ search: null, kind: null, can: null, context: null, state: null })}
+					>
+						Show all
+					</Button>
+				)}
+			</div>
+			<Panel flush title="Catalogue">
+				<ModelTable rows={rows} error={models.error} retry={() => void models.reload()} searched={isNarrowed} />
 			</Panel>
 		</Page>
 	);
 }
+
+function narrowed(models: readonly ModelView[], query: URLSearchParams): readonly ModelView[] {
+	const wanted = (query.get("search") ?? "").trim().toLowerCase();
+	const ability = ABILITIES.find(({ value }) => value === query.get("can"));
+	const context = Number(query.get("context") ?? 0);
+	const rows = models.filter(
+		(model) =>
+			`${model.id} ${model.name} ${model.kind}`.toLowerCase().includes(wanted) &&
+			isWanted(query.get("kind"), model.kind) &&
+			isWanted(query.get("state"), model.status) &&
+			(ability?.has(model) ?? true) &&
+			model.contextLength >= context,
+	);
+	const order = Object.hasOwn(ORDERS, query.get("order") ?? "") ? ORDERS[query.get("order") ?? ""] : undefined;
+	return order ? rows.toSorted(order.compare) : rows;
+}
+
+const isWanted = (wanted: string | null, found: string): boolean => wanted === null || wanted === found;
+
+const optionsOf = (items: Readonly<Record<string, string | { readonly label: string }>>) =>
+	Object.entries(items).map(([value, item]) => ({ value, label: typeof item === "string" ? item : item.label }));

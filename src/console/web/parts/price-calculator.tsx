@@ -1,0 +1,117 @@
+import { Button, NumberInput } from "@mantine/core";
+import { useState } from "react";
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import { costNanoUsd, MAX_NANO_USD } from "../../../money/nano-usd.ts";
+import { showUsd } from "../../../money/shown-usd.ts";
+import { Link } from "../router.tsx";
+import type { ModelView } from "../views.ts";
+import { Empty } from "./problem.tsx";
+import { Amount } from "./text.tsx";
+
+/** A request as somebody would describe it; `cached` tokens are part of the input. */
+export interface Workload {
+	readonly input: number;
+	readonly cached: number;
+	readonly output: number;
+	readonly requests: number;
+}
+
+const WORKLOADS: readonly (Workload & { readonly label: string })[] = [
+	{ label: "Chat", input: 800, cached: 0, output: 300, requests: 100_000 },
+	{ label: "Question over documents", input: 6_000, cached: 0, output: 400, requests: 50_000 },
+	{ label: "Step of an agent", input: 30_000, cached: 24_000, output: 500, requests: 20_000 },
+];
+const TOKENS_MAX = 10_000_000;
+const SHOWN_MAX = 12;
+const REQUESTS_MAX = 1_000_000_000;
+
+const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; readonly max: number }[] = [
+	{ name: "input", label: "Input tokens", max: TOKENS_MAX },
+	{ name: "cached", label: "of them from the cache", max: TOKENS_MAX },
+	{ name: "output", label: "Output tokens", max: TOKENS_MAX },
+	{ name: "requests", label: "Requests a month", max: REQUESTS_MAX },
+];
+
+/** What the same work costs on each model, the cheapest first: by the rates and the rounding that requests are charged by. */
+export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
+	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
+	const priced = models
+		.filter((model) => model.modes.includes("chat"))
+		.map((model) => ({ model, each: requestCost(model, work) }))
+		.sort((one, other) => one.each - other.each);
+	const dearest = Math.max(1, ...priced.slice(0, SHOWN_MAX).map(({ each }) => each));
+	if (priced.length === 0) return <Empty title="No chat model is deployed." />;
+	return (
+		<div className="calculator">
+			<div className="form">
+				<div className="row">
+					{WORKLOADS.map(({ label, ...preset }) => (
+						<Button
+							key={label}
+							size="xs"
+							variant="default"
+							aria-pressed={FIELDS.every(({ name }) => preset[name] === work[name])}
+							onClick={() => setWork(preset)}
+						>
+							{label}
+						</Button>
+					))}
+				</div>
+				<div className="calculator-fields">
+					{FIELDS.map(({ name, label, max }) => (
+						<NumberInput
+							key={name}
+							label={label}
+							min={0}
+							max={max}
+							clampBehavior="strict"
+							allowDecimal={false}
+							allowNegative={false}
+							thousandSeparator=","
+							value={work[name]}
+							onValueChange={({ floatValue }) => setWork({ ...work, [name]: floatValue ?? 0 })}
+						/>
+					))}
+				</div>
+			</div>
+			<ol className="price-bars" aria-label="Cost by model, the cheapest first">
+				{priced.slice(0, SHOWN_MAX).map(({ model, each }) => (
+					<li key={model.id}>
+						<Link to={`/models/${model.id}`} className="clip">
+							{model.name}
+						</Link>
+						<span className="price-figures">
+							<Amount nanoUsd={each} /> <span className="dim">each</span>
+							{" · "}
+							<strong className="num">{monthly(each, work.requests)}</strong> <span className="dim">a month</span>
+						</span>
+						<span className="bar" aria-hidden="true">
+							<span className="bar-spent" style={{ width: `${Math.max(1, (100 * each) / dearest)}%` }} />
+						</span>
+					</li>
+				))}
+				{priced.length > SHOWN_MAX && (
+					<li className="small dim">{`${priced.length - SHOWN_MAX} dearer ones are not shown.`}</li>
+				)}
+			</ol>
+		</div>
+	);
+}
+
+/** One request, rounded up once as it is when it is charged. */
+export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
+	const cached = Math.min(work.cached, work.input);
+	const lines = [
+		{ units: work.input - cached, rate: rates.input },
+		{ units: cached, rate: rates.cachedInput },
+		{ units: work.output, rate: rates.output },
+		{ units: 1, rate: rates.request },
+	];
+	return costNanoUsd(lines) ?? MAX_NANO_USD;
+}
+
+function monthly(each: NanoUsd, requests: number): string {
+	const sum = BigInt(each) * BigInt(requests);
+	if (sum > BigInt(MAX_NANO_USD)) return `more than ${showUsd(MAX_NANO_USD)}`;
+	return showUsd(Number(sum) as NanoUsd);
+}

@@ -13,8 +13,12 @@ export interface Returns {
 
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
-/** One that is refused alone is damage, and is sent again only in case that somebody mends it. */
-const REFUSED_RETRY_MS = 5_000;
+/**
+ * One that is refused alone is damage, or its grant was forgotten by a server that took over: it is sent again, ever more
+ * rarely, only in case that somebody mends it.
+ */
+const REFUSED_RETRY_MS_MIN = 5_000;
+const REFUSED_RETRY_MS_MAX = 300_000;
 /** A row that is held is mostly free again at once; if not, it is tried ever more rarely. */
 const BUSY_RETRY_MS_MIN = 5;
 const BUSY_RETRY_MS_MAX = 250;
@@ -40,6 +44,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 	async function deliver(batch: readonly Outgoing[]): Promise<void> {
 		let left = batch;
 		let busyMs = BUSY_RETRY_MS_MIN;
+		let refusedMs = REFUSED_RETRY_MS_MIN;
 		while (left.length > 0 && !stopped) {
 			try {
 				const busy = await store.giveBack(left.map(({ request }) => request));
@@ -58,7 +63,8 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 					return;
 				} else {
 					log.error("a return is refused", { return: left[0]?.request, error });
-					await sleep(clock, REFUSED_RETRY_MS);
+					await sleep(clock, refusedMs);
+					refusedMs = Math.min(2 * refusedMs, REFUSED_RETRY_MS_MAX);
 				}
 			}
 		}

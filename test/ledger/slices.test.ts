@@ -207,6 +207,31 @@ test("a need of nothing makes a slice and asks nobody", async () => {
 	expect(calls).toEqual([]);
 });
 
+test("a return that is refused is tried ever more rarely, and is not given up", async () => {
+	const { slices, state, calls, clock } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	await settleMicrotasks();
+	state.beforeReply = async () => {
+		throw new Error("no lease to return to");
+	};
+	slices.limitChanged("b", true);
+	const minutes = async (count: number) => {
+		for (let second = 0; second < 60 * count; second += 5) {
+			await settleMicrotasks();
+			clock.advance(5_000);
+		}
+	};
+	await minutes(35);
+	const tries = calls.filter(({ kind }) => kind === "return").length;
+	expect(tries).toBeGreaterThan(7);
+	// Every five seconds it would be 400.
+	expect(tries).toBeLessThan(60);
+	expect(slices.get("b")?.returning).toBeGreaterThan(0);
+	state.beforeReply = async () => {};
+	await minutes(6);
+	expect(slices.get("b")?.returning ?? 0).toBe(0);
+});
+
 test("an idle slice goes back after its time, and is forgotten when nothing of it is left", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { batchNoticeRoutes } from "./batches/batch-notice-routes.ts";
 import { batchRoutes } from "./batches/batch-routes.ts";
+import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
@@ -31,6 +32,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(publicRoutes(parts))
 		.use(settingsRoutes(parts))
 		.use(membersRoutes(parts))
+		.use(companyRoutes(parts))
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
 		.use(creditRoutes(parts))

@@ -36,6 +36,8 @@ export interface ConsoleParts {
 	/** Undefined where card payments are not set up. */
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;
+	/** For what is stored encrypted. */
+	readonly consoleSecret: string;
 	/** Signs what is sent to a customer's webhook, `whsec_…`, by what is stored of it. */
 	readonly webhookSecretOf: (salt: string) => string;
 	readonly auth: () => Auth;

@@ -75,6 +75,8 @@ const SUMS_DEADLINE_MS = 10 * 60_000;
 const SUMS_LOCK_TIMEOUT_MS = 60_000;
 const LIVENESS_CONNECTIONS_MAX = 2;
 const LIVENESS_DEADLINE_MS = 2_000;
+/** Then the company is asked again whether somebody is still one of its people. */
+const COMPANY_SESSION_MS = 12 * 3_600_000;
 const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -147,6 +149,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
 		cards,
 		mailer,
+		consoleSecret: deps.consoleSecret,
 		webhookSecretOf: (salt) => webhookSecret(deps.consoleSecret, salt),
 		auth,
 		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
@@ -263,6 +266,8 @@ async function viewerOf(
 	const present = found.response;
 	if (present === null) throw sessionRequired();
 	const { user, session } = present;
+	const revision = session.companyRevision ?? null;
+	if (revision !== null && Date.now() - session.createdAt.getTime() > COMPANY_SESSION_MS) throw sessionRequired();
 	return {
 		viewer: {
 			userId: user.id,
@@ -273,8 +278,9 @@ async function viewerOf(
 			email: user.email,
 			emailVerified: user.emailVerified,
 			twoFactorEnabled: user.twoFactorEnabled ?? false,
-			operator: user.operator === true,
-			memberships: await membershipsOf(parts.statements, user),
+			company: revision !== null,
+			operator: user.operator === true && revision === null,
+			memberships: await membershipsOf(parts.statements, user, revision),
 		},
 		cookies: found.headers?.getSetCookie() ?? [],
 	};

@@ -109,12 +109,12 @@ export function settingsRoutes(parts: ConsoleParts) {
 }
 
 async function meOf({ statements, brand, visits }: ConsoleParts, request: Request) {
-	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, memberships } =
+	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, memberships } =
 		visits.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
 	const chosen = visits.of(request).membership?.accountId;
 	return {
-		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator },
+		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company },
 		session: { id: sessionId },
 		/** To be agreed to before anything else is shown. */
 		termsDue: await termsDue(statements, userId, brand.shown.terms),

@@ -10,6 +10,8 @@ export interface Membership {
 	readonly email: string;
 	readonly role: Role;
 	readonly state: "active" | "suspended";
+	/** It is opened by the company's sign-in alone, and this session is none. */
+	readonly closed: boolean;
 }
 
 /** A person with a session. */
@@ -23,6 +25,8 @@ export interface Viewer {
 	readonly emailVerified: boolean;
 	readonly twoFactorEnabled: boolean;
 	readonly operator: boolean;
+	/** Signed in by a company: its account is all there is. */
+	readonly company: boolean;
 	/** Oldest first. */
 	readonly memberships: readonly Membership[];
 }
@@ -34,6 +38,7 @@ interface MembershipRow {
 	role: Role;
 	state: "active" | "suspended";
 	signed_in: boolean;
+	closed: boolean;
 }
 
 /**
@@ -43,21 +48,25 @@ interface MembershipRow {
 export async function membershipsOf(
 	statements: Statements,
 	user: { readonly id: string; readonly name: string; readonly email: string; readonly emailVerified: boolean },
+	revision: string | null,
 ): Promise<readonly Membership[]> {
-	let rows = await read(statements, user.id);
-	if (rows.length === 0 && user.emailVerified) {
+	let rows = await read(statements, user.id, revision);
+	if (rows.length === 0 && user.emailVerified && revision === null) {
 		await settle(statements, user);
-		rows = await read(statements, user.id);
+		rows = await read(statements, user.id, revision);
 	}
 	for (const row of rows) if (!row.signed_in) await markSignedIn(statements, row.account_id);
-	return rows.map(({ account_id, name, email, role, state }) => ({ accountId: account_id, name, email, role, state }));
+	return rows.map(({ account_id, signed_in: _, ...row }) => ({ accountId: account_id, ...row }));
 }
 
-function read(statements: Statements, userId: string): Promise<MembershipRow[]> {
+/** With a company's session that one's account, as long as its settings are those that it came in by. */
+function read(statements: Statements, userId: string, revision: string | null): Promise<MembershipRow[]> {
 	return statements<MembershipRow>`
-		select m.account_id, a.name, a.email, m.role, a.state, a.signed_in_at is not null as signed_in
-		from member m join account a on a.id = m.account_id
-		where m.user_id = ${userId} order by m.joined_at, m.account_id`;
+		select m.account_id, a.name, a.email, m.role, a.state, a.signed_in_at is not null as signed_in,
+			coalesce(c.required and c.domain_verified_at is not null and m.role <> 'owner' and c.revision is distinct from ${revision}::text, false)
+				as closed
+		from member m join account a on a.id = m.account_id left join company_sign_in c on c.account_id = m.account_id
+		where m.user_id = ${userId} and (${revision}::text is null or c.revision = ${revision}::text) order by m.joined_at, m.account_id`;
 }
 
 async function settle(statements: Statements, user: { id: string; name: string; email: string }): Promise<void> {

@@ -72,7 +72,8 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		const who = viewer(request);
 		const { membership } = of(request);
 		if (membership === null) throw new Fault("not_found", "You are not a member of any account.");
-		const { accountId, role } = membership;
+		const { accountId, role, closed } = membership;
+		if (closed) throw new Fault("forbidden", "This account is opened by its company's sign-in alone.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
 			throw new Fault("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);

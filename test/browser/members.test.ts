@@ -1,5 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mailedLink, newPerson, PASSWORD, signedUp } from "../console/person.ts";
+import { atEnd } from "../support/at-end.ts";
+import { startLyingProvider } from "../support/lying-provider.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Tab } from "./chromium.ts";
 import { hasChromium } from "./chromium.ts";
@@ -11,6 +13,11 @@ const WITH_PICTURES = Bun.env.PICTURES === "1";
 setDefaultTimeout(60_000);
 
 const { service, open } = await withScene();
+const provider = await startLyingProvider((sent) => ({
+	...{ iss: provider.issuer, aud: "tollgate", sub: "ada", nonce: sent.get("nonce") ?? "", name: "Ada" },
+	...{ email: "ada@works.example", email_verified: true, groups: ["makers"] },
+}));
+atEnd(() => provider.stop());
 const owner = await signedUp(service);
 await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
 await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
@@ -133,6 +140,40 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		expect(await page.getByRole("button", { name: /^Account:/ }).count()).toBe(0);
 		const refused = guest.failures.splice(0);
 		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
+	});
+
+	test("a company's people come in by its own sign-in, as an owner set it up", async () => {
+		const { page } = house;
+		await page.goto("/settings");
+		await page.getByRole("button", { name: "Set it up" }).click();
+		await page.getByLabel("Domain of your addresses").fill("works.example");
+		await page.getByLabel("Issuer").fill(provider.issuer);
+		await page.getByLabel("Client id").fill("tollgate");
+		await page.getByLabel("Client secret").fill("a secret");
+		await page.getByLabel("Claim that gives another role").fill("groups");
+		await page.getByLabel("Its values").fill("makers = developer");
+		await page.getByText(/^Only this way/).click();
+		await page
+			.getByRole("heading", { name: "Sign-in of your company" })
+			.locator("xpath=../..")
+			.getByRole("button", { name: "Save" })
+			.click();
+		await page.getByText("_tollgate.works.example").waitFor();
+		await shoot(house, "members-6-company");
+		await service.db.sql`update company_sign_in set domain_verified_at = now()`;
+		const tab = await open();
+		await tab.page.goto("/sign-in?next=/keys");
+		await tab.page.getByRole("button", { name: "Sign in with your company" }).click();
+		await tab.page.getByLabel("Your address at the company").fill("ada@works.example");
+		await tab.page.getByRole("button", { name: "Continue" }).click();
+		await tab.page.getByText("No keys yet.").waitFor();
+		await tab.page.goto("/settings");
+		await members(tab).getByText("Ada (you)").waitFor();
+		expect(await tab.page.getByLabel("Current password").count()).toBe(0);
+		// The one page elsewhere is the provider's.
+		expect(tab.complaints.filter((one) => !one.startsWith(`asked ${provider.issuer}/auth?`))).toEqual([]);
+		expect(tab.failures).toEqual([]);
+		await shoot(tab, "members-7-company");
 	});
 
 	test("on all this way the browsers found nothing to complain of and no request failed", () => {

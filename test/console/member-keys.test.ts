@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -62,10 +63,12 @@ test("keys that are kept work on, and one who made none is removed without a que
 });
 
 test("of a key that is made while its maker is removed no secret is both shown and good", async () => {
-	for (let round = 0; round < 4; round++) {
+	for (let round = 0; round < 6; round++) {
 		const leaver = await member();
 		const made = Array.from({ length: 4 }, (_, nth) => make(leaver, `in the race ${nth}`));
-		const [removal, ...answers] = await Promise.all([remove(leaver.userId, "&keys=revoke"), ...made]);
+		const taken =
+			round % 2 === 0 ? remove(leaver.userId, "&keys=revoke") : change(owner, leaver.userId, "viewer", "&keys=revoke");
+		const [removal, ...answers] = await Promise.all([taken, ...made]);
 		expect(removal?.status).toBe(200);
 		for (const { status, body } of answers) if (status === 200) expect(await works(body.secret)).toBe(false);
 		const left = await service.db.sql`
@@ -130,6 +133,11 @@ test("an admin gives every role but an owner's; nobody raises himself, and what 
 	const toOwner = (await invite(admin, "owner")).body;
 	expect(await invitedBy(admin.userId)).toEqual(["developer", "owner"]);
 	const third = await member("admin");
+	// Who was lowered between the question at the door and the act itself.
+	for (const role of ["billing", null] as const) {
+		const late = changeMember(service.db.statements, owner.accountId, { userId: third.userId, by: other.userId, role });
+		await expect(late).rejects.toMatchObject({ code: "forbidden" });
+	}
 	expect((await third.send("DELETE", `/api/console/invitations/${toOwner.id}?${at}`)).status).toBe(404);
 	expect((await change(owner, admin.userId, "admin")).status).toBe(200);
 	expect(await invitedBy(admin.userId)).toEqual(["developer"]);

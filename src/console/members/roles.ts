@@ -53,8 +53,9 @@ const TABLE = {
 	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
 	"billing.change": { says: "say what receipts are made out to", roles: { ...ADMINS, billing: "all" } },
 	"account.change": { says: "name the account and decide who is told of batches", roles: ADMINS },
-	"members.manage": { says: "invite and remove members and give them roles", roles: ADMINS },
-	"owners.manage": { says: "do so with owners", roles: { owner: "all" } },
+	"members.manage": { says: "invite and remove others and give them roles", roles: ADMINS },
+	"sign_in.manage": { says: "set up the company's sign-in", roles: { owner: "all" } },
+	"owners.manage": { says: "make, change and remove owners", roles: { owner: "all" } },
 } as const satisfies Record<string, RightRow>;
 
 export type Right = keyof typeof TABLE;

@@ -1,21 +1,26 @@
 import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import type { Right } from "./roles.ts";
 
 /**
- * What each route asks of a member's role. A route that does not stand here answers nobody. `person`: what is one's own, or
- * what the handler itself asks more for; operators' routes and the public ones ask for no role.
+ * What each route asks of a member's role. A route that does not stand here answers nobody. `person`: what is one's own, not
+ * for who signed in by a company; `anybody`: for him too. Operators' routes and the public ones ask for no role.
  */
-export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person">> = {
-	"GET /me": "person",
-	"POST /terms": "person",
+export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">> = {
+	"GET /me": "anybody",
+	"POST /terms": "anybody",
 	"POST /reauthenticate": "person",
 	"GET /sessions": "person",
 	"DELETE /sessions/:id": "person",
 	"POST /sessions/revoke-others": "person",
 	"POST /invitations/accept": "person",
 	// For operators too, who may have no account.
-	"GET /live": "person",
+	"GET /live": "anybody",
+	"GET /company-sign-in/": "sign_in.manage",
+	"PUT /company-sign-in/": "sign_in.manage",
+	"POST /company-sign-in/verify": "sign_in.manage",
+	"DELETE /company-sign-in/": "sign_in.manage",
 	"PATCH /account": "account.change",
 	"GET /members": "account.see",
 	"POST /invitations": "members.manage",
@@ -66,5 +71,8 @@ export function checkRight({ visits }: ConsoleParts, request: Request, route: st
 	if (path.startsWith("/public/") || path.startsWith("/operator/")) return;
 	const right = ROUTE_RIGHTS[`${request.method === "HEAD" ? "GET" : request.method} ${path}`];
 	assert(right !== undefined, "every route says in the table what it asks of a role");
+	if (right === "anybody") return;
 	if (right !== "person") visits.allow(request, right);
+	else if (visits.viewer(request).company)
+		throw new Fault("forbidden", "This is your own, not your company's: sign in without it.");
 }

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 
 /** Ways to a session on which nobody is asked for a second factor: another service says who it is. */
-const UNASKED = /^\/(callback|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
+const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**
  * Whether a session may begin at this path of the sign-in library. Operators come in by password and second factor alone:

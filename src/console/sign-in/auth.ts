@@ -8,6 +8,8 @@ import type { Config } from "../../config.ts";
 import { isDatabaseAway } from "../../db/outage.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Transactional } from "../../db/transactional.ts";
+import { companySignIns } from "../company/auth-company.ts";
+import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { guard } from "./auth-guard.ts";
@@ -119,7 +121,10 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			expiresIn: SESSION_S,
 			updateAge: SESSION_RENEWED_AFTER_S,
 			cookieCache: { enabled: false },
-			additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
+			additionalFields: {
+				companyRevision: { type: "string", required: false, input: false },
+				authenticatedAt: { type: "date", required: false, input: false },
+			},
 		},
 		rateLimit: {
 			enabled: true,
@@ -134,6 +139,8 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 				"/reset-password": { window: 60, max: 5 },
 				"/two-factor/verify-totp": { window: 60, max: 5 },
 				"/two-factor/verify-backup-code": { window: 60, max: 5 },
+				"/company/begin": { window: 60, max: 10 },
+				"/company/callback": { window: 60, max: 20 },
 				"/get-session": { window: 60, max: 600 },
 			},
 		},
@@ -164,6 +171,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		},
 		plugins: [
 			factor,
+			companySignIns({ ...deps, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
 			signUps(deps, { serviceName: options.serviceName, terms: options.terms, origin }),
 			guard(deps, { serviceName: options.serviceName, origin, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),

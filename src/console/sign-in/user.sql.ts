@@ -1,4 +1,16 @@
-import { bigint, boolean, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import {
+	type AnyPgColumn,
+	bigint,
+	boolean,
+	index,
+	integer,
+	pgTable,
+	primaryKey,
+	text,
+	timestamp,
+	uniqueIndex,
+} from "drizzle-orm/pg-core";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
@@ -32,11 +44,16 @@ export const session = pgTable(
 		userAgent: text("user_agent"),
 		/** When the password was given again; null: not since it began. */
 		authenticatedAt: moment("authenticated_at"),
+		/** By which company's sign-in, `company_sign_in.revision`: it opens that one's account alone. Null: the person's own. */
+		companyRevision: text("company_revision"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
 	},
 	(table) => [index("session_user").on(table.userId)],
 );
+
+/** Of these a person has one for each provider, and an id of the provider is one person. */
+const ofCompany = (table: { providerId: AnyPgColumn }) => sql`${table.providerId} like 'company:%'`;
 
 /** A way to sign in: a password, or an identity at another service. */
 export const authAccount = pgTable(
@@ -58,7 +75,11 @@ export const authAccount = pgTable(
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
 	},
-	(table) => [index("auth_account_user").on(table.userId)],
+	(table) => [
+		index("auth_account_user").on(table.userId),
+		uniqueIndex("auth_account_company").on(table.providerId, table.accountId).where(ofCompany(table)),
+		uniqueIndex("auth_account_company_user").on(table.providerId, table.userId).where(ofCompany(table)),
+	],
 );
 
 /** One-time values: verification of an address, reset of a password, the way back from another service. */

@@ -37,6 +37,8 @@ export interface UsageFilter extends LogFilter {
 	readonly group: "model" | "key" | "status";
 }
 
+export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
+
 export const api = {
 	config: () => dataOf(client.public.config.get()),
 	models: () => dataOf(client.public.models.get()),
@@ -61,6 +63,11 @@ export const api = {
 		dataOf(client.members({ userId }).patch({ role }, { query: { account, ...given({ keys }) } })),
 	removeMember: (account: string, userId: string, keys: "keep" | "revoke") =>
 		dataOf(client.members({ userId }).delete(undefined, { query: { account, keys } })),
+	companySignIn: (account: string) => dataOf(client["company-sign-in"].get({ query: { account } })),
+	setCompanySignIn: (account: string, input: CompanyInput) =>
+		dataOf(client["company-sign-in"].put(input, { query: { account } })),
+	verifyCompany: (account: string) => dataOf(client["company-sign-in"].verify.post({}, { query: { account } })),
+	removeCompany: (account: string) => dataOf(client["company-sign-in"].delete(undefined, { query: { account } })),
 	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, { query: { account } })),
 
 	overview: (account: string) => dataOf(client.overview.get({ query: { account } })),

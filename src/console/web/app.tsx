@@ -5,7 +5,7 @@ import type { Lazy } from "./lazy.tsx";
 import { lazy } from "./lazy.tsx";
 import { KeysPage } from "./pages/keys.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";
-import { NotAllowedPage } from "./pages/not-allowed.tsx";
+import { ClosedPage, NotAllowedPage } from "./pages/not-allowed.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
@@ -149,6 +149,7 @@ function pageFor(
 	if (!found) return <NotFoundPage />;
 	if (found.route.access === "operator" && !operator) return <NotFoundPage />;
 	if (found.route.access === "account" && account === null) return <NoAccountPage />;
+	if (found.route.access === "account" && account?.closed) return <ClosedPage />;
 	const { right } = found.route;
 	if (right !== undefined && account !== null && !may(account.role, right)) return <NotAllowedPage right={right} />;
 	return found.page;

@@ -14,6 +14,7 @@ export const authApi = {
 		post<{ twoFactorRedirect?: boolean }>("/sign-in/email", { email, password, rememberMe }),
 	signInWith: (provider: "github" | "google", callbackURL: string) =>
 		post<{ url: string }>("/sign-in/social", { provider, callbackURL }),
+	beginCompany: (email: string, next: string) => post<{ url: string }>("/company/begin", { email, next }),
 	signOut: () => post<object>("/sign-out", {}),
 	requestReset: (email: string) => post<object>("/request-password-reset", { email, redirectTo: "/reset" }),
 	resetPassword: (newPassword: string, token: string) => post<object>("/reset-password", { newPassword, token }),

@@ -17,6 +17,7 @@ export type Me = Answer<typeof api.me>;
 export type AccountView = Me["accounts"][number];
 export type MemberRow = Item<Answer<typeof api.members>>;
 export type MemberKeyView = Item<Answer<typeof api.memberKeys>>;
+export type CompanyView = Answer<typeof api.companySignIn>;
 export type SessionView = Item<Answer<typeof api.sessions>>;
 
 export type Overview = Answer<typeof api.overview>;

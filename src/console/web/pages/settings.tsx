@@ -13,25 +13,33 @@ import { useSession } from "../session.tsx";
 import type { SessionView } from "../views.ts";
 import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
 import { BillingPanel } from "./settings-billing.tsx";
+import { CompanyPanel } from "./settings-company.tsx";
 import { MembersPanel } from "./settings-members.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
 export default function SettingsPage() {
 	const { me } = useSession();
+	// Who came in by a company sees what is that one's.
+	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title="Settings">
 			<div className="grid-even">
-				<ProfilePanel />
+				{own && <ProfilePanel />}
 				{me?.account && <AccountPanel />}
 			</div>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
+			{me?.account && may(me.account.role, "sign_in.manage") && <CompanyPanel account={me.account} />}
 			{me?.account && <BatchNoticesPanel account={me.account} />}
-			<div className="grid-even">
-				<PasswordPanel />
-				<TwoFactorPanel />
-			</div>
-			<SessionsPanel />
+			{own && (
+				<>
+					<div className="grid-even">
+						<PasswordPanel />
+						<TwoFactorPanel />
+					</div>
+					<SessionsPanel />
+				</>
+			)}
 		</Page>
 	);
 }

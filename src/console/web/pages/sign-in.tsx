@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -13,7 +13,8 @@ export function SignInPage() {
 	const { config, me, refresh } = useSession();
 	const { query } = usePlace();
 	const next = safeNext(query.get("next"));
-	const [step, setStep] = useState<"password" | "code">("password");
+	const [step, setStep] = useState<"password" | "code" | "company">("password");
+	const refusal = query.get("company");
 	useEffect(() => {
 		if (me) navigate(next, { replace: true });
 	}, [me, next]);
@@ -30,12 +31,66 @@ export function SignInPage() {
 				) : undefined
 			}
 		>
-			{step === "password" ? (
-				<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
-			) : (
-				<CodeStep onDone={refresh} />
+			{refusal !== null && <Notice kind="warn">{COMPANY_REFUSALS[refusal] ?? COMPANY_REFUSALS.failed}</Notice>}
+			{step === "password" && (
+				<>
+					<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
+					<Button variant="subtle" onClick={() => setStep("company")}>
+						Sign in with your company
+					</Button>
+				</>
 			)}
+			{step === "code" && <CodeStep onDone={refresh} />}
+			{step === "company" && <CompanyStep next={next} onBack={() => setStep("password")} />}
 		</Door>
+	);
+}
+
+/** Why a company's sign-in ended at this door. */
+const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
+	stale: "This sign-in was begun too long ago or in another browser. Begin again.",
+	failed: "Your company's sign-in did not say who you are in a way that can be trusted. Ask who looks after it.",
+	other_domain: "Your company's sign-in names an address that is not of the company's own domain.",
+	not_verified: "Your company's sign-in does not say that your address is verified.",
+	other_person: "This address belonged to somebody else of your company before. Ask an owner of the account.",
+	unproved: "Somebody signed up with this address and never proved it. Try again tomorrow.",
+	operator: "Operators of the service sign in with their password.",
+	no_role: "Your company gives you no role in its account.",
+};
+
+/** The address says which company. */
+function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
+	const [email, setEmail] = useState("");
+	const begin = useAction(async () => {
+		const { url } = await authApi.beginCompany(email.trim(), next);
+		location.assign(url);
+	});
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void begin.run();
+			}}
+		>
+			<TextInput
+				label="Your address at the company"
+				type="email"
+				autoComplete="username"
+				required
+				withAsterisk={false}
+				data-autofocus
+				value={email}
+				onChange={(event) => setEmail(event.currentTarget.value)}
+			/>
+			{begin.error && <Problem error={begin.error} />}
+			<Button type="submit" loading={begin.busy}>
+				Continue
+			</Button>
+			<Button variant="subtle" onClick={onBack}>
+				Use a password
+			</Button>
+		</form>
 	);
 }
 

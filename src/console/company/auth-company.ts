@@ -1,0 +1,165 @@
+import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
+import { APIError, createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
+import { expireCookie, setSessionCookie } from "better-auth/cookies";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import type { Log } from "../../base/log.ts";
+import type { Statements } from "../../db/statements.ts";
+import { audit } from "../../ops/audit.ts";
+import { isMailAddress } from "../mail/mail-address.ts";
+import { isPersonName } from "../sign-in/person-name.ts";
+import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
+import { enter, type Refusal } from "./company-people.ts";
+import { type Company, findCompany, secretOf } from "./company-store.ts";
+
+interface CompanyDeps {
+	readonly statements: Statements;
+	readonly log: Log;
+	readonly oidc: CompanyOidc;
+}
+
+interface CompanyOptions {
+	readonly origin: string;
+	readonly secret: string;
+}
+
+/** A browser's own half of a journey: who was sent a link by somebody else has none. */
+const COOKIE = "company";
+const VALID_MINUTES = 10;
+const NEXT_CHARS_MAX = 500;
+const CALLBACK = "/company/callback";
+const NAMELESS = "New member";
+
+/** What a session of a company's may ask of the sign-in library; the person's own things are for his own sign-in. */
+const FOR_COMPANY_SESSIONS =
+	/^\/(get-session|sign-out|sign-in\/.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
+
+/** What is kept of a journey, encrypted, for one use. */
+interface Kept extends Journey {
+	readonly accountId: string;
+	readonly revision: string;
+	readonly browserHash: string;
+	readonly next: string;
+}
+
+/** Sign-in by a company's own OpenID provider (`company-oidc.ts`), for one account (`company-people.ts`). */
+export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
+	const { statements, log, oidc } = deps;
+	const { origin, secret } = options;
+
+	const clientOf = async (company: Company): Promise<Client> => ({
+		issuer: company.issuer,
+		clientId: company.clientId,
+		clientSecret: await secretOf(company, secret),
+		redirectUri: `${origin}/api/auth${CALLBACK}`,
+	});
+
+	/** Undefined if it is not to be had: used, too old, begun in another browser, or the company's settings are others. */
+	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
+		const [row] = await statements<{ value: string }>`
+			delete from verification where identifier = ${idOf(query.get("state") ?? "")} and expires_at > clock_timestamp() returning value`;
+		const cookie = ctx.context.createAuthCookie(COOKIE);
+		const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
+		if (row === undefined || typeof browser !== "string") return undefined;
+		expireCookie(ctx, cookie);
+		const kept = JSON.parse(await symmetricDecrypt({ key: secret, data: row.value })) as Kept;
+		const company = await findCompany(statements, { accountId: kept.accountId });
+		const isSame = company?.revision === kept.revision && company.verifiedAtMs !== null;
+		return isSame && hashOf(browser) === kept.browserHash ? { kept, company } : undefined;
+	}
+
+	/** The session opens this account alone, for as long as these settings hold. */
+	async function signIn(ctx: GenericEndpointContext, company: Company, claims: Claims): Promise<Refusal | undefined> {
+		const { internalAdapter } = ctx.context;
+		const entered = await enter(statements, company, claims, async ({ email, name }) => {
+			const made = await internalAdapter.createUser({
+				email,
+				name: isPersonName(name) ? name : NAMELESS,
+				emailVerified: true,
+			});
+			return made.id;
+		});
+		if (typeof entered === "string") return entered;
+		const { userId, joined, changedTo } = entered;
+		const act = { actor: userId, subject: userId, accountId: company.accountId, ip: null };
+		if (joined) await audit(statements, { ...act, action: "member.join", detail: { issuer: company.issuer } });
+		if (changedTo !== null)
+			await audit(statements, { ...act, action: "member.role", detail: { role: changedTo, issuer: company.issuer } });
+		const session = await internalAdapter.createSession(userId, false, { companyRevision: company.revision });
+		const user = await internalAdapter.findUserById(userId);
+		if (user !== null) await setSessionCookie(ctx, { session, user });
+		return undefined;
+	}
+
+	return {
+		id: "company",
+		endpoints: {
+			/** Body: `email`, `next`. Answers where to go. NO_COMPANY for an address whose company signs in otherwise. */
+			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
+				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
+				const domain = email.slice(email.lastIndexOf("@") + 1);
+				const company = isMailAddress(email) ? await findCompany(statements, { domain }) : undefined;
+				if (company === undefined) throw refused("NO_COMPANY", "No company signs in here with this address.");
+				const { url, journey } = await oidc.begin(await clientOf(company), email).catch((error: unknown) => {
+					log.info("a company's sign-in cannot begin", { account: company.accountId, error });
+					throw refused("COMPANY_AWAY", "Your company's sign-in does not answer as it should. Try again later.");
+				});
+				const browser = randomText();
+				const next = placeOf(fieldOf(ctx.body, "next"));
+				const { accountId, revision } = company;
+				const kept: Kept = { ...journey, accountId, revision, browserHash: hashOf(browser), next };
+				const value = await symmetricEncrypt({ key: secret, data: JSON.stringify(kept) });
+				await statements`
+					insert into verification (id, identifier, value, expires_at) values (${crypto.randomUUID()}, ${idOf(journey.state)}, ${value},
+						clock_timestamp() + make_interval(mins => ${VALID_MINUTES}::integer))`;
+				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_MINUTES * 60 });
+				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
+				return ctx.json({ url });
+			}),
+			/** Where the provider sends the browser back to; on to the page, or to the door with a word about why not. */
+			endCompany: createAuthEndpoint(CALLBACK, { method: "GET" }, async (ctx) => {
+				const query = new URL(ctx.request?.url ?? origin).searchParams;
+				const found = await journeyOf(ctx, query);
+				const away = (why: string) => ctx.redirect(`${origin}/sign-in?company=${why}`);
+				if (found === undefined) throw away("stale");
+				const { kept, company } = found;
+				const claims = await oidc.finish(await clientOf(company), kept, query).catch((error: unknown) => {
+					// Of the provider's own words nothing goes on; what was wrong with a token is for the log.
+					log.info("a company's sign-in was refused", { account: company.accountId, error });
+					return undefined;
+				});
+				if (claims === undefined) throw away("failed");
+				const refusal = await signIn(ctx, company, claims);
+				if (refusal === undefined) throw ctx.redirect(`${origin}${kept.next}`);
+				log.info("a company's sign-in was refused", { account: company.accountId, refusal });
+				throw away(refusal);
+			}),
+		},
+		hooks: {
+			before: [
+				{
+					matcher: ({ path }) => path !== undefined && !FOR_COMPANY_SESSIONS.test(path),
+					handler: createAuthMiddleware(async (ctx) => {
+						const session = await getSessionFromCtx(ctx);
+						if (session?.session.companyRevision == null) return;
+						throw new APIError("FORBIDDEN", {
+							code: "OWN_SIGN_IN_REQUIRED",
+							message: "This is your own, not your company's: sign in without it.",
+						});
+					}),
+				},
+			],
+		},
+	} satisfies BetterAuthPlugin;
+}
+
+/** A place on this site. */
+const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX ? next : "/overview");
+const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+const idOf = (state: string) => `company:${hashOf(state)}`;
+const randomText = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+
+function fieldOf(body: unknown, name: string): string {
+	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
+	return typeof value === "string" && !value.includes("\0") ? value : "";
+}

@@ -1,0 +1,83 @@
+import type { Configuration, IDToken } from "openid-client";
+import { createPublicFetch, type FetchInit } from "./public-fetch.ts";
+
+/** What a way to a company's provider and back is known by. Kept on our side alone, for one use. */
+export interface Journey {
+	readonly state: string;
+	readonly nonce: string;
+	readonly verifier: string;
+}
+
+/** Which provider, and as whom. */
+export interface Client {
+	readonly issuer: string;
+	readonly clientId: string;
+	readonly clientSecret: string;
+	readonly redirectUri: string;
+}
+
+export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
+
+export interface CompanyOidc {
+	/** Where the browser goes. */
+	begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }>;
+	/** Who came back, by a token that is the provider's, for us, for this very journey. Throws for any other. */
+	finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims>;
+}
+
+const TIMEOUT_S = 10;
+
+/**
+ * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded when somebody signs in so: few do. What the
+ * provider is comes from its own description each time, so a key that it gave up is good no longer.
+ */
+export function createCompanyOidc(options: { production: boolean }): CompanyOidc {
+	const publicFetch = createPublicFetch(options);
+
+	async function discover(client: Client): Promise<{ oidc: typeof import("openid-client"); config: Configuration }> {
+		const oidc = await import("openid-client");
+		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
+			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
+			timeout: TIMEOUT_S,
+			// Signatures too: what came by TLS alone was not signed by anybody.
+			execute: [oidc.enableNonRepudiationChecks, ...(options.production ? [] : [oidc.allowInsecureRequests])],
+		});
+		return { oidc, config };
+	}
+
+	return {
+		async begin(client, loginHint) {
+			const { oidc, config } = await discover(client);
+			const journey = {
+				state: oidc.randomState(),
+				nonce: oidc.randomNonce(),
+				verifier: oidc.randomPKCECodeVerifier(),
+			};
+			const url = oidc.buildAuthorizationUrl(config, {
+				redirect_uri: client.redirectUri,
+				scope: "openid email profile",
+				state: journey.state,
+				nonce: journey.nonce,
+				code_challenge: await oidc.calculatePKCECodeChallenge(journey.verifier),
+				code_challenge_method: "S256",
+				login_hint: loginHint,
+			});
+			return { url: url.href, journey };
+		},
+		async finish(client, journey, query) {
+			const { oidc, config } = await discover(client);
+			// Our own address, whatever host the request names.
+			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {
+				pkceCodeVerifier: journey.verifier,
+				expectedState: journey.state,
+				expectedNonce: journey.nonce,
+				idTokenExpected: true,
+			});
+			const claims = tokens.claims() as IDToken;
+			// Some say who somebody is in the token, some only when asked.
+			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
+			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
+			return { ...asked, ...claims };
+		},
+	};
+}

@@ -1,0 +1,101 @@
+import { newId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import { isMailAddress } from "../mail/mail-address.ts";
+import { GIVEN_ROLES, type Role } from "../members/roles.ts";
+import type { Claims } from "./company-oidc.ts";
+import type { Company, CompanyRole } from "./company-store.ts";
+
+/** Why somebody whom the provider knows is not let in; for the log, and for the page in words. */
+export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
+
+export interface Entered {
+	readonly userId: string;
+	readonly joined: boolean;
+	/** The role that a claim gave instead of another. */
+	readonly changedTo: Role | null;
+}
+
+/** Makes a person of who was not here before. */
+export type MakePerson = (person: { email: string; name: string }) => Promise<string>;
+
+/** One identity: the account's company, by the provider that it has now. */
+function providerId({ accountId, issuer }: Company): string {
+	const hash = new Bun.CryptoHasher("sha256").update(issuer).digest("hex").slice(0, 24);
+	return `company:${accountId}:${hash}`;
+}
+
+/**
+ * Who a provider's claims are here. It may speak for addresses of the domain that its company has proved, and for nobody
+ * else; a person is known by the provider's own id, so that an address that is given to somebody else makes him nobody.
+ * What this opens is one account, by the session's revision: the person's other accounts stay closed.
+ */
+export async function enter(
+	statements: Statements,
+	company: Company,
+	claims: Claims,
+	makePerson: MakePerson,
+): Promise<Entered | Refusal> {
+	const email = typeof claims.email === "string" ? claims.email.trim().toLowerCase() : "";
+	if (!isMailAddress(email) || email.slice(email.lastIndexOf("@") + 1) !== company.domain) return "other_domain";
+	const isVerified = claims.email_verified === true || (claims.email_verified === undefined && company.emailTrusted);
+	if (!isVerified) return "not_verified";
+
+	const provider = providerId(company);
+	const [known] = await statements<{ id: string; operator: boolean; verified: boolean; linked: string | null }>`
+		select u.id, u.operator, u.email_verified as verified, a.account_id as linked
+		from console_user u left join auth_account a on a.user_id = u.id and a.provider_id = ${provider}
+		where a.account_id = ${claims.sub}
+			or (u.email = ${email} and not exists (
+				select 1 from auth_account o where o.provider_id = ${provider} and o.account_id = ${claims.sub}))
+		limit 1`;
+	if (known?.operator) return "operator";
+	if (known !== undefined && known.linked !== null && known.linked !== claims.sub) return "other_person";
+	// Somebody took the address and never proved it: what he chose for it is not handed on.
+	if (known?.verified === false) return "unproved";
+
+	const [member] =
+		known === undefined
+			? []
+			: await statements<{
+					role: Role;
+				}>`select role from member where account_id = ${company.accountId} and user_id = ${known.id}`;
+	const wanted = roleBy(company, claims);
+	const isOwner = member?.role === "owner";
+	if (wanted === null && (member === undefined || (company.roleClaim !== null && !isOwner))) return "no_role";
+
+	const name = typeof claims.name === "string" ? claims.name : "";
+	const userId = known?.id ?? (await makePerson({ email, name }));
+	if (known?.linked == null) {
+		// One identity of this provider for a person, whoever comes at the same moment.
+		const rows = await statements<{ account_id: string }>`
+			with link as (
+				insert into auth_account (id, account_id, provider_id, user_id)
+				select ${newId("cred")}::text, ${claims.sub}::text, ${provider}::text, ${userId}::text
+				where not exists (select 1 from auth_account where provider_id = ${provider} and (user_id = ${userId} or account_id = ${claims.sub}))
+				on conflict do nothing returning account_id
+			)
+			select account_id from link union all
+				select account_id from auth_account where provider_id = ${provider} and user_id = ${userId}`;
+		if (!rows.some(({ account_id }) => account_id === claims.sub)) return "other_person";
+	}
+	if (member === undefined) {
+		await statements`
+			insert into member (user_id, account_id, role) values (${userId}, ${company.accountId}, ${wanted}) on conflict do nothing`;
+		return { userId, joined: true, changedTo: null };
+	}
+	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role)
+		return { userId, joined: false, changedTo: null };
+	await statements`
+		update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner'`;
+	return { userId, joined: false, changedTo: wanted };
+}
+
+/** The strongest that a value of the claim gives, else the default. */
+function roleBy(company: Company, claims: Claims): CompanyRole | null {
+	if (company.roleClaim === null) return company.defaultRole;
+	const claim = Object.hasOwn(claims, company.roleClaim) ? claims[company.roleClaim] : undefined;
+	const values = new Set(Array.isArray(claim) ? claim : [claim]);
+	const given = Object.entries(company.roleValues).flatMap(([value, role]) => (values.has(value) ? [role] : []));
+	const strongest = GIVEN_ROLES.find((role) => role !== "owner" && given.includes(role));
+	return strongest === undefined || strongest === "owner" ? company.defaultRole : strongest;
+}

@@ -1,0 +1,107 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import { audit } from "../../ops/audit.ts";
+import { webhookUrlProblem } from "../batches/webhook.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
+import type { CompanySettings } from "./company-store.ts";
+import {
+	challengeName,
+	challengeText,
+	findCompany,
+	removeCompany,
+	saveCompany,
+	verifyDomain,
+} from "./company-store.ts";
+
+/** As an owner sees it; the client's secret is shown to nobody. */
+export interface CompanyView {
+	readonly settings: CompanySettings | null;
+	readonly verifiedAtMs: number | null;
+	/** What is to stand in the DNS. */
+	readonly record: { readonly name: string; readonly text: string } | null;
+	/** What the provider is to send browsers back to. */
+	readonly redirectUri: string;
+}
+
+const query = t.Object(ACCOUNT_QUERY);
+const ROLE = t.UnionEnum(["admin", "developer", "billing", "viewer"] as const);
+const text = (maxLength: number) => t.String({ minLength: 1, maxLength });
+const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$";
+const VALUES_MAX = 100;
+const BODY = t.Object({
+	issuer: text(500),
+	clientId: text(300),
+	clientSecret: t.Nullable(text(1_000)),
+	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
+	emailTrusted: t.Boolean(),
+	roleClaim: t.Nullable(text(200)),
+	roleValues: t.Record(t.String({ maxLength: 200 }), ROLE),
+	defaultRole: t.Nullable(ROLE),
+	required: t.Boolean(),
+});
+
+/** How the people of the visited account's company sign in; its owners decide. */
+export function companyRoutes(parts: ConsoleParts) {
+	const { statements, visits, config } = parts;
+
+	async function viewOf(accountId: string): Promise<CompanyView> {
+		const company = await findCompany(statements, { accountId });
+		const redirectUri = `${parts.origin()}/api/auth/company/callback`;
+		if (company === undefined) return { settings: null, verifiedAtMs: null, record: null, redirectUri };
+		const { issuer, clientId, domain, emailTrusted, roleClaim, roleValues, defaultRole, required } = company;
+		return {
+			settings: { issuer, clientId, domain, emailTrusted, roleClaim, roleValues, defaultRole, required },
+			verifiedAtMs: company.verifiedAtMs,
+			record: { name: challengeName(domain), text: challengeText(company.domainToken) },
+			redirectUri,
+		};
+	}
+
+	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
+		const { viewer, accountId } = visits.account(request);
+		const ip = visits.of(request).connection.address;
+		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
+	}
+
+	return new Elysia({ name: "console-company", prefix: "/company-sign-in" })
+		.get("/", ({ request }) => viewOf(visits.account(request).accountId), { query })
+		.put(
+			"/",
+			async ({ request, body }) => {
+				const { accountId } = visits.account(request);
+				const { clientSecret, ...settings } = body;
+				const problem = webhookUrlProblem(settings.issuer, config.production);
+				if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "issuer" });
+				if (Object.keys(settings.roleValues).length > VALUES_MAX)
+					throw new Fault("invalid_request", `At most ${VALUES_MAX} values can be given roles.`, {
+						param: "roleValues",
+					});
+				const secret = parts.consoleSecret;
+				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret });
+				await act(request, "company.set", { ...settings, secret: clientSecret === null ? "kept" : "new" });
+				return viewOf(accountId);
+			},
+			{ query, body: BODY },
+		)
+		.post(
+			"/verify",
+			async ({ request }) => {
+				const { accountId } = visits.account(request);
+				await verifyDomain(statements, accountId);
+				await act(request, "company.verify", {});
+				return viewOf(accountId);
+			},
+			{ query, body: EMPTY_BODY },
+		)
+		.delete(
+			"/",
+			async ({ request }) => {
+				const { accountId } = visits.account(request);
+				await removeCompany(statements, accountId);
+				await act(request, "company.remove", {});
+				return { removed: true };
+			},
+			{ query },
+		);
+}

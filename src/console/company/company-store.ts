@@ -1,0 +1,129 @@
+import { resolveTxt } from "node:dns/promises";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { GivenRole } from "../members/roles.ts";
+
+/** What an owner decides about his company's sign-in. */
+export interface CompanySettings {
+	readonly issuer: string;
+	readonly clientId: string;
+	readonly domain: string;
+	readonly emailTrusted: boolean;
+	readonly roleClaim: string | null;
+	readonly roleValues: Readonly<Record<string, CompanyRole>>;
+	readonly defaultRole: CompanyRole | null;
+	readonly required: boolean;
+}
+
+/** Owners are made by owners, never by another service's word. */
+export type CompanyRole = Exclude<GivenRole, "owner">;
+
+export interface Company extends CompanySettings {
+	readonly accountId: string;
+	readonly revision: string;
+	/** Encrypted. */
+	readonly clientSecret: string;
+	readonly domainToken: string;
+	readonly verifiedAtMs: number | null;
+}
+
+/** Where the proof of a domain lies. */
+export const challengeName = (domain: string): string => `_tollgate.${domain}`;
+export const challengeText = (token: string): string => `tollgate-domain=${token}`;
+
+const TOKEN_BYTES = 20;
+
+interface Row extends CompanySettings {
+	accountId: string;
+	revision: string;
+	clientSecret: string;
+	domainToken: string;
+	verifiedAt: Date | null;
+}
+
+const companyOf = ({ verifiedAt, ...row }: Row): Company => ({ ...row, verifiedAtMs: verifiedAt?.getTime() ?? null });
+
+/** By the account, or by the domain that it has proved. */
+export async function findCompany(
+	statements: Statements,
+	{ accountId = null, domain = null }: { accountId?: string | null; domain?: string | null },
+): Promise<Company | undefined> {
+	const [row] = await statements<Row>`
+		select account_id as "accountId", revision, issuer, client_id as "clientId", client_secret as "clientSecret", domain,
+			domain_token as "domainToken", domain_verified_at as "verifiedAt", email_trusted as "emailTrusted",
+			role_claim as "roleClaim", role_values as "roleValues", default_role as "defaultRole", required
+		from company_sign_in
+		where account_id = ${accountId}::text or (domain = ${domain}::text and domain_verified_at is not null) limit 1`;
+	return row && companyOf(row);
+}
+
+/**
+ * Another issuer, client or domain is another company: nobody who came in before is in any more, and another domain is
+ * to be proved. `secret`: null keeps the one there is. Fault invalid_request if there is none.
+ */
+export async function saveCompany(
+	statements: Statements,
+	consoleSecret: string,
+	accountId: string,
+	settings: CompanySettings & { readonly secret: string | null },
+): Promise<void> {
+	const before = await findCompany(statements, { accountId });
+	// A secret is for the issuer that it came from: it is not sent to another one.
+	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
+	if (settings.secret === null && !keeps)
+		throw new Fault("invalid_request", "Give the client's secret.", { param: "clientSecret" });
+	const sealed =
+		settings.secret === null
+			? (before?.clientSecret ?? "")
+			: await symmetricEncrypt({ key: consoleSecret, data: settings.secret });
+	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("hex");
+	await statements`
+		insert into company_sign_in as c (account_id, revision, issuer, client_id, client_secret, domain, domain_token, email_trusted,
+			role_claim, role_values, default_role, required)
+		values (${accountId}, ${newId("cmp")}, ${settings.issuer}, ${settings.clientId}, ${sealed}, ${settings.domain}, ${token},
+			${settings.emailTrusted}, ${settings.roleClaim}, ${JSON.stringify(settings.roleValues)}::text::jsonb,
+			${settings.defaultRole}, ${settings.required})
+		on conflict (account_id) do update set
+			revision = case when c.issuer = excluded.issuer and c.client_id = excluded.client_id and c.domain = excluded.domain
+				then c.revision else excluded.revision end,
+			issuer = excluded.issuer, client_id = excluded.client_id, client_secret = excluded.client_secret,
+			domain_token = case when c.domain = excluded.domain then c.domain_token else excluded.domain_token end,
+			domain_verified_at = case when c.domain = excluded.domain then c.domain_verified_at end,
+			domain = excluded.domain, email_trusted = excluded.email_trusted, role_claim = excluded.role_claim,
+			role_values = excluded.role_values, default_role = excluded.default_role, required = excluded.required`;
+}
+
+export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
+	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
+
+/** Who came in by it is out with the next request. */
+export async function removeCompany(statements: Statements, accountId: string): Promise<void> {
+	await statements`delete from company_sign_in where account_id = ${accountId}`;
+}
+
+type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
+
+/** Looks for the proof in the DNS. Faults not_found; conflict if it is not there, or another account proved the domain. */
+export async function verifyDomain(
+	statements: Statements,
+	accountId: string,
+	resolve: ResolveTxt = resolveTxt,
+): Promise<void> {
+	const company = await findCompany(statements, { accountId });
+	if (company === undefined) throw new Fault("not_found", "The company's sign-in is not set up.");
+	const name = challengeName(company.domain);
+	const records = await resolve(name).catch(() => []);
+	if (!records.some((parts) => parts.join("") === challengeText(company.domainToken)))
+		throw new Fault("conflict", `There is no TXT record ${name} with this text yet. DNS may take some minutes.`);
+	const [row] = await statements<{ taken: boolean }>`
+		with other as (
+			select 1 from company_sign_in where domain = ${company.domain} and domain_verified_at is not null and account_id <> ${accountId}
+		), done as (
+			update company_sign_in set domain_verified_at = coalesce(domain_verified_at, clock_timestamp())
+			where account_id = ${accountId} and domain_token = ${company.domainToken} and not exists (select 1 from other)
+		)
+		select exists (select 1 from other) as taken`;
+	if (row?.taken) throw new Fault("conflict", "Another account signs in with this domain.");
+}

@@ -1,0 +1,195 @@
+import { Button, Checkbox, Select, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { ROLE_LABELS } from "../../members/roles.ts";
+import { api } from "../api.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Panel } from "../parts/page.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { useAction, useResource } from "../resource.ts";
+import type { AccountView, CompanyView } from "../views.ts";
+
+const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
+/** They show what is wrong with them themselves. */
+const FIELDS = ["issuer", "clientId", "domain", "roleClaim"];
+type CompanyRole = (typeof COMPANY_ROLES)[number];
+const NOBODY = "nobody";
+const ROLE_CHOICES = [
+	{ value: NOBODY, label: "Nobody: who has no role is not let in" },
+	...COMPANY_ROLES.map((role) => ({ value: role, label: ROLE_LABELS[role] })),
+];
+
+/** How a company's people sign in: its own OpenID provider, for its own domain. */
+export function CompanyPanel({ account }: { account: AccountView }) {
+	const company = useResource(`company ${account.id}`, () => api.companySignIn(account.id));
+	const [open, setOpen] = useState(false);
+	const { data } = company;
+	return (
+		<Panel title="Sign-in of your company">
+			{company.error && <Problem error={company.error} retry={() => void company.reload()} />}
+			{data?.settings && <Proof account={account} company={data} reload={company.reload} />}
+			{data &&
+				(data.settings || open ? (
+					<CompanyForm key={JSON.stringify(data.settings)} {...{ account, company: data }} reload={company.reload} />
+				) : (
+					<div className="row between">
+						<p>
+							Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.
+						</p>
+						<Button variant="default" onClick={() => setOpen(true)}>
+							Set it up
+						</Button>
+					</div>
+				))}
+		</Panel>
+	);
+}
+
+function Proof(props: { account: AccountView; company: CompanyView; reload: () => Promise<void> }) {
+	const { account, company } = props;
+	const verify = useAction(async () => {
+		await api.verifyCompany(account.id);
+		await props.reload();
+	});
+	if (company.verifiedAtMs !== null)
+		return <Notice kind="ok">{company.settings?.domain} is yours: its people can sign in with their addresses.</Notice>;
+	if (company.record === null) return null;
+	return (
+		<div className="form">
+			<Notice kind="warn">
+				Show that the domain is yours: put a TXT record named {company.record.name} into its DNS, with this text.
+			</Notice>
+			<CodeBlock code={company.record.text} label="Copy the text of the record" />
+			{verify.error && <Problem error={verify.error} />}
+			<div className="form-end">
+				<Button variant="default" loading={verify.busy} onClick={() => void verify.run()}>
+					Look for it
+				</Button>
+			</div>
+		</div>
+	);
+}
+
+function CompanyForm(props: { account: AccountView; company: CompanyView; reload: () => Promise<void> }) {
+	const { account, company } = props;
+	const before = company.settings;
+	const [draft, setDraft] = useState({
+		issuer: before?.issuer ?? "",
+		clientId: before?.clientId ?? "",
+		clientSecret: "",
+		domain: before?.domain ?? "",
+		emailTrusted: before?.emailTrusted ?? false,
+		roleClaim: before?.roleClaim ?? "",
+		values: textOf(before?.roleValues ?? {}),
+		defaultRole: before === null ? "viewer" : (before.defaultRole ?? NOBODY),
+		required: before?.required ?? false,
+	});
+	const set = (changes: Partial<typeof draft>) => setDraft({ ...draft, ...changes });
+	const save = useAction(async () => {
+		const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
+		await api.setCompanySignIn(account.id, {
+			...rest,
+			domain: domain.trim().toLowerCase(),
+			clientSecret: clientSecret === "" ? null : clientSecret,
+			roleClaim: roleClaim.trim() || null,
+			roleValues: valuesOf(values),
+			defaultRole: roleOf(defaultRole) ?? null,
+		});
+		await props.reload();
+	});
+	const remove = useAction(async () => {
+		await api.removeCompany(account.id);
+		await props.reload();
+	});
+	const failure = save.error ?? remove.error;
+	const text = (name: "issuer" | "clientId" | "domain" | "roleClaim", label: string, more: Record<string, unknown>) => (
+		<TextInput
+			label={label}
+			withAsterisk={false}
+			value={draft[name]}
+			error={save.error?.param === name ? save.error.message : undefined}
+			onChange={(event) => set({ [name]: event.currentTarget.value })}
+			{...more}
+		/>
+	);
+	return (
+		<form
+			className="form"
+			onSubmit={(event) => {
+				event.preventDefault();
+				void save.run();
+			}}
+		>
+			{text("domain", "Domain of your addresses", { required: true, placeholder: "example.com" })}
+			{text("issuer", "Issuer", { required: true, type: "url", placeholder: "https://login.example.com" })}
+			{text("clientId", "Client id", { required: true, autoComplete: "off" })}
+			<TextInput
+				label="Client secret"
+				type="password"
+				autoComplete="off"
+				description={`Register ${company.redirectUri} as where the browser is sent back to.`}
+				placeholder={before ? "Stored; give it again to change it" : ""}
+				required={before === null}
+				withAsterisk={false}
+				value={draft.clientSecret}
+				onChange={(event) => set({ clientSecret: event.currentTarget.value })}
+			/>
+			<Select
+				label="Role of who comes in"
+				data={ROLE_CHOICES}
+				allowDeselect={false}
+				value={draft.defaultRole}
+				onChange={(value) => set({ defaultRole: value ?? NOBODY })}
+			/>
+			{text("roleClaim", "Claim that gives another role", { placeholder: "groups" })}
+			{draft.roleClaim.trim() !== "" && (
+				<Textarea
+					label="Its values"
+					description={`One a line, as in “engineers = developer”. Roles: ${COMPANY_ROLES.join(", ")}. It is asked at each sign-in.`}
+					autosize
+					minRows={2}
+					value={draft.values}
+					onChange={(event) => set({ values: event.currentTarget.value })}
+				/>
+			)}
+			<Checkbox
+				label="The provider says nothing of whether addresses are verified, and all of its own are"
+				checked={draft.emailTrusted}
+				onChange={(event) => set({ emailTrusted: event.currentTarget.checked })}
+			/>
+			<Checkbox
+				label="Only this way: passwords open this account for owners alone"
+				checked={draft.required}
+				onChange={(event) => set({ required: event.currentTarget.checked })}
+			/>
+			{failure && !FIELDS.includes(failure.param ?? "") && <Problem error={failure} />}
+			<div className="form-end">
+				{before && (
+					<Button variant="default" className="danger" loading={remove.busy} onClick={() => void remove.run()}>
+						Remove
+					</Button>
+				)}
+				<Button type="submit" variant="default" loading={save.busy}>
+					Save
+				</Button>
+			</div>
+		</form>
+	);
+}
+
+const roleOf = (text: string): CompanyRole | undefined => COMPANY_ROLES.find((role) => role === text);
+
+function textOf(values: Readonly<Record<string, string>>): string {
+	return Object.entries(values)
+		.map(([value, role]) => `${value} = ${role}`)
+		.join("\n");
+}
+
+/** Lines that name no role are left out. */
+function valuesOf(text: string): Record<string, CompanyRole> {
+	const pairs = text.split("\n").flatMap((line) => {
+		const at = line.lastIndexOf("=");
+		const role = roleOf(line.slice(at + 1).trim());
+		return at > 0 && role !== undefined ? [[line.slice(0, at).trim(), role] as const] : [];
+	});
+	return Object.fromEntries(pairs);
+}

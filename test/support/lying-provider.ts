@@ -1,0 +1,78 @@
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
+
+/** What a provider says of who came; a test changes it to lie. */
+export interface Told {
+	claims: JWTPayload;
+	/** Signs with a key that it does not publish. */
+	foreignKey?: boolean;
+	/** Says `alg: none`. */
+	unsigned?: boolean;
+	/** Gives the code to whoever knows it, without the verifier. */
+	answer?: Response;
+}
+
+/** An OpenID provider that signs whatever it is told to, and notes what it was asked. */
+/** `login`: who comes to its page, and is sent on at once. */
+export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPayload = () => ({})) {
+	const [own, foreign] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
+	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };
+	const tellings = new Map<string, Told>();
+	const asked: URLSearchParams[] = [];
+	/** A code for which it will say this. */
+	function tell(told: Told): string {
+		const code = crypto.randomUUID();
+		tellings.set(code, told);
+		return code;
+	}
+	const server: Bun.Server<undefined> = Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		async fetch(request): Promise<Response> {
+			const { pathname } = new URL(request.url);
+			if (pathname === "/.well-known/openid-configuration")
+				return Response.json({
+					issuer,
+					authorization_endpoint: `${issuer}/auth`,
+					token_endpoint: `${issuer}/token`,
+					jwks_uri: `${issuer}/jwks`,
+					response_types_supported: ["code"],
+					subject_types_supported: ["public"],
+					id_token_signing_alg_values_supported: ["RS256"],
+					code_challenge_methods_supported: ["S256"],
+				});
+			if (pathname === "/auth") {
+				const sent = new URL(request.url).searchParams;
+				const on = new URL(sent.get("redirect_uri") ?? "");
+				on.search = new URLSearchParams({
+					code: tell({ claims: login(sent) }),
+					state: sent.get("state") ?? "",
+				}).toString();
+				return Response.redirect(on.href, 302);
+			}
+			if (pathname === "/jwks") return Response.json({ keys: [jwk] });
+			if (pathname !== "/token") return new Response(null, { status: 404 });
+			const form = new URLSearchParams(await request.text());
+			asked.push(form);
+			const told = tellings.get(form.get("code") ?? "");
+			if (told === undefined) return Response.json({ error: "invalid_grant" }, { status: 400 });
+			if (told.answer !== undefined) return told.answer;
+			const header = { alg: "RS256", kid: "1" };
+			const signed = new SignJWT({ exp: Math.floor(Date.now() / 1000) + 300, ...told.claims })
+				.setProtectedHeader(header)
+				.setIssuedAt();
+			let id_token = await signed.sign(told.foreignKey ? foreign.privateKey : own.privateKey);
+			if (told.unsigned) {
+				const none = Buffer.from('{"alg":"none"}').toString("base64url");
+				id_token = `${none}.${id_token.split(".")[1]}.`;
+			}
+			return Response.json({ access_token: "a", token_type: "Bearer", id_token });
+		},
+	});
+	const issuer: string = `http://127.0.0.1:${server.port}`;
+	return {
+		issuer,
+		asked,
+		tell,
+		stop: () => server.stop(true),
+	};
+}

@@ -18,6 +18,8 @@ const ROWS = 200_000;
 const REFUSALS = 100_000;
 /** Blocks of 8 KB that a page may read: the log has twice as many. */
 const BLOCKS_MAX = 4_500;
+/** Where nothing is found, the service's own jobs among them. */
+const BLOCKS_OF_NONE = 250;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
@@ -143,12 +145,12 @@ test("however long the log is, no page reads half of it", async () => {
 }, 60_000);
 
 test("rare rows are found whole: none is lost by the way they are looked for", async () => {
-	const all = async (query: string) => {
+	const all = async (query: string, limit = 200) => {
 		const ids: string[] = [];
 		let after: string | null = null;
 		do {
 			const page: { items: { id: string }[]; next: string | null } = (
-				await customer.get(`/api/console/requests?limit=200&${query}${after === null ? "" : `&after=${after}`}`)
+				await customer.get(`/api/console/requests?limit=${limit}&${query}${after === null ? "" : `&after=${after}`}`)
 			).body;
 			ids.push(...page.items.map((item) => item.id));
 			after = page.next;
@@ -162,7 +164,54 @@ test("rare rows are found whole: none is lost by the way they are looked for", a
 	const [failed] =
 		await database.sql`select count(*)::int as n from usage_event where ending = 'upstream_failed' and key_id = ${keyIds[2] ?? ""}`;
 	expect(await all(`status=failed&key=${keyIds[2]}`)).toBe(failed?.n);
+	// From within an hour to within another, a few at a time, by each way in which hours are looked for.
+	const [from, to] = [Date.now() - 41 * 86_400_000 - 1_234_567, Date.now() - 3 * 86_400_000 - 2_345_678];
+	for (const [query, model, ending, key] of [
+		["model=rare-model", "rare-model", null, null],
+		["status=failed", null, "upstream_failed", null],
+		[`status=failed&key=${keyIds[5]}`, null, "upstream_failed", keyIds[5]],
+		[`model=model-1&status=failed`, "model-1", "upstream_failed", null],
+		[`model=model-1&status=left&key=${keyIds[7]}`, "model-1", "client_left", keyIds[7]],
+	] as const) {
+		const [within] = await database.sql`
+			select count(*)::int as n from usage_event where admitted_at >= to_timestamp(${from}::float8 / 1000)
+				and admitted_at < to_timestamp(${to}::float8 / 1000) and (${model}::text is null or model = ${model}::text)
+				and (${ending}::text is null or ending = ${ending}::text) and (${key ?? null}::text is null or key_id = ${key ?? null}::text)`;
+		const refused = query.startsWith("model=rare") ? await refusedWithin(from, to) : 0;
+		expect({ query, found: await all(`${query}&from=${from}&to=${to}`, 7) }).toEqual({
+			query,
+			found: (within?.n ?? 0) + refused,
+		});
+		expect(within?.n).toBeGreaterThan(7);
+	}
 }, 60_000);
+
+async function refusedWithin(from: number, to: number): Promise<number> {
+	const [row] = await database.sql`
+		select count(*)::int as n from refused_request where model = 'rare-model'
+			and refused_at >= to_timestamp(${from}::float8 / 1000) and refused_at < to_timestamp(${to}::float8 / 1000)`;
+	return row?.n ?? 0;
+}
+
+test("that there are no such requests is known at once, however long the log is", async () => {
+	const { sql } = database;
+	for (const query of [
+		"model=no-such-model",
+		"model=no-such-model&status=failed",
+		`model=no-such-model&key=${keyIds[3]}`,
+		"model=rare-model&status=left&from=1000000000000&to=1500000000000",
+		`status=failed&key=${"key_".padEnd(36, "0")}`,
+	]) {
+		const blocks = await blocksOf(customer, `/api/console/requests?${query}`);
+		expect([query, blocks < BLOCKS_OF_NONE]).toEqual([query, true]);
+	}
+	// It would be no use if the planner took another way once it has seen the function often.
+	for (let call = 0; call < 8; call++)
+		await sql`select * from usage_hours(${customer.accountId}, null, 'none', null, '-infinity', 'infinity', 50)`;
+	const [row] = await sql<{ blocks: number }[]>`
+		select max((shared_blks_hit + shared_blks_read) / calls)::int as blocks from pg_stat_statements where query like '%usage_hours%' and toplevel`;
+	expect(row?.blocks ?? 0).toBeLessThan(BLOCKS_OF_NONE);
+});
 
 test("the sums of a long log are exact, to the nano-dollar", async () => {
 	const [rows] =

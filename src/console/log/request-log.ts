@@ -74,8 +74,6 @@ export interface UsageRow {
 	settled_at: Date;
 }
 
-/** Hours that one look at the sums takes in while it looks for rare rows. */
-const HOURS_MAX = 4_000;
 /** What may be missing in the sums: they are kept up to date every few seconds. */
 const SUMS_LAG_MS = 5 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -92,7 +90,8 @@ interface Span {
 }
 
 /**
- * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page reads only hours in which there are some.
+ * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page
+ * reads only hours in which there are some; that there are none is known at once.
  */
 export async function requestPage(
 	statements: Statements,
@@ -158,7 +157,8 @@ async function rowsOfBatch(
 
 /**
  * The newest hours within `whole` in which, by the sums, there are at least `wanted` matching requests, or all such
- * hours; and the last few minutes, which the sums may not know of yet.
+ * hours; and the hours at its ends, of which the sums do not say on which side the requests are. At the newer end that is
+ * the last few minutes too, which the sums may not know of yet.
  */
 async function spansWithRows(
 	statements: Statements,
@@ -167,26 +167,25 @@ async function spansWithRows(
 	whole: Span,
 	wanted: number,
 ): Promise<Span[]> {
-	const newMs = Math.floor((Date.now() - SUMS_LAG_MS) / HOUR_MS) * HOUR_MS;
+	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
+	const firstMs = hourOf(whole.a + HOUR_MS - 1);
 	const rows = await statements<{ hour: Date; requests: string }>`
-		select hour, sum(requests) as requests from usage_hour
-		where account_id = ${accountId} and hour < to_timestamp(${Math.min(whole.b, newMs)}::double precision / 1000)
-			and hour > to_timestamp(${whole.a - HOUR_MS}::double precision / 1000)
-			and (${filter.model}::text is null or model = ${filter.model}::text)
-			and (${filter.keyId}::text is null or key_id = ${filter.keyId}::text)
-			and (${filter.status}::text is null or class = ${filter.status}::text)
-		group by 1 order by 1 desc limit ${HOURS_MAX}`;
-	const spans: Span[] = [{ a: Math.max(newMs, whole.a), b: whole.b }];
+		select hour, sum(requests) as requests
+		from usage_hours(${accountId}, ${filter.keyId}::text, ${filter.model}::text, ${filter.status}::text,
+			to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
+		group by 1 order by 1 desc limit ${wanted}::integer`;
+	const spans: Span[] = [{ a: Math.max(summedMs, whole.a), b: whole.b }];
 	let found = 0;
 	for (const { hour, requests } of rows) {
 		if (found >= wanted) break;
-		const span = { a: Math.max(hour.getTime(), whole.a), b: Math.min(hour.getTime() + HOUR_MS, whole.b) };
-		spans.push(span);
-		// An hour at the edge may have its requests on the other side of it.
-		if (span.b - span.a === HOUR_MS) found += Number(requests);
+		spans.push({ a: hour.getTime(), b: hour.getTime() + HOUR_MS });
+		found += Number(requests);
 	}
+	if (found < wanted) spans.push({ a: whole.a, b: Math.min(firstMs, summedMs) });
 	return spans.filter(({ a, b }) => a < b);
 }
+
+const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
 /** By `req_…`, the id of the answer, or a bare UUID; only the account's own. */
 export async function findRequest(

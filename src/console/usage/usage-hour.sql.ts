@@ -28,6 +28,9 @@ export const usageHour = pgTable(
 		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
 		/** A day of all accounts. */
 		index("usage_hour_hour").on(table.hour),
+		/** The newest hours with requests of a model and class, or that there are none: of an account, of a key. */
+		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
+		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
 	],
 );
 

@@ -99,3 +99,39 @@ begin
       and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
     order by u.admitted_at desc, u.request_id desc limit p_limit;
 end $$;
+
+-- Hours from p_from up to p_to in which an account, or one of its keys, has requests of a model and class (null: any),
+-- newest first for each model and class, at most p_rows of each: so what is read goes by the models there are and not by
+-- the hours, and hours that are left out lie behind p_rows others. An hour comes once for each of its sums.
+-- Rows are compared whole and put in the index's own order, or the planner takes the hours in the order of the primary key
+-- and reads all of them where there are none of the model. enable_sort, enable_bitmapscan = off: as above.
+create or replace function usage_hours(p_account text, p_key text, p_model text, p_status text, p_from timestamptz, p_to timestamptz,
+  p_rows integer) returns table (hour timestamptz, requests bigint)
+language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
+declare
+  v_model text := p_model;
+  v_class text;
+begin
+  loop
+    if p_model is null and p_key is null then
+      v_model := (select h.model from usage_hour h where h.account_id = p_account and h.model > coalesce(v_model, '') order by h.model limit 1);
+    elsif p_model is null then
+      v_model := (select h.model from usage_hour h where h.key_id = p_key and h.model > coalesce(v_model, '') order by h.model limit 1);
+    end if;
+    exit when v_model is null;
+    foreach v_class in array case when p_status is null then array['ok', 'failed', 'left'] else array[p_status] end loop
+      if p_key is null then
+        return query select h.hour, h.requests from usage_hour h
+          where (h.account_id, h.model, h.class, h.hour) >= (p_account, v_model, v_class, p_from)
+            and (h.account_id, h.model, h.class, h.hour) < (p_account, v_model, v_class, p_to)
+          order by h.account_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+      else
+        return query select h.hour, h.requests from usage_hour h
+          where (h.key_id, h.model, h.class, h.hour) >= (p_key, v_model, v_class, p_from)
+            and (h.key_id, h.model, h.class, h.hour) < (p_key, v_model, v_class, p_to) and h.account_id = p_account
+          order by h.key_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+      end if;
+    end loop;
+    exit when p_model is not null;
+  end loop;
+end $$;

@@ -26,6 +26,7 @@ import statement from "./0024_statement.sql" with { type: "text" };
 import projectsAndPeriods from "./0025_projects_and_periods.sql" with { type: "text" };
 import readOnlyKey from "./0026_read_only_key.sql" with { type: "text" };
 import company from "./0027_company.sql" with { type: "text" };
+import usageModel from "./0028_usage_model.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0025_projects_and_periods", sql: projectsAndPeriods },
 	{ name: "0026_read_only_key", sql: readOnlyKey },
 	{ name: "0027_company", sql: company },
+	{ name: "0028_usage_model", sql: usageModel },
 ];

@@ -48,6 +48,8 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 		"requests, from the middle of the history": () => log(HEAVY, { toMs: nowMs - (days / 2) * DAY_MS }),
 		"requests, failed ones": () => log(HEAVY, { status: "failed" }),
 		"requests, a model that there is not": () => log(HEAVY, { model: "none" }),
+		"requests, a model that there is not, of a key": () => log(HEAVY, { model: "none", keyId: keyId(0, 1) }),
+		"requests, failed ones of a model that there is not": () => log(HEAVY, { model: "none", status: "failed" }),
 		"requests, of a key that made none": () => log(HEAVY, { keyId: keyId(0, 2) }),
 		"requests, a small account": () => log(LIGHT, {}),
 		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),

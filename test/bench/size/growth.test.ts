@@ -25,8 +25,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
 	"console: usage, 400 days by day": "400 days at most",
 	"console: credit with its ledger, a small account": "51 days with usage at most",
 	"console: operator: account": "51 days with usage at most",
-	"console: requests, failed ones": "4,000 hours with such a request at most",
-	"console: requests, a model that there is not": "the account's own hours, without a bound: known",
+	"console: requests, failed ones": "the hours of a page's requests at most, of each model",
 };
 
 // A server of its own: it counts what statements read, and nobody else's are among them.

@@ -239,7 +239,7 @@ async function report({ database, keyId, count, looks, stream, load }: Done): Pr
 	const lines = [
 		"# A stream of half an hour beside short requests",
 		"",
-		`${new Date().toISOString().slice(0, 10)}, ${describeMachine().cpu}, ${describeMachine().cores} cores beside other work; one instance from source, \`JOURNAL=process\`. \`bun test/bench/size/long-stream.ts\` makes it.`,
+		`${new Date().toISOString().slice(0, 10)}, ${describeMachine().cpu}, ${describeMachine().cores} cores beside other work; one instance from source, \`JOURNAL=process\`. \`bun run bench:long-stream\` makes it.`,
 		"",
 		`${RATE} requests a second were due beside it (${load.late()} found no free connection); ${load.served().toLocaleString("en-US")} were served. The stream: ${stream.tokens.toLocaleString("en-US")} tokens in ${Math.round((row?.ms ?? 0) / 1000)} s, USD ${Number(row?.charged) / 1e9}.`,
 		"",

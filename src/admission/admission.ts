@@ -31,7 +31,7 @@ export interface AdmissionRequest {
 	/** Whether it was admitted for another model before: then it is counted against the key's limits, and not refused. */
 	readonly isAgain: boolean;
 	/** The managed batch that it is a line of: the key's limits of requests are not for those. */
-	readonly batchId?: string;
+	readonly batchId?: string | undefined;
 }
 
 /** An admitted request. `settle` ends it, exactly once. */
@@ -109,7 +109,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					streamed: request.streamed,
 					at: nowMs,
 					budgets: furtherBudgets(key, nowMs),
-					...(request.batchId === undefined ? {} : { batch: request.batchId }),
+					batch: request.batchId,
 				},
 				amount,
 			);

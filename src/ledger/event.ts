@@ -26,7 +26,7 @@ export interface AdmittedEvent {
 	/** Budgets that it draws on beside its account's and its key's: the period of a cap. Absent: none. */
 	readonly budgets?: readonly string[] | undefined;
 	/** The managed batch that it is a line of. */
-	readonly batch?: string;
+	readonly batch?: string | undefined;
 	/** Wall time of the admission, milliseconds. */
 	readonly at: number;
 }

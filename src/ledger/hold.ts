@@ -32,8 +32,8 @@ type NewHold<Owner> = Pick<
 >;
 
 /**
- * As the writer knows it, too. This and the settlement are classes, since each outlives its request by a flush or two: the
- * collector walks past all that they consist of, and closures would be four objects more of each.
+ * As the writer knows it, too. This and the settlement are classes, since there is one of each for each request: closures
+ * would be four objects more.
  */
 export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly admitted: Omit<AdmittedEvent, "reserved">;

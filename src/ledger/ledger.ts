@@ -87,6 +87,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const running = new Set<Hold>();
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
+	/** No running request was admitted in a segment before this one. */
+	let nothingBefore = 0;
 	let retired = false;
 	let onIdle: (() => void) | undefined;
 
@@ -107,12 +109,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		slice.free = addUsd(slice.free, rest);
 	}
 
-	function acknowledged({ hold, charged, journalled, posted }: Settlement): void {
-		const rest = journalled ? undefined : subUsd(hold.reserved, charged);
-		acknowledge(hold.account, charged, rest);
-		acknowledge(hold.key, charged, rest);
-		for (const slice of hold.further) acknowledge(slice, charged, rest);
-		journal.acknowledge(hold.segment);
+	function acknowledged(settlement: Settlement): void {
+		const { charged, posted } = settlement;
+		const rest = settlement.journalled ? undefined : subUsd(settlement.reserved, charged);
+		acknowledge(settlement.accountSlice, charged, rest);
+		acknowledge(settlement.keySlice, charged, rest);
+		for (const slice of settlement.furtherSlices) acknowledge(slice, charged, rest);
+		journal.acknowledge(settlement.segment);
 		posted?.resolve();
 	}
 
@@ -154,9 +157,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	 * yet in Postgres. `running` is in the order of segments.
 	 */
 	function carryForward(): void {
+		if (journal.keepsFrom() <= nothingBefore) return;
 		for (let carried = 0; carried < CARRIED_A_REQUEST; carried++) {
 			const [oldest] = running;
-			if (!oldest || oldest.segment >= journal.keepsFrom()) return;
+			if (!oldest || oldest.segment >= journal.keepsFrom()) {
+				nothingBefore = journal.keepsFrom();
+				return;
+			}
 			const { id } = oldest.admitted;
 			const from = oldest.segment;
 			try {
@@ -188,6 +195,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 
 	function ended(hold: Hold): void {
 		running.delete(hold);
+		writer.ended(hold as RunningHold<Ledger>);
 		if (running.size === 0) onIdle?.();
 	}
 

@@ -9,8 +9,7 @@ export type SettledColumns = Readonly<Record<keyof SettledEvent, string>>;
 /** `json`: an array of SettledEvent. Throws if it is no JSON. */
 export function settledColumns(json: string): SettledColumns {
 	const events = JSON.parse(json) as readonly SettledEvent[];
-	const column = (name: Exclude<keyof SettledEvent, "budgets">) =>
-		`{${events.map((event) => element(event[name])).join(",")}}`;
+	const column = (name: Exclude<keyof SettledEvent, "budgets">) => literalOf(events.map((event) => event[name]));
 	return {
 		id: column("id"),
 		account: column("account"),
@@ -35,14 +34,18 @@ export function settledColumns(json: string): SettledColumns {
 		replica: column("replica"),
 		first: column("first"),
 		ms: column("ms"),
-		budgets: events.some(({ budgets }) => budgets !== undefined) ? literal(events.map(budgetsOf)) : "{}",
+		budgets: events.some(({ budgets }) => budgets !== undefined) ? literalOf(events.map(budgetsOf)) : "{}",
 	};
 }
 
-const literal = (values: readonly (string | null)[]) => `{${values.map(element).join(",")}}`;
+/** Texts without anything special, the most, are quoted by what stands between them: no text is made for each. */
+function literalOf(values: readonly Exclude<SettledEvent[keyof SettledEvent], readonly string[]>[]): string {
+	const isPlain = values.length > 0 && values.every((value) => typeof value === "string" && !SPECIAL.test(value));
+	return isPlain ? `{"${values.join('","')}"}` : `{${values.map(element).join(",")}}`;
+}
 
 /** Arrays of arrays are of one length in Postgres, so each is a literal of its own. */
-const budgetsOf = ({ budgets }: SettledEvent) => (budgets === undefined ? null : literal(budgets));
+const budgetsOf = ({ budgets }: SettledEvent) => (budgets === undefined ? null : literalOf(budgets));
 
 /** What a text must not hold as it is: it ends the element, or changes what is behind it. */
 const SPECIAL = /["\\]/;

@@ -1,15 +1,21 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { HoldOf } from "./hold.ts";
+import type { Slice } from "./slice.ts";
 import type { QueuedSettlement } from "./writer.ts";
 
-/** How a hold ended, on its way to Postgres. */
+/** How a hold ended, on its way to Postgres. The hold itself is let go: what waits here survives young collections. */
 export class Settlement implements QueuedSettlement {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
 	readonly budgets: readonly string[] | undefined;
 	readonly json: string;
-	readonly hold: HoldOf<unknown>;
+	readonly accountSlice: Slice;
+	readonly keySlice: Slice;
+	readonly furtherSlices: readonly Slice[];
+	/** What its hold kept back, and the segment of the journal that has its admission. */
+	readonly reserved: NanoUsd;
+	readonly segment: number;
 	readonly charged: NanoUsd;
 	/** Whether it stands in the journal. */
 	readonly journalled: boolean;
@@ -24,7 +30,7 @@ export class Settlement implements QueuedSettlement {
 			charged,
 			journalled,
 			posted,
-		}: Pick<Settlement, "hold" | "json" | "charged" | "journalled" | "posted">,
+		}: Pick<Settlement, "json" | "charged" | "journalled" | "posted"> & { readonly hold: HoldOf<unknown> },
 		acknowledged: (settlement: Settlement) => void,
 	) {
 		this.id = hold.admitted.id;
@@ -32,7 +38,11 @@ export class Settlement implements QueuedSettlement {
 		this.key = hold.admitted.key;
 		this.budgets = hold.admitted.budgets;
 		this.json = json;
-		this.hold = hold;
+		this.accountSlice = hold.account;
+		this.keySlice = hold.key;
+		this.furtherSlices = hold.further;
+		this.reserved = hold.reserved;
+		this.segment = hold.segment;
 		this.charged = charged;
 		this.journalled = journalled;
 		this.posted = posted;

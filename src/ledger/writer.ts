@@ -40,6 +40,8 @@ export interface Writer {
 	settle(item: QueuedSettlement): void;
 	/** `now`: with the next flush; else only if it outlives that. */
 	open(request: OpenRequest, now?: boolean): void;
+	/** It does not run any more: it is let go, unless somebody waits for its acknowledgement. */
+	ended(request: OpenRequest): void;
 	/** Flushes without waiting for the interval. */
 	hurry(): void;
 	/** Resolves when all settlements are in Postgres; rejects if the writer was stopped before. */
@@ -80,9 +82,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	let asideDueMs = 0;
 	/** Acknowledged lately. */
 	const kept = createKeptBatches();
-	let opened: OpenRequest[] = [];
+	/** Most end before a flush comes, and are in neither any more: what stays there survives young collections. */
+	let opened = new Set<OpenRequest>();
 	/** Opened before the last flush: those that still run are worth a row. */
-	let outlived: OpenRequest[] = [];
+	let outlived = new Set<OpenRequest>();
 	/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
 	let batchMax = options.batchMax;
 	let refusedAlone = 0;
@@ -106,7 +109,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		if (running || stopped) return;
 		running = run().finally(() => {
 			running = undefined;
-			if (settled.length + aside.length + opened.length + outlived.length > 0) schedule();
+			if (settled.length + aside.length + opened.size + outlived.size > 0) schedule();
 		});
 	}
 
@@ -128,13 +131,13 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		const batch = settled.slice(0, batchMax);
 		const due = outlived;
 		outlived = opened;
-		opened = [];
-		const open = due.filter((request) => request.isOpen());
+		opened = new Set();
+		const open = [...due].filter((request) => request.isOpen());
 		let held: ReadonlySet<Queued>;
 		try {
 			held = batch.length > 0 || open.length > 0 ? await send(batch, open) : NONE;
 		} catch (error) {
-			outlived = [...due, ...outlived];
+			outlived = new Set([...due, ...outlived]);
 			noteFailed(batch, error);
 			return false;
 		}
@@ -266,8 +269,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			schedule();
 		},
 		open(request, now = false) {
-			(now ? outlived : opened).push(request);
+			(now ? outlived : opened).add(request);
 			schedule();
+		},
+		ended(request) {
+			if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);
 		},
 		hurry: start,
 		async drain() {

@@ -216,6 +216,25 @@ test("a request that must be known at once goes with the flush that is hurried, 
 	expect(known).toBe(true);
 });
 
+test("a request that has ended is let go and never asked what it was, but for who waits for it", async () => {
+	const { writer, pass, flushes } = build();
+	let asked = 0;
+	let known = false;
+	const gone = { json: () => `"${++asked}"`, isOpen: () => true };
+	const awaited = { json: () => '"awaited"', isOpen: () => false, acknowledge: () => (known = true) };
+	writer.open(gone);
+	writer.ended(gone);
+	writer.open(awaited, true);
+	writer.ended(awaited);
+	await pass(100);
+	expect(known).toBe(true);
+	writer.open(gone);
+	await pass(100);
+	writer.ended(gone);
+	await pass(100);
+	expect([asked, flushes]).toEqual([0, []]);
+});
+
 test("settlements of an epoch whose leases were closed go out one by one as late", async () => {
 	const { settle, pass, late, acknowledged, state } = build();
 	state.flush = async () => "late";

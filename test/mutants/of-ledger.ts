@@ -63,7 +63,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "running requests are never carried forward",
-				before: "if (!oldest || oldest.segment >= journal.keepsFrom()) return;",
+				before: "if (journal.keepsFrom() <= nothingBefore) return;",
 				after: "return;",
 			},
 			{
@@ -93,7 +93,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a settled request keeps its segment of the journal for ever",
-				before: "journal.acknowledge(hold.segment);",
+				before: "journal.acknowledge(settlement.segment);",
 				after: "",
 			},
 			{
@@ -146,6 +146,16 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				breaks: "what is sent again is given up where somebody holds its row",
 				before: "batch = batch.filter((one) => settledNow.held.has(one));",
 				after: "batch = [];",
+			},
+			{
+				breaks: "who waits until Postgres knows of a request that has ended hears nothing",
+				before: "if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);",
+				after: "if (!opened.delete(request)) outlived.delete(request);",
+			},
+			{
+				breaks: "what runs is told to Postgres though it has ended",
+				before: "if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);",
+				after: "",
 			},
 			{
 				breaks: "what waits for a held row does not count for a full queue",

@@ -128,18 +128,22 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
 		outputTokensMax: Math.min(outputTokens ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
-		measure: measureChat(
-			body.messages,
-			RENDERED.filter((name) => name in fields).map((name) => fields[name]),
-			model,
-		),
+		measure: measureChat(body.messages, renderedOf(fields), model),
 		ignored,
 	};
 }
 
+const NOTHING_RENDERED: readonly unknown[] = [];
+
+function renderedOf(fields: Readonly<Record<string, unknown>>): readonly unknown[] {
+	const isAny = RENDERED.some((name) => name in fields);
+	return isAny ? RENDERED.filter((name) => name in fields).map((name) => fields[name]) : NOTHING_RENDERED;
+}
+
 /** Servers want the type that the client left out; the body was parsed for this request alone. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
-	for (const [at, tool] of (tools ?? []).entries()) {
+	if (!tools) return;
+	for (const [at, tool] of tools.entries()) {
 		tool.type ??= "function";
 		if (tool.type !== "function" || tool.function !== undefined) continue;
 		throw new Fault("invalid_request", `\`tools[${at}].function\` is missing.`, { param: `tools[${at}].function` });

@@ -1,12 +1,17 @@
 import { assert } from "../../base/assert.ts";
 import { nextTurn } from "../../base/next-turn.ts";
+import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
+import { outcomeOf, settledBill } from "../bill/bill.ts";
+import { IDLE_TIMEOUT_S } from "../connection.ts";
+import { answerHeaders } from "../headers.ts";
 import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
+import { coverExcess } from "./cover-excess.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
+import { settleFailed } from "./failed-attempt.ts";
 import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
-import { settleFailed, wholeAnswer } from "./whole-answer.ts";
 
 /**
  * One request to one model, from its body to the last byte. Rejects if there is no answer; whatever was admitted is
@@ -19,7 +24,8 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	{ body, model: named }: { body: Body; model: Model },
 ): Promise<Response> {
 	const { key } = context;
-	const { line } = context.connection;
+	const { connection, requestId } = context;
+	const { line } = connection;
 	const model = line === undefined ? named : pricedForBatches(named);
 	assert(key !== undefined, "a request is authenticated before it is sent");
 	const read = endpoint.read(body, model);
@@ -35,7 +41,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		upperBound: endpoint.upperBound(input, model),
 		choices: input.choices ?? 1,
 		isAgain: context.isAgain,
-		...(line === undefined ? {} : { batchId: line.batchId }),
+		batchId: line?.batchId,
 	});
 	const admitted = decision instanceof Promise ? await decision : decision;
 	context.isAdmitted = true;
@@ -54,11 +60,29 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		createdS: Math.floor(deps.clock.wallMs() / 1000),
 	};
 	try {
-		return await (input.stream === true
-			? streamAnswer(deps, endpoint.streamed, exchange)
-			: wholeAnswer(deps, endpoint.whole, exchange));
+		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
+
+		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
+		connection.setIdleTimeout(0);
+		const { whole } = endpoint;
+		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
+		const outcome = whole.bill(exchange, reply);
+		const covered = coverExcess(admitted, outcome.cost);
+		if (covered) await covered;
+		const totalMs = deps.clock.monotonicMs() - context.startedMs;
+		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
+		// It leaves after it was settled, and not before.
+		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
+		const { hold } = admitted;
+		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
+		if (recorded) await recorded;
+		return new Response(bodyInTurns(whole.write(exchange, reply, bill)), {
+			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
+		});
 	} catch (error) {
 		settleFailed(deps, exchange, error);
 		throw error;
+	} finally {
+		if (input.stream !== true) connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}
 }

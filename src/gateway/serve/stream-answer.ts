@@ -10,6 +10,7 @@ import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
+import { endingOf } from "./failed-attempt.ts";
 import type { Streaming } from "./streaming.ts";
 import {
 	awaitReader,
@@ -25,7 +26,6 @@ import {
 	settle,
 	write,
 } from "./streaming.ts";
-import { endingOf } from "./whole-answer.ts";
 
 type Next<Chunk> = readonly Chunk[] | null;
 

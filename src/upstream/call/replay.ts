@@ -14,6 +14,7 @@ const ATTEMPTS_MAX = 3;
 const YIELDS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
+const NOTHING_FAILED: readonly Failed[] = [];
 
 /**
  * Runs `attempt` on one replica after the other until one gives something that can be delivered. `attempt` must reject
@@ -28,7 +29,7 @@ export async function withReplays<T>(
 ): Promise<T> {
 	const { pool, log } = deps;
 	const { affinity, signal, accountId, patient = false } = context;
-	const failed: Failed[] = [];
+	let failed: readonly Failed[] = NOTHING_FAILED;
 	let exclude = NONE;
 	let freshConnection = false;
 	let yields = 0;
@@ -60,7 +61,7 @@ export async function withReplays<T>(
 			}
 			const { replica } = ticket;
 			note(log, context, replica, error);
-			failed.push({ ticket, failure: error });
+			failed = [...failed, { ticket, failure: error }];
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);

@@ -31,10 +31,13 @@ export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 	return changed;
 }
 
+const NOTHING_SAID = {};
+
 /** Of an answer that came whole. */
 export function aboutOf(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
 	const soFar = newAboutSoFar();
 	noteAbout(soFar, body);
 	const { about, sources } = soFar;
+	if (about === undefined && sources === undefined) return NOTHING_SAID;
 	return { ...(about === undefined ? {} : { about }), ...(sources === undefined ? {} : { sources }) };
 }

@@ -36,17 +36,20 @@ export function readChatReply(
 
 /** The same of an answer that may be large: what there may be very many of is rebuilt in turns, if there is any. */
 export function readChatReplyInTurns(parsed: unknown, dialect: Dialect): ChatReply | Promise<ChatReply> {
-	const many = asObjects(asObject(parsed)?.choices)
-		.slice(0, CHOICES_MAX)
-		.map(({ logprobs }) => logprobs)
-		.filter((logprobs) => asObject(logprobs) !== undefined);
-	return many.length === 0 ? readChatReply(parsed, dialect, () => null) : readInTurns(parsed, dialect, many);
+	const choices = asArray(asObject(parsed)?.choices) ?? NO_CHOICES;
+	for (const choice of choices)
+		if (asObject(asObject(choice)?.logprobs) !== undefined) return readInTurns(parsed, dialect, choices);
+	return readChatReply(parsed, dialect, noLogprobs);
 }
 
-async function readInTurns(parsed: unknown, dialect: Dialect, many: readonly unknown[]): Promise<ChatReply> {
+const NO_CHOICES: readonly unknown[] = [];
+const noLogprobs = () => null;
+
+async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly unknown[]): Promise<ChatReply> {
 	const rebuilt = new Map<unknown, JsonObject | null>();
 	const turn = createTurn();
-	for (const logprobs of many) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
+	for (const { logprobs } of asObjects(choices).slice(0, CHOICES_MAX))
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 

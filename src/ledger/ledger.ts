@@ -12,6 +12,7 @@ import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Outcome, Progress } from "./outcome.ts";
 import { Settlement } from "./settlement.ts";
+import { acknowledge, take } from "./slice.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import type { Writer } from "./writer.ts";
 
@@ -101,14 +102,6 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		slice.burntSinceTick += charged;
 	}
 
-	/** `rest`: what was kept until Postgres knew what was charged. */
-	function acknowledge(slice: Slice, charged: NanoUsd, rest: NanoUsd | undefined): void {
-		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
-		if (rest === undefined) return;
-		slice.held = subUsd(slice.held, rest);
-		slice.free = addUsd(slice.free, rest);
-	}
-
 	function acknowledged(settlement: Settlement): void {
 		const { charged, posted } = settlement;
 		const rest = settlement.journalled ? undefined : subUsd(settlement.reserved, charged);
@@ -117,12 +110,6 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		for (const slice of settlement.furtherSlices) acknowledge(slice, charged, rest);
 		journal.acknowledge(settlement.segment);
 		posted?.resolve();
-	}
-
-	/** From free to held. */
-	function take(slice: Slice, amount: NanoUsd): void {
-		slice.free = subUsd(slice.free, amount);
-		slice.held = addUsd(slice.held, amount);
 	}
 
 	/** The bound was too low: takes the excess from what is free in all budgets. Gives the part that is not covered. */

@@ -1,5 +1,5 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { ZERO_USD } from "../money/nano-usd.ts";
+import { addUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
 /**
  * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is what Postgres thinks is
@@ -93,4 +93,18 @@ export function createSlice(budget: string, nowMs: number): Slice {
 /** Others lack this budget too: nothing is kept here that no request needs now. */
 export function isContested(slice: Slice, nowMs: number): boolean {
 	return slice.contestedUntilMs > nowMs;
+}
+
+/** `rest`: what was kept until Postgres knew what was charged. */
+export function acknowledge(slice: Slice, charged: NanoUsd, rest: NanoUsd | undefined): void {
+	slice.unacknowledged = subUsd(slice.unacknowledged, charged);
+	if (rest === undefined) return;
+	slice.held = subUsd(slice.held, rest);
+	slice.free = addUsd(slice.free, rest);
+}
+
+/** From free to held. */
+export function take(slice: Slice, amount: NanoUsd): void {
+	slice.free = subUsd(slice.free, amount);
+	slice.held = addUsd(slice.held, amount);
 }

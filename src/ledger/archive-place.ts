@@ -1,11 +1,12 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
-import { mkdir, mkdtemp, readdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { S3Client } from "bun";
 import type { Clock } from "../base/clock.ts";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
+import type { WorkFolder } from "../base/work-folder.ts";
+import { openWorkFolder } from "../base/work-folder.ts";
 import type { S3Bucket } from "../files/s3-blobs.ts";
 
 /** Where archived days lie: a folder, or objects of a bucket under a prefix. */
@@ -17,8 +18,10 @@ export interface ArchivePlace {
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
-	/** A path of this machine to write a new file to; nobody takes it for an archived one. */
+	/** A path of this machine to write a new file to; nobody takes it for an archived one. It is to be dropped in the end. */
 	part(name: string): Promise<string>;
+	/** Removes what was written there, if it is still there. */
+	drop(part: string): void;
 	/** A file that was written there appears under its name, whole or not at all, and survives the loss of power. */
 	put(name: string, part: string): Promise<void>;
 	/** Gives a path of this machine with what the archive has under a name, while `work` runs. */
@@ -27,6 +30,8 @@ export interface ArchivePlace {
 
 /** A day of many millions of requests is some hundred megabytes. */
 const DEADLINE_MS = 30 * 60_000;
+/** Where a bucket's files lie on their way: what a killed process left there is removed by the next one. */
+const WORK_FOLDER = "tollgate-archive-";
 /** What a killed process left of a file is no use to anybody after that. */
 const PART_KEPT_MS = 86_400_000;
 
@@ -49,6 +54,7 @@ function openFolder(folder: string): ArchivePlace {
 			}
 			return pathOf(`${name}.${newUuid()}.part`);
 		},
+		drop: (part) => rmSync(part, { force: true }),
 		async put(name, part) {
 			syncPath(part, "r+");
 			renameSync(part, pathOf(name));
@@ -83,13 +89,14 @@ function openBucket(
 		}
 	}
 	async function withFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
-		const folder = await mkdtemp(join(tmpdir(), "tollgate-archive-"));
+		const folder = openWorkFolder(WORK_FOLDER);
 		try {
-			return await work(folder);
+			return await work(folder.path);
 		} finally {
-			rmSync(folder, { recursive: true, force: true });
+			folder.remove();
 		}
 	}
+	const parts = new Map<string, WorkFolder>();
 	return {
 		name: `s3://${bucket.bucket}/${prefix}`,
 		async names() {
@@ -103,7 +110,16 @@ function openBucket(
 			}
 		},
 		has: (name) => inTime(client.exists(keyOf(name))),
-		part: async (name) => join(tmpdir(), `${name}.${newUuid()}.part`),
+		async part(name) {
+			const folder = openWorkFolder(WORK_FOLDER);
+			const part = join(folder.path, name);
+			parts.set(part, folder);
+			return part;
+		},
+		drop(part) {
+			parts.get(part)?.remove();
+			parts.delete(part);
+		},
 		// An object appears when all of it has arrived; what an interrupted upload left in parts is the service's to forget.
 		async put(name, part) {
 			await inTime(client.write(keyOf(name), Bun.file(part)));

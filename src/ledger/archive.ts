@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { checkArchive } from "./archive-check.ts";
@@ -128,7 +127,7 @@ async function writeFile(statements: Statements, place: ArchivePlace, file: File
 		if (problem !== null) throw new Fault("conflict", `${day.day} is not as it was sealed: ${problem}.`);
 		await place.put(name, part);
 	} finally {
-		rmSync(part, { force: true });
+		place.drop(part);
 	}
 }
 

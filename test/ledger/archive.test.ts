@@ -1,5 +1,15 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+	copyFileSync,
+	existsSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	utimesSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
@@ -307,6 +317,58 @@ test("an upload that fails is not noted, and the next run repeats it", async () 
 	expect(
 		readdirSync(tmpdir()).filter((name) => name.endsWith(".part") || name.startsWith("tollgate-archive-")),
 	).toEqual([]);
+});
+
+for (const [where, open] of Object.entries(ownPlaces))
+	test(`two consoles that write the same days to ${where} at once write the same: each is noted, and agrees with its seal`, async () => {
+		const place = open();
+		// Neither sees what the other has written until both write.
+		let asked = 0;
+		const both = Promise.withResolvers<void>();
+		const blind: ArchivePlace = {
+			...place,
+			async has(name) {
+				const isThere = await place.has(name);
+				if (++asked === 2) both.resolve();
+				await both.promise;
+				return isThere;
+			},
+		};
+		await db.sql`update sealed_day set archived_at = null`;
+		const wrote = await Promise.all([1, 2].map(() => archiveDays(db.statements, blind, { own: true })));
+		expect(wrote.flat().filter((day) => day === DAYS[0])).toHaveLength(2);
+		expect(await noted()).toEqual(DAYS);
+		const files = await checkArchives(place);
+		expect(files.map(({ problem }) => problem)).toEqual(Array(6).fill(null));
+	});
+
+test("what a killed process left of a bucket's files is removed by the next one, what a living one writes is not", async () => {
+	const script = `
+		import { openWorkFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/base/work-folder.ts"))};
+		const { path } = openWorkFolder("tollgate-archive-");
+		await Bun.write(path + "/usage-2026-01-01.parquet", "half");
+		console.log(path);
+		setInterval(() => {}, 1_000);`;
+	const began = async () => {
+		const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", env: process.env });
+		const { value } = await child.stdout.getReader().read();
+		const path = new TextDecoder().decode(value).trim();
+		// Long ago.
+		utimesSync(path, 1_000_000_000, 1_000_000_000);
+		return { child, path };
+	};
+	const [killed, living] = [await began(), await began()];
+	try {
+		killed.child.kill("SIGKILL");
+		await killed.child.exited;
+		await db.sql`update sealed_day set archived_at = null`;
+		await archiveDays(db.statements, ownPlaces["a bucket"](), { own: true });
+		expect([existsSync(killed.path), existsSync(join(living.path, "usage-2026-01-01.parquet"))]).toEqual([false, true]);
+	} finally {
+		living.child.kill("SIGKILL");
+		await living.child.exited;
+		for (const { path } of [killed, living]) rmSync(path, { recursive: true, force: true });
+	}
 });
 
 test("of a day whose requests are removed the entries alone are written, and what an archive has of it stays good", async () => {

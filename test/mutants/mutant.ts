@@ -16,6 +16,8 @@ export interface Mutant {
 	readonly after: string;
 	/** In place of those of the file. */
 	readonly killers?: readonly Killer[];
+	/** Of a function: the seed with which the simulation of the SQL notices it too. One of the next where the product has changed. */
+	readonly sqlSeed?: number;
 	/** Why nothing can notice it, or nothing that is promised. It is not run. */
 	readonly equivalent?: string;
 }

@@ -222,6 +222,7 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an instance that has applied all but the entry counts as up to date",
+				sqlSeed: 8,
 				before:
 					"return query select i.id, i.epoch, i.beat, i.ttl_ms, i.lease_until from instance_now i\n    where i.state in ('live', 'silent') and i.applied_seq < p_seq;",
 				after:

@@ -30,11 +30,13 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "more is granted than is available",
+				sqlSeed: 5,
 				before: "if v_amount > b.cap - b.drawn or v_amount < r.min then",
 				after: "if v_amount < r.min then",
 			},
 			{
 				breaks: "less is granted than helps",
+				sqlSeed: 5,
 				before: "greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));",
 				after: "(b.cap - b.drawn) / (2 * v_live));",
 			},
@@ -95,6 +97,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what is returned is not available again",
+				sqlSeed: 17,
 				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd - r.amount where g.id = r.budget;",
 				after: "",
 			},
@@ -147,6 +150,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a closed lease gives back what was spent",
+				sqlSeed: 17,
 				before:
 					"select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest\n      from lease l join budget g",
 				after: "select l.budget_id, l.granted_nano_usd - l.returned_nano_usd as rest\n      from lease l join budget g",
@@ -164,8 +168,8 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "running requests are recorded as crashed though nobody attested it",
-				before: "from gone v where p_journal_lost",
-				after: "from gone v",
+				before: "from gone v where p_journal_lost and not exists",
+				after: "from gone v where not exists",
 			},
 		],
 	},
@@ -201,6 +205,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "settlements are not added to their lease",
+				sqlSeed: 17,
 				before: "set settled_nano_usd = l.settled_nano_usd + u.nano,",
 				after: "set settled_nano_usd = l.settled_nano_usd,",
 			},

@@ -13,6 +13,9 @@ const PATH = join(import.meta.dir, "results.md");
 const ROW =
 	/^\| `(?<file>[^`]+)` \| (?<breaks>.+?) \| (?<verdict>killed|survived|equivalent|no end|not run) \| (?<by>.*) \|$/;
 
+/** Behind what noticed it, with the seed. */
+const OF_SQL = "; simulation of the SQL: seed ";
+
 const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ").slice(0, 200);
 
 /** The results of former runs, by what the mutant breaks. */
@@ -22,7 +25,7 @@ export function readResults(): Map<string, Result> {
 	for (const line of readFileSync(PATH, "utf8").split("\n")) {
 		const { breaks, verdict, by } = ROW.exec(line)?.groups ?? {};
 		if (breaks === undefined || by === undefined || verdict === "not run") continue;
-		results.set(breaks, { verdict: verdict as Result["verdict"], by });
+		results.set(breaks, { verdict: verdict as Result["verdict"], by: by.split(OF_SQL)[0] ?? "" });
 	}
 	return results;
 }
@@ -33,7 +36,8 @@ export function writeResults(mutants: readonly PlacedMutant[], results: Readonly
 	const count = (verdict: Result["verdict"]) => mutants.filter((mutant) => of(mutant)?.verdict === verdict).length;
 	const rows = mutants.map((mutant) => {
 		const { verdict = "not run", by = "" } = of(mutant) ?? {};
-		return `| \`src/${mutant.file}\` | ${cell(mutant.breaks)} | ${verdict} | ${verdict === "equivalent" ? by : cell(by)} |`;
+		const bySeed = mutant.sqlSeed === undefined ? "" : `${OF_SQL}${mutant.sqlSeed}`;
+		return `| \`src/${mutant.file}\` | ${cell(mutant.breaks)} | ${verdict} | ${verdict === "equivalent" ? by : cell(by)}${bySeed} |`;
 	});
 	writeFileSync(
 		PATH,

@@ -8,13 +8,11 @@
  *   … --sql --mutants [WORD] [--seeds N]           which broken lines of the functions do so many seeds find?
  */
 import { parseArgs } from "node:util";
-import { mutants as sourceMutants } from "../mutants/list.ts";
 import { stopTestPostgres, testPostgres } from "../support/postgres.ts";
+import { brokenFunctions, findBroken } from "./broken-functions.ts";
 import { mutants } from "./mutants.ts";
 import { type SimResult, simulate } from "./simulate.ts";
 import { simulateSql } from "./simulate-sql.ts";
-
-const FUNCTIONS = "db/functions/";
 
 const { values, positionals } = parseArgs({
 	args: process.argv.slice(2).filter((argument) => argument !== "--"),
@@ -49,24 +47,16 @@ async function run(from: number, count: number): Promise<number> {
 
 /** Ends with 0 whatever is found: what seeds do not find, tests do (`../mutants/results.md`). */
 async function findBrokenFunctions(from: number, count: number): Promise<number> {
-	const chosen = sourceMutants.filter(
-		({ file, breaks, equivalent }) =>
-			file.startsWith(FUNCTIONS) &&
-			equivalent === undefined &&
-			(positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word))),
+	const chosen = brokenFunctions.filter(
+		({ file, breaks }) => positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word)),
 	);
 	let found = 0;
-	for (const { file, breaks, before, after } of chosen) {
-		const changed = { file: file.slice(FUNCTIONS.length), change: (text: string) => text.replace(before, () => after) };
-		let by = `none of ${count} seeds`;
-		for (let seed = from; seed < from + count; seed++) {
-			const { failure } = await simulateSql(seed, { changed });
-			if (failure === undefined) continue;
-			by = `seed ${seed}: ${failure.split("\n")[0]}`;
-			found += 1;
-			break;
-		}
-		console.log(`${file}: ${breaks}\n         ${by}`);
+	for (const mutant of chosen) {
+		const first = mutant.sqlSeed ?? from;
+		const by = await findBroken(mutant, first, count);
+		if (by) found += 1;
+		const seen = by ? `seed ${by.seed}: ${by.failure}` : `none of ${count} seeds from ${first} on`;
+		console.log(`${mutant.file}: ${mutant.breaks}\n         ${seen}`);
 	}
 	console.log(`${found} of ${chosen.length} found`);
 	return 0;

@@ -197,6 +197,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const { database, timeline } = world;
 	const startedMs = timeline.nowMs();
 	const { failovers } = world;
+	world.revoking += 1;
 	const call: Call = (_label, statement) => callServer(world, operator, "operator", statement, () => {});
 	let seq: number | undefined;
 	while (seq === undefined) seq = await database.revoke(call, key.id).catch(() => undefined);
@@ -211,6 +212,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
 	// The server that had it may be gone, and the one that is asked does not know of it.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
+	world.revoking -= 1;
 	world.count("revoked");
 }
 
@@ -255,6 +257,7 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 	const { timeline, hosts } = world;
 	yield* runUntil(timeline.nowMs() + world.restMs);
 	checkAtRest(world);
+	if (world.revoking > 0) throw new Broken(`${world.revoking} revocations have not returned`);
 	for (const record of world.requests.values()) {
 		if (record.admitted && !record.ended && !isGone(record)) {
 			throw new Broken(`request ${record.id} never ended`);

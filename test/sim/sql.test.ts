@@ -1,8 +1,12 @@
 import { expect, test } from "bun:test";
+import { brokenFunctions, findBroken } from "./broken-functions.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
 /** Short ones with much that befalls them. The long form is `bun run sim -- --sql --seeds 200`. */
 const SEEDS = [19, 22];
+/** Found early in their seeds. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
+const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
+const BROKEN_SEEDS_MAX = 20;
 const KINDS_OF_FAULTS_MIN = 6;
 const DEADLINE_MS = 120_000;
 
@@ -21,3 +25,15 @@ test(
 	},
 	DEADLINE_MS,
 );
+
+for (const breaks of BROKEN) {
+	test(
+		`it finds a broken line of the functions: ${breaks}`,
+		async () => {
+			const mutant = brokenFunctions.find((one) => one.breaks === breaks);
+			if (mutant?.sqlSeed === undefined) throw new Error("no such line, or no seed that found it");
+			expect(await findBroken(mutant, mutant.sqlSeed, BROKEN_SEEDS_MAX)).toBeDefined();
+		},
+		DEADLINE_MS,
+	);
+}

@@ -88,6 +88,8 @@ export interface World {
 	readonly requests: Map<string, RequestRecord>;
 	/** Keys whose revocation has returned: no admission after it. */
 	readonly revokedForSure: Set<string>;
+	/** Revocations that somebody waits for. */
+	revoking: number;
 	/** Charged in memory, not yet in the store, by lease. */
 	readonly pendingCharges: Map<string, number>;
 	/** The most that a budget may ever have drawn. */
@@ -169,6 +171,7 @@ export function createWorld(
 		keys: new Map(),
 		requests: new Map(),
 		revokedForSure: new Set(),
+		revoking: 0,
 		pendingCharges: new Map(),
 		ceilings: new Map(),
 		draws: new Set(),

@@ -7,6 +7,7 @@ import { audit } from "../ops/audit.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
 import { authenticateAgain } from "./sign-in/auth-again.ts";
+import { changeMail } from "./sign-in/auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
@@ -63,6 +64,16 @@ export function settingsRoutes(parts: ConsoleParts) {
 			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
 		})
 		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
+		.get("/passkeys", async ({ request }) => ({ items: await listPasskeys(parts, request) }))
+		.delete("/passkeys/:id", async ({ request, params }) => {
+			const { userId, email } = visits.viewer(request);
+			const rows = await statements`delete from passkey where id = ${params.id} and user_id = ${userId} returning id`;
+			if (rows.length === 0) throw new Fault("not_found", "There is no such passkey.");
+			const ip = visits.of(request).connection.address;
+			await audit(statements, { actor: userId, action: "passkey.remove", subject: userId, accountId: null, ip });
+			parts.mailer.send(changeMail({ service: parts.brand.serviceName, to: email }, "passkey removed", parts.origin()));
+			return { removed: true };
+		})
 		.delete("/sessions/:id", async ({ request, params }) => {
 			const { userId } = visits.viewer(request);
 			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
@@ -121,6 +132,23 @@ async function meOf({ statements, brand, visits }: ConsoleParts, request: Reques
 		accounts,
 		account: accounts.find(({ id }) => id === chosen) ?? null,
 	};
+}
+
+export interface PasskeyView {
+	readonly id: string;
+	readonly name: string;
+	readonly createdAtMs: number;
+	readonly lastUsedAtMs: number | null;
+}
+
+async function listPasskeys({ statements, visits }: ConsoleParts, request: Request): Promise<PasskeyView[]> {
+	const rows = await statements<{ id: string; name: string; created_at: Date; last_used_at: Date | null }>`
+		select id, name, created_at, last_used_at from passkey where user_id = ${visits.viewer(request).userId} order by created_at, id`;
+	return rows.map(({ id, name, created_at, last_used_at }) => ({
+		...{ id, name },
+		createdAtMs: created_at.getTime(),
+		lastUsedAtMs: last_used_at?.getTime() ?? null,
+	}));
 }
 
 async function listSessions({ statements, visits }: ConsoleParts, request: Request): Promise<SessionView[]> {

@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
 import { startLyingProvider } from "../support/lying-provider.ts";
@@ -174,6 +175,98 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		expect(tab.complaints.filter((one) => !one.startsWith(`asked ${provider.issuer}/auth?`))).toEqual([]);
 		expect(tab.failures).toEqual([]);
 		await shoot(tab, "members-7-company");
+	});
+
+	test("a passkey of this device signs in without a password, once for each asking, and not where nobody was looked at", async () => {
+		const tab = await open();
+		const { page } = tab;
+		const cdp = await page.context().newCDPSession(page);
+		await cdp.send("WebAuthn.enable");
+		const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+			options: {
+				...{ protocol: "ctap2", transport: "internal", automaticPresenceSimulation: true },
+				...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+			},
+		});
+		const sent: { path: string; body: string; cookie: string }[] = [];
+		page.on("request", async (request) => {
+			const path = new URL(request.url()).pathname;
+			if (path.startsWith("/api/auth/passkey/"))
+				sent.push({ path, body: request.postData() ?? "", cookie: (await request.allHeaders()).cookie ?? "" });
+		});
+		// A number is no site of its own for a passkey.
+		const site = service.url.replace("127.0.0.1", "localhost");
+		await page.goto(`${site}/sign-in?next=/settings`);
+		await page.getByLabel("Email").fill(owner.email);
+		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await page.getByRole("button", { name: "Sign in", exact: true }).click();
+		await page.getByLabel("Name of a new one").fill("This laptop");
+		await page.getByRole("button", { name: "Add a passkey" }).click();
+		const table = page.getByRole("table", { name: "Passkeys" });
+		await table.getByText("This laptop").waitFor();
+		await shoot(tab, "members-8-passkey");
+		const signOut = async () => {
+			await page.evaluate(() =>
+				fetch("/api/auth/sign-out", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" }),
+			);
+			await page.goto(`${site}/sign-in?next=/settings`);
+		};
+		const press = () => page.getByRole("button", { name: "Sign in with a passkey" }).click();
+		await signOut();
+		await press();
+		await table.getByText("This laptop").waitFor();
+		expect(mailsTo(owner.email).filter(({ text }) => text.includes("A passkey was added"))).toHaveLength(1);
+
+		// Heard by somebody: the answer is good for the challenge that it was made for, and that is used up.
+		const heard = sent.findLast(({ path }) => path.endsWith("/sign-in-end"));
+		const again = (headers: Record<string, string>, body: string, path = "sign-in-end") =>
+			fetch(`${service.url}/api/auth/passkey/${path}`, {
+				method: "POST",
+				headers: { "content-type": "application/json", origin: site, ...headers },
+				body,
+			});
+		expect((await again({ cookie: heard?.cookie ?? "" }, heard?.body ?? "")).status).toBe(400);
+		expect((await again({}, heard?.body ?? "")).status).toBe(400);
+		const begun = await again({}, "{}", "sign-in-begin");
+		const cookie = begun.headers
+			.getSetCookie()
+			.map((line) => line.split(";")[0])
+			.join("; ");
+		expect((await again({ cookie }, heard?.body ?? "")).status).toBe(400);
+		expect((await again({ cookie, origin: "https://evil.example" }, "{}", "sign-in-begin")).status).toBe(403);
+		expect((await again({}, "{}", "register-begin")).status).toBe(401);
+		// A session that is old gives no new way in; a device that did not look who is there is no proof.
+		await service.db
+			.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes' where user_id = (select id from console_user where email = ${owner.email})`;
+		const late = await page.evaluate(async () => {
+			const init = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+			return (await fetch("/api/auth/passkey/register-begin", init)).status;
+		});
+		expect(late).toBe(403);
+		await signOut();
+		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
+		await press();
+		await page.locator(".problem, [role=alert]").first().waitFor();
+		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
+		// One that was removed opens nothing.
+		await service.db.sql`update passkey set counter = 1000000`;
+		await press();
+		await page.getByText("This passkey was not accepted").waitFor();
+		await page.goto(`${site}/reset`);
+		await page.getByLabel("Email").fill(owner.email);
+		await page.getByRole("button").last().click();
+		const resets = () => mailsTo(owner.email).flatMap(({ text }) => /reset\?token=(\S+)/.exec(text)?.[1] ?? []);
+		await waitFor(() => resets().length > 0, "the mail for a new password");
+		const token = decodeURIComponent(resets().at(-1) ?? "");
+		const anew = { newPassword: `${PASSWORD} anew`, token };
+		expect((await newPerson(service).send("POST", "/api/auth/reset-password", anew)).status).toBe(200);
+		expect(Number((await service.db.sql`select count(*) as n from passkey`)[0]?.n)).toBe(0);
+		await page.goto(`${site}/sign-in`);
+		await press();
+		await page.getByText("This passkey was not accepted").waitFor();
+		tab.failures.splice(0);
+		tab.complaints.splice(0);
+		await page.context().close();
 	});
 
 	test("on all this way the browsers found nothing to complain of and no request failed", () => {

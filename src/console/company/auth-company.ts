@@ -31,7 +31,7 @@ const NAMELESS = "New member";
 
 /** What a session of a company's may ask of the sign-in library; the person's own things are for his own sign-in. */
 const FOR_COMPANY_SESSIONS =
-	/^\/(get-session|sign-out|sign-in\/.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
+	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
 /** What is kept of a journey, encrypted, for one use. */
 interface Kept extends Journey {

@@ -12,6 +12,8 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 	"POST /terms": "anybody",
 	"POST /reauthenticate": "person",
 	"GET /sessions": "person",
+	"GET /passkeys": "person",
+	"DELETE /passkeys/:id": "person",
 	"DELETE /sessions/:id": "person",
 	"POST /sessions/revoke-others": "person",
 	"POST /invitations/accept": "person",

@@ -237,7 +237,11 @@ async function afterwards(
 	const tell = (change: Parameters<typeof changeMail>[1]) =>
 		mailer.send(changeMail({ service: serviceName, to: person.email }, change, origin));
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
-	if (ctx.path === "/reset-password") await rememberDevice(ctx, person.id);
+	if (ctx.path === "/reset-password") {
+		await rememberDevice(ctx, person.id);
+		// Whoever was in the account before may have left one of his own.
+		await statements`delete from passkey where user_id = ${person.id}`;
+	}
 	if (ctx.path === "/reset-password" || ctx.path === "/change-password") tell("password");
 	if (note.isSetUp) {
 		const token = newSession?.session.token ?? "";

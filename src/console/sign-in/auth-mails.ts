@@ -44,6 +44,8 @@ const CHANGES = {
 	password: "Your password was changed, and all other sessions were ended.",
 	"second factor on": "A second factor was set up for signing in, and all other sessions were ended.",
 	"second factor off": "The second factor for signing in was switched off.",
+	"passkey added": "A passkey was added, by which you can sign in.",
+	"passkey removed": "A passkey of yours was removed.",
 	"backup codes": "New backup codes for signing in were made; the former ones are worth nothing any more.",
 	"codes guessed":
 		"Somebody gave your password and then several wrong codes of your second factor. Unless it was you, somebody knows your password.",

@@ -15,6 +15,7 @@ import type { Mailer } from "../mail/mailer.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { mayBegin } from "./auth-operator.ts";
+import { passkeys } from "./auth-passkey.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
@@ -140,6 +141,8 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 				"/two-factor/verify-totp": { window: 60, max: 5 },
 				"/two-factor/verify-backup-code": { window: 60, max: 5 },
 				"/company/begin": { window: 60, max: 10 },
+				"/passkey/sign-in-begin": { window: 60, max: 20 },
+				"/passkey/sign-in-end": { window: 60, max: 10 },
 				"/company/callback": { window: 60, max: 20 },
 				"/get-session": { window: 60, max: 600 },
 			},
@@ -172,6 +175,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		plugins: [
 			factor,
 			companySignIns({ ...deps, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
+			passkeys(deps, { serviceName: options.serviceName, origin, origins: options.origins }),
 			signUps(deps, { serviceName: options.serviceName, terms: options.terms, origin }),
 			guard(deps, { serviceName: options.serviceName, origin, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),

@@ -151,6 +151,24 @@ export const rateCount = pgTable(
 	(table) => [index("rate_count_started").on(table.startedAt)],
 );
 
+/** A key of a person's device, by which that one signs in. */
+export const passkey = pgTable(
+	"passkey",
+	{
+		/** The credential's id, base64url. */
+		id: text().primaryKey(),
+		userId: userId(),
+		name: text().notNull(),
+		/** COSE, base64url. */
+		publicKey: text("public_key").notNull(),
+		/** How often it was used, where its device counts; else 0. */
+		counter: bigint({ mode: "number" }).notNull(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		lastUsedAt: moment("last_used_at"),
+	},
+	(table) => [index("passkey_user").on(table.userId)],
+);
+
 /** Secrets of one-time codes, encrypted under the console's secret. */
 export const twoFactor = pgTable(
 	"two_factor",

@@ -1,3 +1,9 @@
+import type {
+	AuthenticationResponseJSON,
+	PublicKeyCredentialCreationOptionsJSON,
+	PublicKeyCredentialRequestOptionsJSON,
+	RegistrationResponseJSON,
+} from "@simplewebauthn/browser";
 import { requestJson } from "./http.ts";
 
 /** The calls of the sign-in routes. */
@@ -15,6 +21,11 @@ export const authApi = {
 	signInWith: (provider: "github" | "google", callbackURL: string) =>
 		post<{ url: string }>("/sign-in/social", { provider, callbackURL }),
 	beginCompany: (email: string, next: string) => post<{ url: string }>("/company/begin", { email, next }),
+	beginPasskey: () => post<PublicKeyCredentialCreationOptionsJSON>("/passkey/register-begin", {}),
+	endPasskey: (name: string, response: RegistrationResponseJSON) =>
+		post<object>("/passkey/register-end", { name, response }),
+	beginPasskeySignIn: () => post<PublicKeyCredentialRequestOptionsJSON>("/passkey/sign-in-begin", {}),
+	endPasskeySignIn: (response: AuthenticationResponseJSON) => post<object>("/passkey/sign-in-end", { response }),
 	signOut: () => post<object>("/sign-out", {}),
 	requestReset: (email: string) => post<object>("/request-password-reset", { email, redirectTo: "/reset" }),
 	resetPassword: (newPassword: string, token: string) => post<object>("/reset-password", { newPassword, token }),

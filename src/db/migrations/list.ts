@@ -27,6 +27,7 @@ import projectsAndPeriods from "./0025_projects_and_periods.sql" with { type: "t
 import readOnlyKey from "./0026_read_only_key.sql" with { type: "text" };
 import company from "./0027_company.sql" with { type: "text" };
 import usageModel from "./0028_usage_model.sql" with { type: "text" };
+import passkey from "./0029_passkey.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -66,4 +67,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0026_read_only_key", sql: readOnlyKey },
 	{ name: "0027_company", sql: company },
 	{ name: "0028_usage_model", sql: usageModel },
+	{ name: "0029_passkey", sql: passkey },
 ];

@@ -15,6 +15,7 @@ import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
 import { BillingPanel } from "./settings-billing.tsx";
 import { CompanyPanel } from "./settings-company.tsx";
 import { MembersPanel } from "./settings-members.tsx";
+import { PasskeysPanel } from "./settings-passkeys.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
 export default function SettingsPage() {
@@ -37,6 +38,7 @@ export default function SettingsPage() {
 						<PasswordPanel />
 						<TwoFactorPanel />
 					</div>
+					<PasskeysPanel />
 					<SessionsPanel />
 				</>
 			)}

@@ -35,6 +35,7 @@ export function SignInPage() {
 			{step === "password" && (
 				<>
 					<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
+					<PasskeyStep onDone={refresh} />
 					<Button variant="subtle" onClick={() => setStep("company")}>
 						Sign in with your company
 					</Button>
@@ -43,6 +44,25 @@ export function SignInPage() {
 			{step === "code" && <CodeStep onDone={refresh} />}
 			{step === "company" && <CompanyStep next={next} onBack={() => setStep("password")} />}
 		</Door>
+	);
+}
+
+/** Where the browser can: whoever has a passkey for this site is asked for it by the browser itself. */
+function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
+	const signIn = useAction(async () => {
+		const { startAuthentication } = await import("@simplewebauthn/browser");
+		const optionsJSON = await authApi.beginPasskeySignIn();
+		await authApi.endPasskeySignIn(await startAuthentication({ optionsJSON }));
+		await onDone();
+	});
+	if (!("PublicKeyCredential" in globalThis)) return null;
+	return (
+		<>
+			{signIn.error && <Problem error={signIn.error} />}
+			<Button variant="subtle" loading={signIn.busy} onClick={() => void signIn.run()}>
+				Sign in with a passkey
+			</Button>
+		</>
 	);
 }
 

@@ -1,0 +1,83 @@
+import { Button, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { authApi } from "../auth-api.ts";
+import { Panel } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+
+/** Keys of the viewer's own devices, by which he signs in without a password. */
+export function PasskeysPanel() {
+	const passkeys = useResource("passkeys", api.passkeys);
+	const [name, setName] = useState("");
+	const add = useAction(async () => {
+		const { startRegistration } = await import("@simplewebauthn/browser");
+		const optionsJSON = await authApi.beginPasskey();
+		await authApi.endPasskey(name.trim(), await startRegistration({ optionsJSON }));
+		setName("");
+		await passkeys.reload();
+	});
+	const remove = useAction(async (id: string) => {
+		await api.removePasskey(id);
+		await passkeys.reload();
+	});
+	const failure = add.error ?? remove.error;
+	return (
+		<Panel title="Passkeys" flush>
+			{failure && <Problem error={failure} />}
+			<DataTable
+				label="Passkeys"
+				rows={passkeys.data?.items}
+				rowKey={(item) => item.id}
+				error={passkeys.error}
+				retry={() => void passkeys.reload()}
+				skeletonRows={1}
+				empty={
+					<Empty title="No passkeys.">
+						A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.
+					</Empty>
+				}
+				columns={[
+					{ label: "Name", lead: true, render: (item) => item.name },
+					{ label: "Added", render: (item) => <Ago atMs={item.createdAtMs} /> },
+					{ label: "Last used", render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
+					{
+						label: "Action",
+						act: true,
+						right: true,
+						render: (item) => (
+							<button type="button" className="link" onClick={() => void remove.run(item.id)}>
+								Remove
+							</button>
+						),
+					},
+				]}
+			/>
+			<form
+				className="invite"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void add.run();
+				}}
+			>
+				<div className="filters">
+					<TextInput
+						label="Name of a new one"
+						placeholder="Laptop"
+						size="xs"
+						required
+						withAsterisk={false}
+						maxLength={60}
+						value={name}
+						onChange={(event) => setName(event.currentTarget.value)}
+					/>
+					<Button type="submit" size="xs" variant="default" loading={add.busy}>
+						Add a passkey
+					</Button>
+				</div>
+			</form>
+		</Panel>
+	);
+}

@@ -185,6 +185,7 @@ async function makeExtremes(service: TestService, extreme: Person & { accountId:
 		values (${extremeRefused}, ${extreme.accountId}, ${body.key.id}, ${"x".repeat(128)}, 'transcription', 'key_cap_exceeded', 402, 'x',
 			'messages[0].content[0].image_url.url', 1234567890000001, 1234567890000002, 9007199254740991, 131072, now() - interval '2 minutes',
 			1234567, now() - interval '1 minute')`;
+	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values (${LONG_NAME}, 1, 12345678, 1234567890000001)`;
 	return { extremeKey: body.key.id as string, extremeRequest: log.items[3].id as string, extremeRefused };
 }
 

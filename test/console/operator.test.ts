@@ -81,6 +81,22 @@ test("a running request shows as held, to the customer and on the operators' pag
 	);
 });
 
+test("settlements that came too late to be charged are shown beside the checks", async () => {
+	const { sql } = service.db;
+	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values
+		('i', 1, 12, 3000000, '2026-01-01'), ('j', 4, 5, 40, '2026-01-02')`;
+	try {
+		expect((await boss.get("/api/console/operator/reconciliation")).body.refused).toEqual({
+			requests: 17,
+			chargedNanoUsd: 3_000_040,
+			atMs: Date.parse("2026-01-02"),
+			instance: "j",
+		});
+	} finally {
+		await sql`delete from refused_settlement`;
+	}
+});
+
 test("the books are checked on demand and the run is kept", async () => {
 	await service.settled();
 	const run = await boss.send("POST", "/api/console/operator/reconciliation");
@@ -88,6 +104,7 @@ test("the books are checked on demand and the run is kept", async () => {
 	const list = (await boss.get("/api/console/operator/reconciliation")).body;
 	expect(list.runs[0].id).toBe(run.body.id);
 	expect(list.greenSinceMs).toBe(list.runs.at(-1).atMs);
+	expect(list.refused).toBe(null);
 	await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 1 where id = ${customer.accountId}`;
 	try {
 		const bad = await boss.send("POST", "/api/console/operator/reconciliation");

@@ -180,6 +180,7 @@ async function checkSchema(url: string, client: postgres.Sql, found: Found): Pro
 	try {
 		if ((await migratedUrl(url)) !== undefined) {
 			found.ok("the schema is this version's");
+			await checkRefused(client, found);
 			return;
 		}
 	} catch (error) {
@@ -198,6 +199,17 @@ async function checkSchema(url: string, client: postgres.Sql, found: Found): Pro
 			"the schema must be brought up to date, and this role may not",
 			"`grant create on database … to …` and `grant create on schema public to …`, or have its owner run `tollgate migrate`.",
 		);
+}
+
+/** Settlements that nobody was charged for, since requests of their time were removed before their journal came. */
+async function checkRefused(client: postgres.Sql, found: Found): Promise<void> {
+	const [row] = await client<{ requests: string; instances: string | null }[]>`
+		select coalesce(sum(requests), 0)::text as requests, string_agg(distinct instance_id, ', ') as instances from refused_settlement`;
+	if (row === undefined || row.requests === "0") return;
+	found.warn(
+		`${row.requests} settlements came after requests of their time had been removed and were not charged (from ${row.instances})`,
+		"Bring journals back sooner, or raise RETENTION_USAGE_DAYS; what they would have cost stands on the operators' page Reconciliation.",
+	);
 }
 
 /** Without user and password. */

@@ -7,6 +7,8 @@ import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { BooksRow } from "../../ledger/books-history.ts";
 import { booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest that somebody waits in front of the page; the check itself goes on. */
@@ -31,13 +33,39 @@ export async function checkBooks(
 	}
 }
 
+/** Settlements that came when requests of their time were removed already, and so were not charged. */
+export interface RefusedSettlements {
+	/** Counted as often as they came; most had been settled in their time. */
+	readonly requests: number;
+	/** What they would have cost. */
+	readonly chargedNanoUsd: NanoUsd;
+	/** When the last of them came, and from which instance. */
+	readonly atMs: number;
+	readonly instance: string;
+}
+
 /** Newest first. */
 export async function listReconciliations(
 	statements: Statements,
-): Promise<{ runs: BooksRun[]; greenSinceMs: number | null }> {
+): Promise<{ runs: BooksRun[]; greenSinceMs: number | null; refused: RefusedSettlements | null }> {
 	const rows =
 		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
-	return { runs: rows.map(booksRunOf), greenSinceMs: await greenSince(statements) };
+	const [greenSinceMs, refused] = await Promise.all([greenSince(statements), refusedSettlements(statements)]);
+	return { runs: rows.map(booksRunOf), greenSinceMs, refused };
+}
+
+/** A row for an epoch whose journal came back too late: there are few. */
+async function refusedSettlements(statements: Statements): Promise<RefusedSettlements | null> {
+	const [row] = await statements<{ requests: string; charged: string; at: Date; instance: string }>`
+		select sum(requests) over () as requests, sum(charged_nano_usd) over () as charged, at, instance_id as instance
+		from refused_settlement order by at desc, instance_id limit 1`;
+	if (row === undefined) return null;
+	return {
+		requests: Number(row.requests),
+		chargedNanoUsd: nanoUsdOfColumn(row.charged),
+		atMs: row.at.getTime(),
+		instance: row.instance,
+	};
 }
 
 export async function lastReconciliation(

@@ -49,6 +49,16 @@ describe("a database that is there", () => {
 		expectFinding(findings, "warning", /full_page_writes is off/);
 	});
 
+	test("settlements that came too late to be charged are a warning, none are not", async () => {
+		expect((await check()).filter(({ what }) => what.includes("not charged"))).toEqual([]);
+		await db.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('away', 1, 12, 5), ('away', 2, 30, 5)`;
+		try {
+			expectFinding(await check(), "warning", /^42 settlements came after .* not charged \(from away\)$/);
+		} finally {
+			await db.sql`delete from refused_settlement`;
+		}
+	});
+
 	test("a clock that is off by seconds is a warning, by minutes it is broken", async () => {
 		for (const [offsetMs, state] of [
 			[-30_000, "warning"],

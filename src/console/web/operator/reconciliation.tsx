@@ -3,7 +3,7 @@ import { formatDateTime } from "../format.ts";
 import { capital, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Moment } from "../parts/text.tsx";
+import { Amount, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { operatorApi } from "./api.ts";
 
@@ -28,6 +28,14 @@ export function ReconciliationPage() {
 			{runs.data?.greenSinceMs && <Notice kind="ok">Green since {formatDateTime(runs.data.greenSinceMs)}.</Notice>}
 			{last && !last.ok && (
 				<Notice kind="warn">The last check found the books broken. Look at the lines that failed.</Notice>
+			)}
+			{runs.data?.refused && (
+				<Notice kind="warn">
+					{runs.data.refused.requests.toLocaleString("en-US")} settlements,{" "}
+					<Amount nanoUsd={runs.data.refused.chargedNanoUsd} /> in all, came after the requests of their time had been
+					removed and were not charged; most of them had been when they were made. The last ones came from{" "}
+					{runs.data.refused.instance} on {formatDateTime(runs.data.refused.atMs)}.
+				</Notice>
 			)}
 			<Panel title="Last check" flush>
 				<DataTable

@@ -10,6 +10,7 @@ import { dirname, join, relative } from "node:path";
 import { findPostmaster } from "../src/db/postmaster.ts";
 import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
+import { writeDurations } from "./support/file-order.ts";
 import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
 import { bundleProduct } from "./support/product-bundle.ts";
 
@@ -52,8 +53,10 @@ let exitCode = 0;
 try {
 	const beside = files.filter((file) => !ALONE.includes(file));
 	const alone = files.filter((file) => ALONE.includes(file));
-	// The longest of the last run come first, so that none is left for the end. It is kept beside the database.
-	const timings = [`--timings=${join(testHome(), "timings.json")}`, "--update-timings"];
+	// The longest come first, so that none is left for the end.
+	const timingsPath = join(testHome(), "timings.json");
+	writeDurations(timingsPath, beside);
+	const timings = [`--timings=${timingsPath}`, "--update-timings"];
 	if (beside.length > 0) await run(beside, [`--parallel=${PROCESSES}`, "--no-isolate", ...timings]);
 	if (alone.length > 0 && !stopped) await run(alone, []);
 	if (cpuLog && watched) tellTimes(watched.read(cpuLog));

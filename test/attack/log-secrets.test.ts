@@ -39,7 +39,7 @@ async function everything(): Promise<void> {
 		stranger.get(`/api/auth/verify-email?token=${CANARY}token`),
 		stranger.fetch("/api/console/me", { headers: { cookie: `tollgate.session_token=${CANARY}.${CANARY}` } }),
 		customer.send("PATCH", "/api/console/account", { name: `${CANARY} works` }),
-		customer.send("POST", "/api/console/invitations", { email, role: "member" }),
+		customer.send("POST", "/api/console/invitations", { email, role: "developer" }),
 		customer.send("POST", "/api/console/invitations/accept", { token: `${CANARY}${"x".repeat(30)}` }),
 		customer.send("POST", "/api/console/keys", { name: `${CANARY} key` }),
 		customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" }),

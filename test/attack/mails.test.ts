@@ -133,7 +133,7 @@ test("an address is one address: no list, no name with another address, nothing 
 		`@example.com`,
 		`(${victim})x@example.com`,
 	]) {
-		const invited = await owner.send("POST", "/api/console/invitations", { email, role: "member" });
+		const invited = await owner.send("POST", "/api/console/invitations", { email, role: "developer" });
 		expect([email, invited.status]).toEqual([email, 400]);
 		expect([email, (await signUp(email)).status]).toEqual([email, 400]);
 	}
@@ -145,7 +145,7 @@ test("the subject of a mail is ours alone, whoever invites and whatever an accou
 	await owner.send("POST", "/api/auth/update-user", { name: "Buy Now" });
 	await owner.send("PATCH", "/api/console/account", { name: "Cheap Pills" });
 	const guest = `${crypto.randomUUID()}@example.com`;
-	await owner.send("POST", "/api/console/invitations", { email: guest, role: "member" });
+	await owner.send("POST", "/api/console/invitations", { email: guest, role: "developer" });
 	await waitFor(() => mailsTo(guest).length === 1, "the invitation");
 	expect(mailsTo(guest)[0]?.subject).toBe("An invitation to service");
 	const boss = await operator(product);

@@ -26,7 +26,7 @@ async function household() {
 	const make = async (body: object) => (await owner.send("POST", "/api/console/keys", body)).body.key.id as string;
 	const capped = await make({ name: "capped", capUsd: "200" });
 	const open = await make({ name: "open" });
-	await owner.send("POST", "/api/console/invitations", { email: other.email, role: "member" });
+	await owner.send("POST", "/api/console/invitations", { email: other.email, role: "developer" });
 	const token = new URL(await mailedLink(other)).searchParams.get("token");
 	expect((await other.send("POST", "/api/console/invitations/accept", { token })).status).toBe(200);
 	const [row] = await sql`select id from console_user where email = ${other.email}`;
@@ -105,7 +105,11 @@ test("only the password does it, for this session alone, and it cannot be guesse
 /** Of the console's own routes. Those that are neither here nor spared by `WITHOUT_PASSWORD` ask all the same. */
 const ASKING = [
 	"POST /invitations",
+	"PATCH /members/:userId",
 	"DELETE /members/:userId",
+	"PUT /company-sign-in/",
+	"POST /company-sign-in/verify",
+	"DELETE /company-sign-in/",
 	"POST /keys/:id/rotate",
 	"POST /batch-notices/secret",
 	"POST /operator/accounts/:id/suspend",

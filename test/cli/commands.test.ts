@@ -74,7 +74,7 @@ describe("from an account to a key", () => {
 			models: ["a", "b"],
 			expiresAtMs: Date.UTC(2099, 0, 31),
 		});
-		expect(loaded.account).toEqual({ state: "active", toppedUp: true, signedIn: true });
+		expect(loaded.account).toEqual({ state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" });
 	});
 
 	test("lists come as data and next, and go on from there", async () => {

@@ -1,5 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { isRunning } from "./processes.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -9,7 +10,13 @@ const ROOT = join(import.meta.dir, "../..");
  * names: the packages above it, the console's pages beside it.
  */
 export function bundleProduct(folder: string): { readonly main: string; remove(): void } {
-	const home = mkdtempSync(join(folder, "product-"));
+	for (const name of readdirSync(folder)) {
+		const owner = /^product-(\d+)-/.exec(name)?.[1];
+		// Of a run that was killed.
+		if (owner !== undefined && !isRunning(Number(owner))) rmSync(join(folder, name), { recursive: true, force: true });
+	}
+	const home = mkdtempSync(join(folder, `product-${process.pid}-`));
+	chmodSync(home, 0o755);
 	const app = join(home, "app");
 	mkdirSync(app);
 	symlinkSync(join(ROOT, "node_modules"), join(home, "node_modules"));

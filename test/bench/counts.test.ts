@@ -84,11 +84,11 @@ const REQUEST: Budget = {
 	byKind: { string: 28.2, Promise: 13.8, Function: 23.2, AsyncFunctionGenerator: 7.8, JSLexicalEnvironment: 45 },
 };
 const EVENT: Budget = {
-	objects: 53,
-	bytes: 3_400,
+	objects: 49,
+	bytes: 3_200,
 	writes: 2,
 	sleeps: 2,
-	byKind: { string: 8.4, Promise: 6, Function: 4.7, AsyncFunctionGenerator: 3.7 },
+	byKind: { string: 8.4, Promise: 5, Function: 3.4, AsyncFunctionGenerator: 2.7 },
 };
 
 test(

@@ -19,6 +19,14 @@ const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
 
+interface Arrived {
+	readonly done: boolean;
+	readonly value?: Uint8Array | undefined;
+}
+
+/** While some of what arrived waits. */
+const NOTHING_MORE: Arrived = { done: false, value: undefined };
+
 /** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
 export function openEventStream<Chunk extends OutputChunk>(
 	deps: { clock: Clock },
@@ -26,129 +34,168 @@ export function openEventStream<Chunk extends OutputChunk>(
 	wire: StreamWire<Chunk>,
 	body: string | FormData,
 ): Omit<AnswerStream<Chunk>, "replica"> {
-	const { guard, replica } = attempt;
-	const reader = wire.reader(replica.dialect);
-	const events = createSseReader();
-	const answer = attempt.post({ path: wire.path, body, accept: "text/event-stream" });
-	let source: ReadableStreamDefaultReader<Uint8Array> | undefined;
-	/** Usage of an answer that came whole. */
-	let wholeUsage: ReportedUsage | undefined;
-	let answeredWhole = false;
-	/** The upstream said its last word, or we hung up. */
-	let over = false;
-	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
-	let failure: UpstreamFailure | undefined;
-	let streamBytes = 0;
-	/** What arrived and waits for its turn. */
-	let waiting: Uint8Array | undefined;
-	/** Output so far. */
-	const size = { events: 0, bytes: 0 };
+	return new EventStream(deps.clock, attempt, wire, body);
+}
 
-	async function next(): Promise<readonly Chunk[] | null> {
-		if (failure !== undefined) throw failure;
-		if (over) return null;
+/** A class, since there is one for each open stream: a closure for each of its functions would be 15 objects more. */
+class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
+	readonly #clock: Clock;
+	readonly #attempt: Attempt;
+	readonly #wire: StreamWire<Chunk>;
+	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
+	readonly #events = createSseReader();
+	readonly #answer: Promise<Response>;
+	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
+	/** Usage of an answer that came whole. */
+	#wholeUsage: ReportedUsage | undefined;
+	#answeredWhole = false;
+	/** The upstream said its last word, or we hung up. */
+	#over = false;
+	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
+	#failure: UpstreamFailure | undefined;
+	#streamBytes = 0;
+	/** What arrived and waits for its turn. */
+	#waiting: Uint8Array | undefined;
+	/** Output so far. */
+	readonly #size = { events: 0, bytes: 0 };
+
+	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
+		this.#clock = clock;
+		this.#attempt = attempt;
+		this.#wire = wire;
+		this.#reader = wire.reader(attempt.replica.dialect);
+		this.#answer = attempt.post({ path: wire.path, body, accept: "text/event-stream" });
+	}
+
+	async next(): Promise<readonly Chunk[] | null> {
+		if (this.#failure !== undefined) throw this.#failure;
+		if (this.#over) return null;
+		const { guard } = this.#attempt;
+		const events = this.#events;
+		const reader = this.#reader;
 		guard.waitStarts();
 		try {
-			if (source === undefined) {
-				const whole = await open();
-				if (whole !== undefined) return delivered([whole]);
+			if (this.#source === undefined) {
+				const whole = await this.#open();
+				if (whole !== undefined) return this.#delivered([whole]);
 			}
 			for (;;) {
-				const { done, value } = await (waiting === undefined ? read() : step());
-				const payloads = done ? events.end() : events.push(counted(value));
-				const chunks = payloads.length === 0 ? [] : accept(payloads);
-				if (failure === undefined) {
-					if (reader.ended() || (done && reader.complete())) finish(done);
-					else if (done) fall(died("the stream ended without its end"));
+				const { done, value } = this.#waiting === undefined ? await this.#arrives() : NOTHING_MORE;
+				if (value !== undefined && value.byteLength > STEP_BYTES) this.#waiting = value;
+				const bytes = this.#waiting === undefined ? value : await this.#step();
+				const payloads = done ? events.end() : events.push(this.#counted(bytes));
+				const chunks = payloads.length === 0 ? [] : this.#accept(payloads);
+				if (this.#failure === undefined) {
+					if (reader.ended() || (done && reader.complete())) this.#finish(done);
+					else if (done) this.#fall(died("the stream ended without its end"));
 				}
-				if (chunks.length > 0) return delivered(chunks);
-				if (failure !== undefined) throw failure;
-				if (over) return null;
+				if (chunks.length > 0) return this.#delivered(chunks);
+				if (this.#failure !== undefined) throw this.#failure;
+				if (this.#over) return null;
 				if (payloads.length > 0) guard.waitStarts();
 			}
 		} catch (error) {
-			throw fall(error);
+			throw this.#fall(error);
 		}
 	}
 
-	async function read(): Promise<{ done: boolean; value: Uint8Array | undefined }> {
-		const { done, value } = await (source as ReadableStreamDefaultReader<Uint8Array>).read();
-		if (value === undefined || value.byteLength <= STEP_BYTES) return { done, value };
-		waiting = value;
-		return step();
+	usage(): ReportedUsage | undefined {
+		return this.#answeredWhole ? this.#wholeUsage : this.#reader.usage();
+	}
+
+	usageIsFinal(): boolean {
+		return this.#answeredWhole ? this.#wholeUsage !== undefined : this.#reader.usageIsFinal();
+	}
+
+	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined {
+		return this.#attempt.replica.worth.tokensOf(size);
+	}
+
+	close(): void {
+		if (this.#over) return;
+		this.#over = true;
+		this.#attempt.close();
+		this.#source?.cancel().catch(() => {});
+	}
+
+	#arrives(): Promise<Arrived> {
+		return (this.#source as ReadableStreamDefaultReader<Uint8Array>).read();
 	}
 
 	/** The next part of what arrived at once. */
-	async function step(): Promise<{ done: false; value: Uint8Array | undefined }> {
+	async #step(): Promise<Uint8Array | undefined> {
 		await nextTurn();
-		const value = waiting?.subarray(0, STEP_BYTES);
-		waiting = (waiting?.byteLength ?? 0) > STEP_BYTES ? waiting?.subarray(STEP_BYTES) : undefined;
-		return { done: false, value };
+		const all = this.#waiting;
+		this.#waiting = (all?.byteLength ?? 0) > STEP_BYTES ? all?.subarray(STEP_BYTES) : undefined;
+		return all?.subarray(0, STEP_BYTES);
 	}
 
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
-	async function open(): Promise<Chunk | undefined> {
-		const response = await answer;
-		const refused = attempt.taken(response);
+	async #open(): Promise<Chunk | undefined> {
+		const response = await this.#answer;
+		const refused = this.#attempt.taken(response);
 		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
-			source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
 			return undefined;
 		}
-		const whole = wire.whole(await readText(response, WHOLE_BYTES_MAX), replica.dialect);
-		wholeUsage = whole.usage;
-		answeredWhole = true;
-		finish(true);
+		const text = await readText(response, WHOLE_BYTES_MAX);
+		const whole = this.#wire.whole(text, this.#attempt.replica.dialect);
+		this.#wholeUsage = whole.usage;
+		this.#answeredWhole = true;
+		this.#finish(true);
 		return whole.chunk;
 	}
 
-	function counted(bytes: Uint8Array = NO_BYTES): Uint8Array {
-		streamBytes += bytes.byteLength;
-		if (streamBytes > STREAM_BYTES_MAX) throw failed("a stream beyond the limit");
+	#counted(bytes: Uint8Array = NO_BYTES): Uint8Array {
+		this.#streamBytes += bytes.byteLength;
+		if (this.#streamBytes > STREAM_BYTES_MAX) throw failed("a stream beyond the limit");
 		return bytes;
 	}
 
-	function accept(payloads: readonly string[]): Chunk[] {
+	#accept(payloads: readonly string[]): Chunk[] {
 		const chunks: Chunk[] = [];
+		const size = this.#size;
 		try {
 			for (const payload of payloads) {
-				const chunk = reader.accept(payload);
+				const chunk = this.#reader.accept(payload);
 				if (chunk === undefined) continue;
 				chunks.push(chunk);
 				size.bytes += chunk.outputBytes;
 				if (chunk.outputBytes > 0) size.events += 1;
 			}
 		} catch (error) {
-			fall(error);
+			this.#fall(error);
 		}
 		return chunks;
 	}
 
-	function delivered(chunks: readonly Chunk[]): readonly Chunk[] {
-		guard.waitEnds();
-		attempt.answered();
+	#delivered(chunks: readonly Chunk[]): readonly Chunk[] {
+		this.#attempt.guard.waitEnds();
+		this.#attempt.answered();
 		return chunks;
 	}
 
-	function finish(bodyEnded: boolean): void {
-		over = true;
-		learn();
-		attempt.succeed();
-		if (!bodyEnded) drain();
+	#finish(bodyEnded: boolean): void {
+		this.#over = true;
+		this.#learn();
+		this.#attempt.succeed();
+		if (!bodyEnded) this.#drain();
 	}
 
 	/** Thoughts may be counted and not shown, so what they are part of says nothing of events. */
-	function learn(): void {
-		const { completionTokens, reasoningTokens } = reader.usage() ?? {};
-		if (reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
-			replica.worth.learn(completionTokens, size);
+	#learn(): void {
+		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
+		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
+			this.#attempt.replica.worth.learn(completionTokens, this.#size);
 	}
 
 	/** Reads to the end of the body, which keeps the connection for the next call; nobody waits for it. */
-	function drain(): void {
-		const cancel = deps.clock.after(DRAIN_MS, () => guard.abort());
-		source?.read().then(
+	#drain(): void {
+		const { guard } = this.#attempt;
+		const cancel = this.#clock.after(DRAIN_MS, () => guard.abort());
+		this.#source?.read().then(
 			({ done }) => {
 				cancel();
 				if (!done) guard.abort();
@@ -157,24 +204,11 @@ export function openEventStream<Chunk extends OutputChunk>(
 		);
 	}
 
-	function fall(error: unknown): UpstreamFailure {
-		if (failure !== undefined) return failure;
-		over = true;
-		failure = attempt.fail(error);
-		source?.cancel().catch(() => {});
-		return failure;
+	#fall(error: unknown): UpstreamFailure {
+		if (this.#failure !== undefined) return this.#failure;
+		this.#over = true;
+		this.#failure = this.#attempt.fail(error);
+		this.#source?.cancel().catch(() => {});
+		return this.#failure;
 	}
-
-	return {
-		next,
-		usage: () => (answeredWhole ? wholeUsage : reader.usage()),
-		usageIsFinal: () => (answeredWhole ? wholeUsage !== undefined : reader.usageIsFinal()),
-		tokensOf: replica.worth.tokensOf,
-		close() {
-			if (over) return;
-			over = true;
-			attempt.close();
-			source?.cancel().catch(() => {});
-		},
-	};
 }

@@ -26,24 +26,33 @@ const CARRY_BYTES_MIN = 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 export function createSseReader(options: { eventBytesMax?: number } = {}): SseReader {
-	const eventBytesMax = options.eventBytesMax ?? EVENT_BYTES_MAX;
-	/** The unfinished line: `carry[0, carried)`. Grows by doubling, so that one-byte reads stay linear. */
-	let carry: Buffer = NO_BYTES;
-	let carried = 0;
-	/** Data of the event under way; undefined if it has no data line yet. */
-	let data: string | undefined;
-	let dataBytes = 0;
-	let afterCr = false;
-	let atStart = true;
-	let events: string[] = [];
+	return new EventLines(options.eventBytesMax ?? EVENT_BYTES_MAX);
+}
 
-	function push(bytes: Uint8Array): string[] {
-		events = [];
+/** A class, since there is one for each open stream: a closure for each of its functions would be six objects more. */
+class EventLines implements SseReader {
+	readonly #eventBytesMax: number;
+	/** The unfinished line: `carry[0, carried)`. Grows by doubling, so that one-byte reads stay linear. */
+	#carry: Buffer = NO_BYTES;
+	#carried = 0;
+	/** Data of the event under way; undefined if it has no data line yet. */
+	#data: string | undefined;
+	#dataBytes = 0;
+	#afterCr = false;
+	#atStart = true;
+	#events: string[] = [];
+
+	constructor(eventBytesMax: number) {
+		this.#eventBytesMax = eventBytesMax;
+	}
+
+	push(bytes: Uint8Array): string[] {
+		this.#events = [];
 		const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 		const end = view.length;
 		let at = 0;
-		if (afterCr && end > 0) {
-			afterCr = false;
+		if (this.#afterCr && end > 0) {
+			this.#afterCr = false;
 			if (view[0] === LF) at = 1;
 		}
 		// JSON never holds a raw CR, so its absence (the usual case) allows the native search for LF alone.
@@ -51,73 +60,71 @@ export function createSseReader(options: { eventBytesMax?: number } = {}): SseRe
 		while (at < end) {
 			const lineEnd = lfOnly ? view.indexOf(LF, at) : lineBreak(view, at);
 			if (lineEnd === -1) {
-				keep(view, at, end);
+				this.#keep(view, at, end);
 				break;
 			}
-			if (carried === 0) acceptLine(view, at, lineEnd);
-			else finishCarried(view, at, lineEnd);
+			if (this.#carried === 0) this.#acceptLine(view, at, lineEnd);
+			else this.#finishCarried(view, at, lineEnd);
 			at = lineEnd + 1;
 			if (view[lineEnd] !== CR) continue;
-			if (at === end) afterCr = true;
+			if (at === end) this.#afterCr = true;
 			else if (view[at] === LF) at += 1;
 		}
-		return events;
+		return this.#events;
 	}
 
-	function end(): string[] {
-		events = [];
-		if (carried > 0) finishCarried(NO_BYTES, 0, 0);
-		dispatch();
-		return events;
+	end(): string[] {
+		this.#events = [];
+		if (this.#carried > 0) this.#finishCarried(NO_BYTES, 0, 0);
+		this.#dispatch();
+		return this.#events;
 	}
 
-	function finishCarried(view: Buffer, from: number, to: number): void {
-		keep(view, from, to);
-		const length = carried;
-		carried = 0;
-		acceptLine(carry, 0, length);
+	#finishCarried(view: Buffer, from: number, to: number): void {
+		this.#keep(view, from, to);
+		const length = this.#carried;
+		this.#carried = 0;
+		this.#acceptLine(this.#carry, 0, length);
 	}
 
-	function keep(view: Buffer, from: number, to: number): void {
-		const needed = carried + to - from;
-		if (needed > eventBytesMax) throw tooLong();
-		if (needed > carry.length) {
-			const grown = Buffer.allocUnsafe(Math.max(needed, carry.length * 2, CARRY_BYTES_MIN));
-			carry.copy(grown, 0, 0, carried);
-			carry = grown;
+	#keep(view: Buffer, from: number, to: number): void {
+		const needed = this.#carried + to - from;
+		if (needed > this.#eventBytesMax) throw tooLong();
+		if (needed > this.#carry.length) {
+			const grown = Buffer.allocUnsafe(Math.max(needed, this.#carry.length * 2, CARRY_BYTES_MIN));
+			this.#carry.copy(grown, 0, 0, this.#carried);
+			this.#carry = grown;
 		}
-		view.copy(carry, carried, from, to);
-		carried = needed;
+		view.copy(this.#carry, this.#carried, from, to);
+		this.#carried = needed;
 	}
 
-	function acceptLine(line: Buffer, start: number, to: number): void {
+	#acceptLine(line: Buffer, start: number, to: number): void {
 		let from = start;
-		if (atStart) {
-			atStart = false;
+		if (this.#atStart) {
+			this.#atStart = false;
 			if (line[from] === 0xef && line[from + 1] === 0xbb && line[from + 2] === 0xbf && to - from >= 3) from += 3;
 		}
 		if (from === to) {
-			dispatch();
+			this.#dispatch();
 			return;
 		}
 		if (!isData(line, from, to)) return;
 		from += 5;
 		if (from > to) from = to;
 		if (from < to && line[from] === SPACE) from += 1;
-		dataBytes += to - from + 1;
-		if (dataBytes > eventBytesMax) throw tooLong();
+		this.#dataBytes += to - from + 1;
+		if (this.#dataBytes > this.#eventBytesMax) throw tooLong();
 		const text = line.toString("utf8", from, to);
-		data = data === undefined ? text : `${data}\n${text}`;
+		this.#data = this.#data === undefined ? text : `${this.#data}\n${text}`;
 	}
 
-	function dispatch(): void {
-		if (data === undefined) return;
-		events.push(data);
-		data = undefined;
-		dataBytes = 0;
+	#dispatch(): void {
+		if (this.#data === undefined) return;
+		this.#events.push(this.#data);
+		this.#data = undefined;
+		this.#dataBytes = 0;
 	}
-
-	return { push, end };
 }
 
 function isData(line: Buffer, from: number, to: number): boolean {

@@ -202,6 +202,7 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what an instance has applied is not written down",
+				sqlSeed: 5,
 				before: "greatest(b.applied_seq, p_applied)",
 				after: "b.applied_seq",
 			},

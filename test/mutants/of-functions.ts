@@ -82,11 +82,13 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a refusal is proved though all together would cover it",
+				sqlSeed: 4,
 				before: "if available + v_elsewhere < r.min then",
 				after: "if true then",
 			},
 			{
 				breaks: "an answer to an earlier recall counts for a later one",
+				sqlSeed: 4,
 				before: "else x.recalled < coalesce(r.ticket, 9223372036854775807) end)",
 				after: "else x.recalled = 0 end)",
 			},
@@ -195,6 +197,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a charge without a lease is recorded",
+				sqlSeed: 12,
 				before: "if v_missing is not null then",
 				after: "if false then",
 			},
@@ -216,6 +219,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a late settlement is not drawn from its budgets",
+				sqlSeed: 12,
 				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit,",
 				after: "update budget g set drawn_nano_usd = g.drawn_nano_usd,",
 			},

@@ -7,10 +7,19 @@ import type { SentMail } from "./mail/mailer.ts";
 import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
 import { modelView, ratesOf } from "./operator/catalog-view.ts";
 import { isOwnMachine } from "./sign-in/own-machine.ts";
+import type { ModelSpeed } from "./usage/model-speed.ts";
+import { createModelSpeeds } from "./usage/model-speed.ts";
+
+interface Measured {
+	/** Null where too little was asked of it of late. */
+	readonly speed: ModelSpeed | null;
+}
 
 /** What everybody may see, signed in or not. */
 export function publicRoutes(parts: ConsoleParts) {
 	const { config, deployments, mailer, visits } = parts;
+	const speeds = createModelSpeeds(parts);
+	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;
 	return new Elysia({ name: "console-public", prefix: "/public" })
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
@@ -29,19 +38,25 @@ export function publicRoutes(parts: ConsoleParts) {
 			/** A cookie of a session came along; whether it is still good, `/me` says. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
-		.get("/models", async (): Promise<{ items: ModelView[] }> => {
-			const deployed = await deployments.current();
-			return { items: deployed.models.map((model) => modelView(model, deployed)) };
+		.get("/models", async (): Promise<{ items: (ModelView & Measured)[] }> => {
+			const [deployed, measured] = await Promise.all([deployments.current(), speeds.current()]);
+			return {
+				items: deployed.models.map((model) => ({
+					...modelView(model, deployed),
+					speed: measured.get(model.id) ?? null,
+				})),
+			};
 		})
 		.get(
 			"/model",
-			async ({ query }): Promise<ModelView & { history: RateVersion[] }> => {
+			async ({ query }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
 				const deployed = await deployments.current();
 				const model = deployed.find(query.id);
 				if (model === undefined) throw new Fault("model_not_found", "There is no such model.", { param: "id" });
 				const history = await rateCardHistory(parts.statements, model.id);
 				return {
 					...modelView(model, deployed),
+					speed: await speedOf(model.id),
 					history: history.map((card) => ({
 						id: card.id,
 						version: card.version,

@@ -32,6 +32,7 @@ begin
     -- so, the sums are all that is left (removal.sql).
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
+    delete from model_speed;
     c.horizon := 0;
     v_floor := '-infinity';
   else
@@ -61,6 +62,19 @@ begin
       reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
       written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
       first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens
+  ), timed as (
+    insert into model_speed as m (hour, model, kind, bucket, requests)
+    select date_trunc('hour', f.admitted_at, 'UTC'), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
+    from fresh f cross join lateral (values
+      ('first_token', f.first_token_ms::double precision),
+      -- The first token's own time is not in it.
+      ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
+        then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
+    ) as t(kind, size)
+    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
+      and f.ending = 'finished' and f.admitted_at > f.at - interval '2 days' and t.size is not null
+    group by 1, 2, 3, 4
+    on conflict (hour, model, kind, bucket) do update set requests = m.requests + excluded.requests
   ), moved as (
     update usage_cursor u set horizon = s.horizon, folded_at = s.at from seen s where u.id = 1
   )
@@ -75,6 +89,9 @@ begin
     select a.id, u.at from unnest(v_keys, v_at) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
   ) x where k.id = x.id;
+  if v_rows > 0 then
+    delete from model_speed m where m.hour < now() - interval '2 days';
+  end if;
   return v_rows;
 end $$;
 

@@ -28,6 +28,7 @@ import readOnlyKey from "./0026_read_only_key.sql" with { type: "text" };
 import company from "./0027_company.sql" with { type: "text" };
 import usageModel from "./0028_usage_model.sql" with { type: "text" };
 import passkey from "./0029_passkey.sql" with { type: "text" };
+import modelSpeed from "./0030_model_speed.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -68,4 +69,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0027_company", sql: company },
 	{ name: "0028_usage_model", sql: usageModel },
 	{ name: "0029_passkey", sql: passkey },
+	{ name: "0030_model_speed", sql: modelSpeed },
 ];

@@ -24,6 +24,10 @@ const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: Mod
 		input: { label: "Input price", compare: (one, other) => one.rates.input - other.rates.input },
 		output: { label: "Output price", compare: (one, other) => one.rates.output - other.rates.output },
 		context: { label: "Longest context", compare: (one, other) => other.contextLength - one.contextLength },
+		speed: {
+			label: "Fastest",
+			compare: (one, other) => (other.speed?.tokensPerSecond ?? 0) - (one.speed?.tokensPerSecond ?? 0),
+		},
 		name: { label: "Name", compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 

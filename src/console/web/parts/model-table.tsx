@@ -1,6 +1,6 @@
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
 import { showRatePerMillion, showRatePerUnit } from "../../../money/shown-usd.ts";
-import { formatCompact } from "../format.ts";
+import { formatCompact, formatCount, formatDuration } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
 import type { ModelView } from "../views.ts";
@@ -39,6 +39,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
 		),
 	},
+	{ label: "Speed", right: true, render: (model) => <span className="num">{shownSpeed(model)}</span> },
 	{ label: "Input, per million", right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
 	{ label: "Output, per million", right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
 	{ label: "Other", right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
@@ -46,6 +47,14 @@ const COLUMNS: readonly Column<ModelView>[] = [
 
 export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? "Connected" : "Unavailable"} />;
+}
+
+/** Median of the last day, as the service measured it. */
+function shownSpeed({ speed }: ModelView): string {
+	if (speed === null) return "–";
+	return speed.tokensPerSecond === null
+		? formatDuration(speed.firstTokenMs)
+		: `${formatCount(speed.tokensPerSecond)} tokens/s`;
 }
 
 function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {

@@ -1,10 +1,19 @@
 import { AssertionError, assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { KeyDigest } from "./digest.ts";
 import type { AccountEntry, AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
-import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
+import {
+	accountFieldsOf,
+	createAccountEntry,
+	createKeyEntry,
+	keyFieldsOf,
+	setAccountFields,
+	setKeyFields,
+} from "./key-entry.ts";
+import { createRestingKeys } from "./resting-keys.ts";
 
 /** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
 export interface LoadedKey {
@@ -27,14 +36,18 @@ export interface Keyring {
 	load(digest: KeyDigest): Promise<KeyEntry | null>;
 	/** Takes in one control entry; all kinds may be passed, in order. */
 	apply(entry: ControlEntry): void;
+	/** Once a second: keys that were not used for a quarter of an hour are laid to rest, where one costs a seventh. */
+	tick(): void;
 	/** Forgets everything: after this instance was fenced off it does not know what it missed. */
 	clear(): void;
 	size(): { keys: number; unknown: number; accounts: number; loading: number };
 }
 
 export interface KeyringOptions {
-	/** Beyond it the least recently used keys are let go and loaded again when they are used. Default 200,000. */
+	/** In use at once; beyond it the least recently used keys are laid to rest. Default 200,000. */
 	keysMax?: number;
+	/** At rest; beyond it one is let go for each that comes, and loaded again when it is used. Default 1,000,000. */
+	restingMax?: number;
 	/** Digests of no key that are remembered; beyond it the oldest are asked for again. Default 50,000. */
 	unknownMax?: number;
 	/** Loads under way at once; beyond it service_unavailable. Default 1,000. */
@@ -48,6 +61,8 @@ interface Slot {
 	seq: number;
 	/** Since the clock hand passed; see `makeRoom`. */
 	used: boolean;
+	/** The tick in which it was seen to have been used. */
+	usedAtTick: number;
 }
 
 interface AccountSlot {
@@ -61,25 +76,37 @@ interface AccountSlot {
 const READS_MAX = 5;
 /** Slots that one insertion looks at to find one that was not used lately; then the next one goes, used or not. */
 const SECOND_CHANCES_MAX = 32;
+/**
+ * A request that is still being read when its key is laid to rest hears 503, since its entry hears of no change any more:
+ * so this is longer than anybody may take to send a body.
+ */
+const REST_AFTER_TICKS = 15 * 60;
+const TICK_MS = 1_000;
+/** Slots that one tick looks at. */
+const SLOTS_A_TICK = 2_000;
 
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
 	options: KeyringOptions = {},
 ): Keyring {
 	const keysMax = options.keysMax ?? 200_000;
+	const restingMax = options.restingMax ?? 1_000_000;
 	const unknownMax = options.unknownMax ?? 50_000;
 	const loadsMax = options.loadsMax ?? 1_000;
-	assert(keysMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
+	assert(keysMax >= 1 && restingMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
 
 	const byDigest = new Map<KeyDigest, Slot>();
 	const byId = new Map<string, Slot>();
 	const accounts = new Map<string, AccountSlot>();
+	const resting = createRestingKeys(restingMax);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
 	/** The newest entry about keys or accounts that was applied; others do not make a loaded row outdated. */
 	let appliedSeq = 0;
 	/** Counts `clear`, so that a load that began before it does not bring its row in. */
 	let generation = 0;
+	let ticks = 0;
+	let sweep = byDigest.values();
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
 		for (let reads = 0; reads < READS_MAX; reads++) {
@@ -107,12 +134,16 @@ export function createKeyring(
 		}
 		assert(loaded.account !== null, "a key comes with its account");
 		assert(!byId.has(loaded.key.id), "a key is loaded only while it is not in the ring");
+		return enter(digest, loaded.key, loaded.seq, loaded.account, loaded.seq).entry;
+	}
+
+	function enter(digest: KeyDigest, key: KeyFields, seq: number, ofAccount: AccountFields, accountSeq: number): Slot {
 		if (byDigest.size >= keysMax) makeRoom();
-		const account = takeAccount(loaded.key.accountId, loaded.account, loaded.seq);
-		const slot: Slot = { digest, entry: createKeyEntry(loaded.key, account), seq: loaded.seq, used: false };
+		const account = takeAccount(key.accountId, ofAccount, accountSeq);
+		const slot: Slot = { digest, entry: createKeyEntry(key, account), seq, used: false, usedAtTick: ticks };
 		byDigest.set(digest, slot);
 		byId.set(slot.entry.id, slot);
-		return slot.entry;
+		return slot;
 	}
 
 	function takeAccount(id: string, fields: AccountFields, seq: number): AccountEntry {
@@ -147,42 +178,71 @@ export function createKeyring(
 				return;
 			}
 			chances -= 1;
+			if (slot.used) slot.usedAtTick = ticks;
 			slot.used = false;
 			byDigest.delete(slot.digest);
 			byDigest.set(slot.digest, slot);
 		}
 	}
 
+	/** To rest, if it has one of our ids; else it is forgotten. */
 	function letGo(slot: Slot): void {
-		byDigest.delete(slot.digest);
-		byId.delete(slot.entry.id);
-		slot.entry.current = false;
-		const account = accounts.get(slot.entry.accountId);
+		const { digest, entry, seq } = slot;
+		byDigest.delete(digest);
+		byId.delete(entry.id);
+		entry.current = false;
+		const account = accounts.get(entry.accountId);
 		assert(account !== undefined && account.keys > 0, "a key in the ring has its account there");
+		const ofAccount = { accountSeq: account.seq, account: accountFieldsOf(account.entry) };
+		resting.put({ digest, seq, fields: keyFieldsOf(entry), ...ofAccount });
 		account.keys -= 1;
 		if (account.keys === 0) accounts.delete(account.entry.id);
 	}
 
+	function wake(digest: KeyDigest): Slot | undefined {
+		const key = resting.take(digest);
+		return key && enter(digest, key.fields, key.seq, key.account, key.accountSeq);
+	}
+
+	function tick(): void {
+		ticks += 1;
+		for (let looked = 0; looked < SLOTS_A_TICK; looked++) {
+			const { done, value: slot } = sweep.next();
+			if (done) {
+				sweep = byDigest.values();
+				return;
+			}
+			if (slot.used) {
+				slot.used = false;
+				slot.usedAtTick = ticks;
+			} else if (ticks - slot.usedAtTick >= REST_AFTER_TICKS) letGo(slot);
+		}
+	}
+
 	function applyKey(entry: ControlEntry): void {
 		const slot = byId.get(entry.subject);
+		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
+			if (resting.applyKey(entry.subject, entry.seq, fields)) return;
 			// Perhaps a new key, whose digest somebody tried before it was made.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
-			setKeyFields(slot.entry, entry.payload as unknown as KeyFields);
+			setKeyFields(slot.entry, fields);
 			slot.seq = entry.seq;
 		}
 	}
 
 	function applyAccount(entry: ControlEntry): void {
+		const fields = entry.payload as unknown as AccountFields;
+		resting.applyAccount(entry.subject, entry.seq, fields);
 		const slot = accounts.get(entry.subject);
 		if (slot === undefined || entry.seq <= slot.seq) return;
-		setAccountFields(slot.entry, entry.payload as unknown as AccountFields);
+		setAccountFields(slot.entry, fields);
 		slot.seq = entry.seq;
 	}
 
 	function peek(digest: KeyDigest): KeyEntry | "unknown" | undefined {
-		const slot = byDigest.get(digest);
+		const slot = byDigest.get(digest) ?? wake(digest);
 		if (slot === undefined) return unknown.has(digest) ? "unknown" : undefined;
 		slot.used = true;
 		return slot.entry;
@@ -206,6 +266,7 @@ export function createKeyring(
 			else applyAccount(entry);
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
+		tick,
 		clear() {
 			generation += 1;
 			for (const slot of byDigest.values()) slot.entry.current = false;
@@ -213,9 +274,25 @@ export function createKeyring(
 			byId.clear();
 			accounts.clear();
 			unknown.clear();
+			resting.clear();
 		},
-		size: () => ({ keys: byDigest.size, unknown: unknown.size, accounts: accounts.size, loading: loading.size }),
+		size: () => ({
+			keys: byDigest.size + resting.size(),
+			unknown: unknown.size,
+			accounts: accounts.size,
+			loading: loading.size,
+		}),
 	};
+}
+
+/** Ticks once a second until what it returns is called. */
+export function tickKeyring(keyring: Keyring, clock: Clock): () => void {
+	let cancel = clock.after(TICK_MS, tick);
+	function tick(): void {
+		cancel = clock.after(TICK_MS, tick);
+		keyring.tick();
+	}
+	return () => cancel();
 }
 
 function unavailable(detail: string, cause?: unknown): Fault {

@@ -24,7 +24,7 @@ import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
-import { createKeyring } from "../keys/keyring.ts";
+import { createKeyring, tickKeyring } from "../keys/keyring.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import { createLookUps } from "../keys/look-ups.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
@@ -130,6 +130,7 @@ async function build(
 
 	const { catalog, fixedCatalog } = await openCatalog(config, { statements, clock, log, cleanup });
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
+	cleanup.add(tickKeyring(keyring, clock));
 	const instanceLease = await startInstanceLease(
 		{
 			db,

@@ -14,15 +14,18 @@ const WARM_UP = 200;
 const SETTLE_MS = 1_500;
 const KNOWN = 100_000;
 const CONNECTIONS = 32;
-const KNOWN_KEYS = join(import.meta.dir, "known-keys-process.ts");
+const KEY_MEMORY = join(import.meta.dir, "key-memory-process.ts");
 
 export async function keys(world: World, figures: Figures): Promise<void> {
 	await inUse(world, figures);
 	for (let round = 0; round < world.mode.rounds; round++) {
-		const { stdout, exitCode } = Bun.spawnSync([process.execPath, KNOWN_KEYS, String(KNOWN)], { stderr: "inherit" });
+		const { stdout, exitCode } = Bun.spawnSync([process.execPath, KEY_MEMORY, String(KNOWN)], { stderr: "inherit" });
 		if (exitCode !== 0) throw new Error("the keys could not be counted");
-		const { bytesPerKey } = JSON.parse(stdout.toString()) as { bytesPerKey: number };
-		figures.add("keys", "memory of a key that is known, idle", "bytes", "tollgate", bytesPerKey);
+		const bytes = JSON.parse(stdout.toString()) as Record<"known" | "resting" | "limited" | "slice", number>;
+		figures.add("keys", "memory of a key at rest", "bytes", "tollgate", bytes.resting);
+		figures.add("keys", "memory of a key that is known, used lately", "bytes", "tollgate", bytes.known);
+		figures.add("keys", "memory of a key's limits, used lately", "bytes", "tollgate", bytes.limited);
+		figures.add("keys", "memory of a slice of a budget", "bytes", "tollgate", bytes.slice);
 	}
 }
 

@@ -33,6 +33,11 @@ function loaded(
 	return { seq, key: plainKeyFields(id, changes), account: { ...plainAccountFields, ...account } };
 }
 
+/** With ids of our own form, which alone can rest. */
+function resting(seq: number, digit: string): LoadedKey {
+	return loaded(seq, `key_${digit.repeat(32)}`, { accountId: `acc_${digit.repeat(32)}` });
+}
+
 function keyChange(seq: number, id: string, changes: Partial<KeyFields>): ControlEntry {
 	return { seq, kind: "key", subject: id, payload: { ...plainKeyFields(id, changes) } };
 }
@@ -236,8 +241,87 @@ describe("keyring", () => {
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
 	});
 
+	test("a key that nobody uses for a quarter of an hour rests, and hears of what changes", async () => {
+		const rows = new Map(["a", "b", "c"].map((digit) => [digit.repeat(64), resting(1, digit)]));
+		const reading = loaded(1, `key_${"c".repeat(32)}`, { accountId: `acc_${"c".repeat(32)}`, readsOnly: true });
+		rows.set("c".repeat(64), reading);
+		let loads = 0;
+		const load = async (digest: string) => {
+			loads += 1;
+			return rows.get(digest) as LoadedKey;
+		};
+		const ring = createKeyring({ load, log: silentLog });
+		const [left, used, other] = await Promise.all(["a", "b", "c"].map((digit) => loadOne(ring, digit.repeat(64))));
+		const minutes = (count: number) => {
+			for (let second = 0; second < count * 60; second++) {
+				if (second % 300 === 0) ring.peek(digestOf("b".repeat(64)));
+				ring.tick();
+			}
+		};
+		minutes(10);
+		expect([left?.current, used?.current]).toEqual([true, true]);
+		minutes(10);
+		expect([left?.current, used?.current, other?.current]).toEqual([false, true, false]);
+		expect(ring.size()).toMatchObject({ keys: 3, accounts: 1 });
+		const id = (digit: string) => `key_${digit.repeat(32)}`;
+		ring.apply(keyChange(2, id("a"), { ...resting(1, "a").key, state: "revoked", models: ["m"] }));
+		ring.apply(accountChange(3, { state: "suspended" }, `acc_${"c".repeat(32)}`));
+		// By a version that knows of no keys that only read.
+		ring.apply(keyChange(3, id("c"), { ...resting(1, "c").key, name: "c" }));
+		expect(ring.peek(digestOf("a".repeat(64)))).toMatchObject({
+			state: "revoked",
+			models: new Set(["m"]),
+			current: true,
+		});
+		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ account: { state: "suspended" }, name: "c" });
+		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ id: id("c"), readsOnly: true });
+		expect(ring.peek(digestOf("b".repeat(64)))).toBe(used as KeyEntry);
+		// Awake again: an entry from before it lay down changes nothing, a new one does.
+		ring.apply(keyChange(2, id("a"), { ...resting(1, "a").key, state: "active" }));
+		ring.apply(keyChange(4, id("c"), { ...resting(1, "c").key, name: "renamed" }));
+		expect(await loadOne(ring, "a".repeat(64))).toMatchObject({ state: "revoked" });
+		expect(await loadOne(ring, "c".repeat(64))).toMatchObject({ name: "renamed" });
+		expect(loads).toBe(3);
+		minutes(20);
+		expect(ring.size()).toMatchObject({ keys: 3, accounts: 1 });
+		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ name: "renamed", account: { state: "suspended" } });
+		minutes(20);
+		ring.clear();
+		expect(ring.peek(digestOf("a".repeat(64)))).toBeUndefined();
+		expect(ring.size().keys).toBe(0);
+	});
+
+	test("keys that there is no room for rest instead of being asked for again", async () => {
+		let loads = 0;
+		const load = async (digest: string) => {
+			loads += 1;
+			return resting(1, digest[0] as string);
+		};
+		const ring = createKeyring({ load, log: silentLog }, { keysMax: 2 });
+		const digits = ["1", "2", "3", "4", "5"];
+		for (let round = 0; round < 3; round++) {
+			for (const digit of digits) {
+				expect((await loadOne(ring, digit.repeat(64))).id).toBe(`key_${digit.repeat(32)}`);
+				expect(ring.size().accounts).toBeLessThanOrEqual(2);
+			}
+		}
+		expect(loads).toBe(5);
+		expect(ring.size().keys).toBe(5);
+		const quarterHours = (count: number) => {
+			for (let second = 0; second < count * 900; second++) ring.tick();
+		};
+		const [four, five] = ["4", "5"].map((digit) => ring.peek(digestOf(digit.repeat(64)))) as KeyEntry[];
+		quarterHours(0.9);
+		for (const digit of ["4", "5"]) ring.peek(digestOf(digit.repeat(64)));
+		// Makes room, and so looks at who was used.
+		ring.peek(digestOf("1".repeat(64)));
+		quarterHours(0.9);
+		expect([four?.current, five?.current]).toEqual([false, true]);
+	});
+
 	test("whatever the order of loads and changes, no key shows a state older than what was applied", async () => {
-		const step = fc.constantFrom("load", "change", "apply", "answer");
+		const step = fc.constantFrom("load", "change", "apply", "answer", "rest");
+		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
 				// The database's own state is its sequence number, written into the key's and the account's fields.
@@ -246,20 +330,22 @@ describe("keyring", () => {
 				const pending: (() => void)[] = [];
 				const load = () =>
 					new Promise<LoadedKey>((resolve) => {
-						const row = loaded(newest, "key_1", { name: String(newest) });
+						const row = loaded(newest, id, { name: String(newest), accountId: `acc_${"d".repeat(32)}` });
 						pending.push(() => resolve(row));
 					});
 				const ring = createKeyring({ load, log: silentLog });
 				for (const name of steps) {
-					if (name === "load") void ring.load(digestOf("d")).catch(() => {});
+					if (name === "load") void ring.load(digest).catch(() => {});
 					else if (name === "change") newest += 1;
 					else if (name === "answer") pending.shift()?.();
+					else if (name === "rest") for (let second = 0; second < 2_000; second++) ring.tick();
 					else if (applied < newest) {
 						applied += 1;
-						ring.apply(keyChange(applied, "key_1", { name: String(applied) }));
+						ring.apply(keyChange(applied, id, { name: String(applied) }));
 					}
 					await settle();
-					const entry = ring.peek(digestOf("d"));
+					// Looked at, a key is in use.
+					const entry = name === "rest" ? undefined : ring.peek(digest);
 					if (entry !== undefined && entry !== "unknown") expect(Number(entry.name)).toBeGreaterThanOrEqual(applied);
 				}
 			}),

@@ -103,8 +103,8 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a request goes on by a key that the keyring let go of",
-				before: "byId.delete(slot.entry.id);\n\t\tslot.entry.current = false;",
-				after: "byId.delete(slot.entry.id);",
+				before: "byId.delete(entry.id);\n\t\tentry.current = false;",
+				after: "byId.delete(entry.id);",
 			},
 			{
 				breaks: "a request goes on by a key of an epoch that ended",

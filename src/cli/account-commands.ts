@@ -1,9 +1,17 @@
 import { Fault } from "../base/fault.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
-import { createAccount, findAccount, listAccounts, suspendAccount, unsuspendAccount } from "../keys/account-admin.ts";
+import {
+	createAccount,
+	findAccount,
+	listAccounts,
+	suspendAccount,
+	unsuspendAccount,
+	updateAccount,
+} from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
+import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { isoOrNull, listOutput } from "./table.ts";
@@ -75,6 +83,28 @@ const list: Command = {
 	},
 };
 
+const update: Command = {
+	name: "account update",
+	summary: "change an account's name or time zone",
+	arguments: ["ID"],
+	options: {
+		name: { type: "string", value: "N", help: "a new name" },
+		"time-zone": { type: "string", value: "Z", help: "in which periods of its keys' caps begin: UTC, Europe/Berlin" },
+		...FENCE_OPTIONS,
+	},
+	details: "Returns when every instance goes by a new time zone.",
+	async run({ withDatabase }, input) {
+		const [name, timeZone] = [input.option("name"), input.option("time-zone")];
+		if (name === undefined && timeZone === undefined) throw new UsageError("nothing to change was given");
+		const changes = { ...(name === undefined ? {} : { name }), ...(timeZone === undefined ? {} : { timeZone }) };
+		return withDatabase(async ({ statements, liveness }) => {
+			const { id, seq } = await updateAccount(statements, input.argument(0), changes);
+			if (seq === null) return { json: { id }, text: `changed account ${id}` };
+			return inForceOutput({ liveness }, { id }, seq, input);
+		});
+	},
+};
+
 const suspend: Command = {
 	name: "account suspend",
 	summary: "admit nothing more for an account",
@@ -100,7 +130,7 @@ const unsuspend: Command = {
 		}),
 };
 
-export const accountCommands: readonly Command[] = [create, show, list, suspend, unsuspend];
+export const accountCommands: readonly Command[] = [create, show, list, update, suspend, unsuspend];
 
 function accountJson(account: AccountRecord): Record<string, unknown> {
 	return {
@@ -109,6 +139,7 @@ function accountJson(account: AccountRecord): Record<string, unknown> {
 		name: account.name,
 		state: account.state,
 		topped_up: account.toppedUp,
+		time_zone: account.timeZone,
 		signed_in_at: isoOrNull(account.signedInAtMs),
 		created_at: isoOrNull(account.createdAtMs),
 	};

@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
+import type { CapPeriod } from "../keys/cap-period.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
@@ -15,7 +16,12 @@ import { isoOrNull, listOutput } from "./table.ts";
 const GRACE_DEFAULT = "1h";
 
 const SETTING_OPTIONS = {
-	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend in its lifetime, or none" },
+	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend, or none" },
+	"cap-period": {
+		type: "string",
+		value: "P",
+		help: "how often the cap begins anew in the account's time zone: lifetime (never), day, week or month",
+	},
 	models: { type: "string", value: "A,B", help: "ids of the models that it may use, or all" },
 	expires: { type: "string", value: "ISO", help: "when it ends: 2027-01-31 or 2027-01-31T12:00:00Z, or never" },
 	"requests-per-minute": { type: "string", value: "N", help: "the most requests a minute, or none" },
@@ -63,7 +69,7 @@ const list: Command = {
 			`${row.prefix}…${row.lastFour}`,
 			row.state,
 			formatUsd(row.spentNanoUsd),
-			row.capNanoUsd === null ? "none" : formatUsd(row.capNanoUsd),
+			capText(row),
 			row.models.length === 0 ? "all" : row.models.join(","),
 			isoOrNull(row.expiresAtMs) ?? "never",
 		]);
@@ -151,6 +157,7 @@ function settingsOf(input: CommandInput): KeySettings {
 	};
 	const settings = {
 		capNanoUsd: read("cap-usd", "none", usdOf),
+		capPeriod: input.option("cap-period") as CapPeriod | undefined,
 		models: read("models", "all", (_, text) => namesOf(text)),
 		expiresAtMs: read("expires", "never", dateMsOf),
 		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
@@ -168,6 +175,12 @@ export function keyMaker(context: CommandContext, statements: Statements): KeyMa
 	return { statements, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
 }
 
+/** `5.00`, or `1.25 of 5.00 a day`: of a cap that begins anew what is spent of it counts. */
+function capText({ capNanoUsd: cap, capPeriod, capSpentNanoUsd: spent }: KeyRecord): string {
+	if (cap === null) return "none";
+	return capPeriod === "lifetime" ? formatUsd(cap) : `${formatUsd(spent)} of ${formatUsd(cap)} a ${capPeriod}`;
+}
+
 function keyJson(key: KeyRecord): Record<string, unknown> {
 	return {
 		id: key.id,
@@ -177,6 +190,9 @@ function keyJson(key: KeyRecord): Record<string, unknown> {
 		last_four: key.lastFour,
 		state: key.state,
 		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
+		cap_period: key.capPeriod,
+		cap_spent_usd: formatUsd(key.capSpentNanoUsd),
+		cap_renews_at: isoOrNull(key.capRenewsAtMs),
 		spent_usd: formatUsd(key.spentNanoUsd),
 		models: key.models,
 		expires_at: isoOrNull(key.expiresAtMs),

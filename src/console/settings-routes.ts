@@ -94,12 +94,20 @@ export function settingsRoutes(parts: ConsoleParts) {
 			"/account",
 			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
-				if (!isPersonName(body.name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
-				await updateAccount(statements, accountId, { name: body.name });
-				await act(request, "account.rename", accountId, { name: body.name });
-				return { id: accountId, name: body.name };
+				const { name, timeZone } = body;
+				if (name !== undefined && !isPersonName(name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
+				await updateAccount(statements, accountId, body);
+				if (name !== undefined) await act(request, "account.rename", accountId, { name });
+				if (timeZone !== undefined) await act(request, "account.time_zone", accountId, { timeZone });
+				return { id: accountId };
 			},
-			{ query, body: t.Object({ name: t.String({ minLength: 1, maxLength: 200 }) }) },
+			{
+				query,
+				body: t.Object({
+					name: t.Optional(t.String({ minLength: 1, maxLength: 200 })),
+					timeZone: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
+				}),
+			},
 		)
 		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
 		.put(

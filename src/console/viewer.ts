@@ -12,6 +12,7 @@ export interface Membership {
 	readonly state: "active" | "suspended";
 	/** It is opened by the company's sign-in alone, and this session is none. */
 	readonly closed: boolean;
+	readonly timeZone: string;
 }
 
 /** A person with a session. */
@@ -39,6 +40,7 @@ interface MembershipRow {
 	state: "active" | "suspended";
 	signed_in: boolean;
 	closed: boolean;
+	timeZone: string;
 }
 
 /**
@@ -62,7 +64,7 @@ export async function membershipsOf(
 /** With a company's session that one's account, as long as its settings are those that it came in by. */
 function read(statements: Statements, userId: string, revision: string | null): Promise<MembershipRow[]> {
 	return statements<MembershipRow>`
-		select m.account_id, a.name, a.email, m.role, a.state, a.signed_in_at is not null as signed_in,
+		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone as "timeZone", a.signed_in_at is not null as signed_in,
 			coalesce(c.required and c.domain_verified_at is not null and m.role <> 'owner' and c.revision is distinct from ${revision}::text, false)
 				as closed
 		from member m join account a on a.id = m.account_id left join company_sign_in c on c.account_id = m.account_id

@@ -1,6 +1,6 @@
 /** How often a cap begins anew; that of a lifetime never does. */
-export type CapPeriod = "lifetime" | "day" | "week" | "month";
-export const CAP_PERIODS: readonly CapPeriod[] = ["lifetime", "day", "week", "month"];
+export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
+export type CapPeriod = (typeof CAP_PERIODS)[number];
 
 /** One day, week or month of a calendar. */
 export interface Span {

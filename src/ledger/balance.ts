@@ -16,11 +16,14 @@ export interface Balance {
 	readonly spent: NanoUsd;
 }
 
-/** What a key may spend in its lifetime and has spent. */
+/** What a key may spend and has spent. */
 export interface KeyBalance {
 	readonly cap: NanoUsd | null;
 	readonly held: NanoUsd;
+	/** Ever. */
 	readonly spent: NanoUsd;
+	/** What counts against the cap: in its present period, if it begins anew. */
+	readonly capSpent: NanoUsd;
 	/** What its cap still allows; null without a cap. The account's credit may allow less. */
 	readonly remaining: NanoUsd | null;
 }
@@ -30,6 +33,7 @@ interface Row {
 	/** Limit − spent: reckoned in Postgres, since both are sums of a lifetime. */
 	rest: string | null;
 	spent: string;
+	period_spent: string;
 	held: string;
 }
 
@@ -40,11 +44,19 @@ export async function accountBalance(statements: Statements, accountId: string):
 	return { balance, held, available: subUsd(balance, held), spent };
 }
 
-/** Fault not_found. */
-export async function keyBalance(statements: Statements, keyId: string): Promise<KeyBalance> {
-	const { limit, spent, held } = await readBudget(statements, keyId, "key");
-	const cap = limit === null ? null : nanoUsdOfColumn(limit);
-	return { cap, held, spent, remaining: cap === null ? null : subUsd(subUsd(cap, spent), held) };
+/**
+ * `period`: the cap, if it begins anew, and the budget of its present period; what runs counts against that one, although
+ * it may have been admitted in the one before. Fault not_found.
+ */
+export async function keyBalance(
+	statements: Statements,
+	keyId: string,
+	period: { readonly cap: NanoUsd | null; readonly budget: string } | null = null,
+): Promise<KeyBalance> {
+	const { limit, spent, periodSpent, held } = await readBudget(statements, keyId, "key", period?.budget);
+	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
+	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
+	return { cap, held, spent, capSpent, remaining: cap === null ? null : subUsd(subUsd(cap, capSpent), held) };
 }
 
 /**
@@ -55,7 +67,8 @@ async function readBudget(
 	statements: Statements,
 	id: string,
 	kind: "account" | "key",
-): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; held: NanoUsd }> {
+	period = "",
+): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; periodSpent: NanoUsd; held: NanoUsd }> {
 	const [row] = await statements<Row>`
 		with budget_leases as (
 			select l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
@@ -69,9 +82,16 @@ async function readBudget(
 			where case when ${kind}::text = 'account' then r.account_id = ${id} else r.key_id = ${id} end
 		)
 		select b.limit_nano_usd as "limit", b.limit_nano_usd - s.spent as rest, s.spent,
+			budget_spent(${period}) as period_spent,
 			coalesce((select sum(rest) from budget_leases where absent), 0) + coalesce((select sum(reserved) from running), 0) as held
 		from budget b, (select budget_spent(${id}) as spent) s
 		where b.id = ${id} and b.kind = ${kind}`;
 	if (row === undefined) throw new Fault("not_found", `There is no ${kind} ${id}.`);
-	return { limit: row.limit, rest: row.rest, spent: sumOfColumn(row.spent), held: nanoUsdOfColumn(row.held) };
+	return {
+		limit: row.limit,
+		rest: row.rest,
+		spent: sumOfColumn(row.spent),
+		periodSpent: sumOfColumn(row.period_spent),
+		held: nanoUsdOfColumn(row.held),
+	};
 }

@@ -170,6 +170,7 @@ describe("balance", () => {
 			cap: usd(20),
 			held: usd(2),
 			spent: usd(3),
+			capSpent: usd(3),
 			remaining: usd(15),
 		});
 	});

@@ -73,7 +73,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("link", { name: "Create a key" }).click();
 		const dialog = page.getByRole("dialog");
 		await dialog.getByLabel("Name").fill("journey");
-		await dialog.getByLabel("Lifetime cap in USD").fill("5");
+		await dialog.getByLabel("Cap in USD").fill("5");
 		await dialog.getByRole("button", { name: "Create" }).click();
 		await page.getByTestId("secret").waitFor();
 		secret = (await page.getByTestId("secret").textContent()) ?? "";

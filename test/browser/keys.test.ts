@@ -46,6 +46,11 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		}
 	}
 
+	async function pick(label: string, option: string): Promise<void> {
+		await dialog().getByRole("combobox", { name: label }).or(dialog().getByLabel(label)).first().click();
+		await page.getByRole("option", { name: option }).click();
+	}
+
 	async function pickModel(id: string): Promise<void> {
 		await dialog().getByRole("combobox", { name: "Models" }).or(dialog().getByLabel("Models")).first().click();
 		await page.getByRole("option", { name: id }).click();
@@ -55,7 +60,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await page.goto("/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
 		await dialog().getByLabel("Name").fill("search-api");
-		await dialog().getByLabel("Lifetime cap in USD").fill("5");
+		await dialog().getByLabel("Cap in USD").fill("5");
 		await pickModel(LARGE);
 		await dialog().getByLabel("Expires").fill("2031-05-01T12:30");
 		await shoot("keys-1-create");
@@ -87,7 +92,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 	test("the key's page has its settings; another cap and another list hold as soon as the page says so", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
 		await fact("Models").getByText(LARGE).waitFor();
-		await fact("Lifetime cap").getByText("$5.00").waitFor();
+		await fact("Cap").getByText("$5.00").waitFor();
 		await fact("Expires").getByText("May 1, 2031, 12:30").waitFor();
 		const expiry = "select extract(epoch from expires_at) * 1000 as ms from api_key";
 		const [before] = await service.db.sql.unsafe(expiry);
@@ -95,23 +100,28 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 
 		await page.getByRole("button", { name: "Edit" }).click();
 		await pickModel(SMALL);
-		await dialog().getByLabel("Lifetime cap in USD").fill("2.5");
+		await dialog().getByLabel("Cap in USD").fill("2.5");
+		await pick("The cap is for", "Each day");
 		await shoot("keys-2-edit");
 		await dialog().getByRole("button", { name: "Save" }).click();
 		await page.getByText(/The change applies on all instances since/).waitFor();
 		expect(await call(secret, SMALL)).toBe("answered");
 		await page.getByRole("button", { name: "Done" }).click();
-		await fact("Lifetime cap").getByText("$2.50").waitFor();
+		await fact("Cap").getByText("$2.50").waitFor();
+		await fact("Cap")
+			.getByText(/a day; begins anew/)
+			.waitFor();
+		await shoot("keys-3-daily");
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
 
 		await page.getByRole("button", { name: "Edit" }).click();
-		await dialog().getByLabel("Lifetime cap in USD").fill("0.000001");
+		await dialog().getByLabel("Cap in USD").fill("0.000001");
 		await dialog().getByRole("button", { name: "Save" }).click();
 		await page.getByText(/The change applies on all instances since/).waitFor();
 		expect(await call(secret)).toBe("402 key_cap_exceeded");
 		await page.getByRole("button", { name: "Done" }).click();
 		await page.getByRole("button", { name: "Edit" }).click();
-		await dialog().getByLabel("Lifetime cap in USD").fill("");
+		await dialog().getByLabel("Cap in USD").fill("");
 		await dialog().getByRole("button", { name: "Save" }).click();
 		await page.getByText(/The change applies on all instances since/).waitFor();
 		expect(await call(secret)).toBe("answered");

@@ -112,13 +112,35 @@ describe("from an account to a key", () => {
 		const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
 		expect(
 			(
-				await run("key", "update", id, "--cap-usd", "none", "--models", "x", "--concurrency", "3", "--name", "new")
+				await run(
+					"key",
+					"update",
+					id,
+					"--cap-usd",
+					"7",
+					"--cap-period",
+					"month",
+					"--models",
+					"x",
+					"--concurrency",
+					"3",
+					"--name",
+					"new",
+				)
 			).json<object>(),
 		).toMatchObject({ id, effective: true });
 		const fresh = (await run("key", "rotate", id, "--grace", "0")).json<{ id: string; secret: string }>();
 		const { data } = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
 		expect(data).toMatchObject([
-			{ id: fresh.id, name: "new", state: "active", cap_usd: null, models: ["x"], concurrency: 3 },
+			{
+				id: fresh.id,
+				name: "new",
+				state: "active",
+				cap_usd: "7.00",
+				cap_period: "month",
+				models: ["x"],
+				concurrency: 3,
+			},
 			{ id, state: "revoked", replaced_by: fresh.id },
 		]);
 	});

@@ -1,7 +1,11 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
+import type { CapPeriod } from "../../keys/cap-period.ts";
+import { CAP_PERIODS } from "../../keys/cap-period.ts";
+import type { KeyRecord } from "../../keys/key-admin.ts";
 import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -19,6 +23,7 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 
 const settings = {
 	capUsd: t.Optional(t.Nullable(USD)),
+	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
 	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
 	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
@@ -30,6 +35,7 @@ const query = t.Object(ACCOUNT_QUERY);
 interface SettingsBody {
 	name?: string;
 	capUsd?: string | null;
+	capPeriod?: CapPeriod;
 	models?: string[] | null;
 	expiresAtMs?: number | null;
 	requestsPerMinute?: number | null;
@@ -95,8 +101,8 @@ export function keyRoutes(parts: ConsoleParts) {
 					throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				await checkKeyCount(statements, accountId);
-				const cap = readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null);
-				await checkWidening(parts, request, { before: ZERO_USD, cap });
+				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
+				await checkWidening(parts, request, widening);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
 				const created = await createKey(keyMaker, accountId, made);
 				await act(request, "key.create", created.id, { ...body });
@@ -110,11 +116,12 @@ export function keyRoutes(parts: ConsoleParts) {
 			async ({ request, params, body }) => {
 				const accountId = await ownerOf(request, params.id);
 				const settings = settingsOf(body);
-				const { capNanoUsd } = settings;
-				if (capNanoUsd !== undefined) {
-					const { capNanoUsd: before } = await getKey(statements, { id: params.id, accountId });
-					await checkWidening(parts, request, { before, cap: capNanoUsd });
-				}
+				if (settings.capNanoUsd !== undefined || settings.capPeriod !== undefined)
+					await checkWidening(
+						parts,
+						request,
+						wideningOf(await getKey(statements, { id: params.id, accountId }), settings),
+					);
 				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
 				await act(request, "key.update", params.id, { ...body });
 				const fence = await fenceOf(parts, visits.of(request).connection, seq);
@@ -155,6 +162,20 @@ export function keyRoutes(parts: ConsoleParts) {
 			},
 			{ query, body: EMPTY_BODY },
 		);
+}
+
+/**
+ * What a key may spend more than before. A cap that begins anew has no end, so it is none for this purpose, unless it
+ * became lower; null `before`: a new key.
+ */
+export function wideningOf(
+	before: Pick<KeyRecord, "capNanoUsd" | "capPeriod"> | null,
+	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: KeySettings,
+): { before: NanoUsd | null; cap: NanoUsd | null } {
+	const from = before === null ? ZERO_USD : before.capNanoUsd;
+	if (capPeriod === "lifetime") return { before: from, cap: capNanoUsd };
+	const isLower = before?.capPeriod === capPeriod && from !== null && capNanoUsd !== null && capNanoUsd <= from;
+	return { before: from, cap: isLower ? capNanoUsd : null };
 }
 
 /** Absent stays absent, null stays null. */

@@ -24,9 +24,11 @@ export function accountAnswers(parts: ConsoleParts) {
 
 	/** What was changed stands in the audit log under the names that the console uses. */
 	async function noteChange(call: ManagementCall, effective: boolean | null): Promise<void> {
-		const { name, state, reason } = bodyOf(call, "ManagementAccountUpdate");
+		const { name, state, time_zone: timeZone, reason } = bodyOf(call, "ManagementAccountUpdate");
 		const about = { subject: call.id, accountId: call.id };
 		if (name !== undefined) await noteAct(statements, call, { ...about, action: "account.rename", detail: { name } });
+		if (timeZone !== undefined)
+			await noteAct(statements, call, { ...about, action: "account.time_zone", detail: { timeZone } });
 		if (state === undefined) return;
 		const action = state === "suspended" ? "account.suspend" : "account.unsuspend";
 		await noteAct(statements, call, { ...about, action, detail: { reason, effective } });
@@ -66,13 +68,18 @@ export function accountAnswers(parts: ConsoleParts) {
 			return accountView(await read(id));
 		},
 		async updateAccount(call: ManagementCall): Promise<ManagementAnswer> {
-			const { name, state, reason } = bodyOf(call, "ManagementAccountUpdate");
-			if (name === undefined && state === undefined) throw new Fault("invalid_request", "Nothing to change was given.");
+			const { name, state, time_zone: timeZone, reason } = bodyOf(call, "ManagementAccountUpdate");
+			if (name === undefined && state === undefined && timeZone === undefined)
+				throw new Fault("invalid_request", "Nothing to change was given.");
 			if (state !== undefined && reason === undefined)
 				throw new Fault("invalid_request", "A change of state needs a `reason`.", { param: "reason" });
 			const { id } = await read(call.id);
 			if (state !== undefined) await refuseOwnAccount(statements, call.caller.madeBy, id);
-			const changes = { ...(name === undefined ? {} : { name }), ...(state === undefined ? {} : { state }) };
+			const changes = {
+				...(name === undefined ? {} : { name }),
+				...(state === undefined ? {} : { state }),
+				...(timeZone === undefined ? {} : { timeZone }),
+			};
 			const { seq } = await updateAccount(statements, id, changes, call.match);
 			const fence = seq === null ? null : await fenceOf(parts, call.connection, seq);
 			await noteChange(call, fence?.effective ?? null);
@@ -89,6 +96,7 @@ function accountView(account: AccountRecord): ManagementAnswer {
 		name: account.name,
 		state: account.state,
 		topped_up: account.toppedUp,
+		time_zone: account.timeZone,
 		signed_in_at: isoOrNull(account.signedInAtMs),
 		created_at: isoOrNull(account.createdAtMs),
 		etag: account.etag,

@@ -113,9 +113,17 @@ function detailOf(call: ManagementCall): Record<string, unknown> {
 
 /** Absent stays absent, null stays null. */
 function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeySettings {
-	const { cap_usd: cap, expires_at: expires, models, requests_per_minute: rate, concurrency } = given;
+	const {
+		cap_usd: cap,
+		cap_period: capPeriod,
+		expires_at: expires,
+		models,
+		requests_per_minute: rate,
+		concurrency,
+	} = given;
 	return {
 		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
+		...(capPeriod === undefined ? {} : { capPeriod }),
 		...(models === undefined ? {} : { models }),
 		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
 		...(rate === undefined ? {} : { requestsPerMinute: rate }),
@@ -133,6 +141,9 @@ function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
 		last_four: key.lastFour,
 		state: shownKey(key, undefined, nowMs).state,
 		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
+		cap_period: key.capPeriod,
+		cap_spent_usd: formatUsd(key.capSpentNanoUsd),
+		cap_renews_at: isoOrNull(key.capRenewsAtMs),
 		spent_usd: formatUsd(key.spentNanoUsd),
 		models: key.models.length === 0 ? null : key.models,
 		expires_at: isoOrNull(key.expiresAtMs),

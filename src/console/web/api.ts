@@ -1,3 +1,4 @@
+import type { CapPeriod } from "../../keys/cap-period.ts";
 import type { GivenRole } from "../members/roles.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
@@ -14,6 +15,7 @@ export interface KeySettingsInput {
 	readonly readsOnly?: boolean;
 	/** Decimal dollars; null takes the cap away. */
 	readonly capUsd?: string | null;
+	readonly capPeriod?: CapPeriod;
 	readonly models?: string[];
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
@@ -53,7 +55,8 @@ export const api = {
 	acceptTerms: (version: string) => dataOf(client.terms.post({ version })),
 	reauthenticate: (password: string) => dataOf(client.reauthenticate.post({ password })),
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
-	renameAccount: (account: string, name: string) => dataOf(client.account.patch({ name }, { query: { account } })),
+	changeAccount: (account: string, changes: { name?: string; timeZone?: string }) =>
+		dataOf(client.account.patch(changes, { query: { account } })),
 	members: (account: string) => dataOf(client.members.get({ query: { account } })),
 	invite: (account: string, email: string, role: GivenRole) =>
 		dataOf(client.invitations.post({ email, role }, { query: { account } })),

@@ -1,4 +1,7 @@
+import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
+import { presentPeriod } from "../../keys/cap-budgets.ts";
+import type { CapPeriod } from "../../keys/cap-period.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import { keyBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
@@ -13,10 +16,18 @@ export interface KeyAnswer {
 		/** US dollars as JSON numbers; null without a cap. */
 		readonly limit: number | null;
 		readonly limit_remaining: number | null;
+		/** How often the limit begins anew; null: never. */
+		readonly limit_reset: "daily" | "weekly" | "monthly" | null;
 		readonly usage: number;
 		readonly is_free_tier: false;
 		readonly cap_usd: string | null;
+		readonly cap_period: CapPeriod;
+		/** What counts against the cap: since its period began. */
+		readonly cap_spent_usd: string;
+		/** ISO 8601; null: never. */
+		readonly cap_renews_at: string | null;
 		readonly remaining_usd: string | null;
+		/** Ever. */
 		readonly spent_usd: string;
 		readonly held_usd: string;
 		/** Null: all models. */
@@ -27,17 +38,27 @@ export interface KeyAnswer {
 	};
 }
 
+const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" } as const;
+
 /** GET /v1/key: what this key may spend and has spent. */
-export async function keyAnswer(statements: Statements, key: KeyEntry): Promise<KeyAnswer> {
-	const { cap, held, spent, remaining } = await askDatabase(() => keyBalance(statements, key.id));
+export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry): Promise<KeyAnswer> {
+	const period = presentPeriod(key, clock.wallMs());
+	const budget = period?.budgets[0];
+	const { cap, held, spent, capSpent, remaining } = await askDatabase(() =>
+		keyBalance(statements, key.id, budget === undefined ? null : { cap: key.capNanoUsd, budget }),
+	);
 	return {
 		data: {
 			label: key.name,
 			limit: cap === null ? null : jsonUsd(cap),
 			limit_remaining: remaining === null ? null : jsonUsd(remaining),
+			limit_reset: RESETS[period ? key.capPeriod : "lifetime"],
 			usage: jsonUsd(spent),
 			is_free_tier: false,
 			cap_usd: cap === null ? null : formatUsd(cap),
+			cap_period: key.capPeriod,
+			cap_spent_usd: formatUsd(capSpent),
+			cap_renews_at: period ? new Date(period.untilMs).toISOString() : null,
 			remaining_usd: remaining === null ? null : formatUsd(remaining),
 			spent_usd: formatUsd(spent),
 			held_usd: formatUsd(held),

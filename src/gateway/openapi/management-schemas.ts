@@ -1,5 +1,6 @@
 /** What `/v1/management/…` is sent and answers, as schemas: requests are checked by them, answers described. */
 import { Type } from "@sinclair/typebox";
+import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
 import { Count, exact, oneOf, orNull, Usd } from "./openapi-words.ts";
 
@@ -24,6 +25,15 @@ const MomentGiven = Type.String({ maxLength: 40, description: "ISO 8601 with a z
 /** Absent: as it is (at creation: none). Null: none. */
 const keySettings = given({
 	cap_usd: Type.Optional(orNull(UsdGiven)),
+	cap_period: Type.Optional(
+		Type.Union(
+			CAP_PERIODS.map((period) => Type.Literal(period)),
+			{
+				description:
+					"How often the cap begins anew, in the account's time zone; at creation: never. It counts from then on.",
+			},
+		),
+	),
 	models: Type.Optional(orNull(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 200 }))),
 	expires_at: Type.Optional(orNull(MomentGiven)),
 	requests_per_minute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
@@ -39,6 +49,12 @@ const ManagementAccountCreate = exact({
 const ManagementAccountUpdate = exact({
 	name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
 	state: Type.Optional(Type.Union([Type.Literal("active"), Type.Literal("suspended")])),
+	time_zone: Type.Optional(
+		Type.String({
+			maxLength: 100,
+			description: "In which periods of caps begin: UTC, or a name such as Europe/Berlin.",
+		}),
+	),
 	reason: Type.Optional(Reason),
 });
 const ManagementKeyCreate = exact({
@@ -80,6 +96,7 @@ const account = {
 	name: Type.String(),
 	state: oneOf("active", "suspended"),
 	topped_up: Type.Boolean(),
+	time_zone: Type.String(),
 	signed_in_at: orNull(Moment),
 	created_at: Moment,
 	etag: Etag,
@@ -93,6 +110,9 @@ const key = {
 	last_four: Type.String(),
 	state: oneOf("active", "expired", "revoked"),
 	cap_usd: orNull(Usd),
+	cap_period: oneOf(...CAP_PERIODS),
+	cap_spent_usd: Usd,
+	cap_renews_at: orNull(Moment),
 	spent_usd: Usd,
 	models: orNull(Type.Array(Type.String())),
 	expires_at: orNull(Moment),

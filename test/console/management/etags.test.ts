@@ -11,7 +11,7 @@ const script = await managementClient(service);
 const { accountId, keyId, secret } = await service.customer();
 
 const resources: readonly [path: string, changes: readonly object[]][] = [
-	[`/accounts/${accountId}`, [{ name: "a" }, { name: "b" }, { name: "c" }, { name: "d" }]],
+	[`/accounts/${accountId}`, [{ name: "a" }, { name: "b" }, { time_zone: "Europe/Berlin" }, { name: "d" }]],
 	[`/keys/${keyId}`, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
 ];
 
@@ -67,10 +67,15 @@ test("absent leaves a setting as it is, null takes it away", async () => {
 	const changed = await script.send("PATCH", path, { requests_per_minute: 60, models: null });
 	expect(changed.body).toMatchObject({ ...expected, requests_per_minute: 60, models: null });
 	const cleared = await script.send("PATCH", path, { cap_usd: null, expires_at: null, concurrency: null });
+	expect(made.body).toMatchObject({ cap_period: "lifetime", cap_renews_at: null });
+	const weekly = await script.send("PATCH", path, { cap_period: "week" });
+	expect(weekly.body).toMatchObject({ cap_period: "week", cap_spent_usd: "0.00" });
+	expect(new Date(weekly.body.cap_renews_at).getUTCDay()).toBe(1);
 	expect(cleared.body).toMatchObject({ cap_usd: null, expires_at: null, concurrency: null, requests_per_minute: 60 });
 	for (const [change, param] of [
 		[{ cap_usd: "1.0000000001" }, "cap_usd"],
 		[{ cap_usd: 5 }, "cap_usd"],
+		[{ cap_period: "year" }, "cap_period"],
 		[{ expires_at: "2030-02-31" }, "expires_at"],
 		[{ name: "" }, "name"],
 		[{ requests_per_minute: 0 }, "requests_per_minute"],

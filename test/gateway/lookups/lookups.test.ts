@@ -1,9 +1,12 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
 import { describe, expect, test } from "bun:test";
+import type { NanoUsd } from "../../../src/money/nano-usd.ts";
+import { parseUsd } from "../../../src/money/nano-usd.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
 
+const usd = (text: string) => parseUsd(text) as NanoUsd;
 const upstream = untilEnd(startEndpoints("vllm"));
 const rates = 'input: "1", output: "2"';
 const parameters = "max_tokens";
@@ -38,9 +41,13 @@ describe("GET /v1/key", () => {
 				label: "test",
 				limit: 5,
 				limit_remaining: 4.999991,
+				limit_reset: null,
 				usage: 0.000009,
 				is_free_tier: false,
 				cap_usd: "5.00",
+				cap_period: "lifetime",
+				cap_spent_usd: COST,
+				cap_renews_at: null,
 				remaining_usd: "4.999991",
 				spent_usd: COST,
 				held_usd: "0.00",
@@ -49,6 +56,28 @@ describe("GET /v1/key", () => {
 				limits: { requests_per_minute: 600, concurrency: 7 },
 			},
 		});
+	});
+
+	test("of a cap that begins anew it says what is spent in the present period, and when the next one begins", async () => {
+		const accountId = await service.account();
+		const { id, secret } = await service.key(accountId, { capNanoUsd: usd("0.0005"), capPeriod: "day" });
+		await (await complete(secret)).text();
+		await service.settled();
+		const { data } = await (await service.get("/v1/key", secret)).json();
+		const fits = { limit: 0.0005, limit_reset: "daily", cap_usd: "0.0005", cap_period: "day" };
+		expect(data).toMatchObject({ ...fits, cap_spent_usd: COST, remaining_usd: "0.000491", spent_usd: COST });
+		const midnight = new Date(Math.floor(Date.now() / 86_400_000 + 1) * 86_400_000).toISOString();
+		expect(data.cap_renews_at).toBe(midnight);
+		const refused = await complete(secret, { max_tokens: 1_000 });
+		expect(refused.status).toBe(402);
+		const { error } = await refused.json();
+		expect(error).toMatchObject({ code: "key_cap_exceeded" });
+		expect(error.message).toContain(`The cap begins anew at ${midnight}`);
+		// Yesterday's spending stays in the sum of all, and out of today's.
+		await service.db.sql`update usage_event set budgets = array[${`${id}:day:2001-01-01`}] where key_id = ${id}`;
+		await service.db.sql`update lease set budget_id = ${`${id}:day:2001-01-01`} where budget_id like ${`${id}:day:%`}`;
+		const next = await (await service.get("/v1/key", secret)).json();
+		expect(next.data).toMatchObject({ cap_spent_usd: "0.00", remaining_usd: "0.0005", spent_usd: COST });
 	});
 
 	test("works without credit, but not without a key", async () => {

@@ -1,4 +1,5 @@
-import { MultiSelect, NumberInput, SimpleGrid, TextInput } from "@mantine/core";
+import { MultiSelect, NumberInput, Select, SimpleGrid, TextInput } from "@mantine/core";
+import type { CapPeriod } from "../../../keys/cap-period.ts";
 import { formatUsd } from "../../../money/nano-usd.ts";
 import type { KeySettingsInput } from "../api.ts";
 import { api } from "../api.ts";
@@ -9,6 +10,7 @@ import type { KeyView } from "../views.ts";
 export interface KeyDraft {
 	readonly name: string;
 	readonly capUsd: string;
+	readonly capPeriod: CapPeriod;
 	readonly models: string[];
 	/** As `<input type="datetime-local">` has it, local time. */
 	readonly expires: string;
@@ -19,6 +21,7 @@ export interface KeyDraft {
 export const EMPTY_DRAFT: KeyDraft = {
 	name: "",
 	capUsd: "",
+	capPeriod: "lifetime",
 	models: [],
 	expires: "",
 	requestsPerMinute: "",
@@ -29,6 +32,7 @@ export function draftOf(key: KeyView): KeyDraft {
 	return {
 		name: key.name,
 		capUsd: key.capNanoUsd === null ? "" : formatUsd(key.capNanoUsd),
+		capPeriod: key.capPeriod,
 		models: [...key.models],
 		expires: key.expiresAtMs === null ? "" : localInput(key.expiresAtMs),
 		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
@@ -42,6 +46,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 	const settings = {
 		name: draft.name.trim(),
 		capUsd: draft.capUsd === "" ? null : draft.capUsd,
+		capPeriod: draft.capPeriod,
 		models: draft.models,
 		expiresAtMs: draft.expires === "" ? null : new Date(draft.expires).getTime(),
 		requestsPerMinute: number(draft.requestsPerMinute),
@@ -58,6 +63,13 @@ export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySetting
 	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
 	return Object.fromEntries(Object.entries(settingsOf(draft, "edit")).filter(isNew));
 }
+
+const PERIODS: { value: CapPeriod; label: string }[] = [
+	{ value: "lifetime", label: "The key's lifetime" },
+	{ value: "day", label: "Each day" },
+	{ value: "week", label: "Each week" },
+	{ value: "month", label: "Each month" },
+];
 
 /** `param` is the field that the service refused. */
 export function KeyFields(props: {
@@ -88,18 +100,30 @@ export function KeyFields(props: {
 			/>
 			{!readsOnly && (
 				<>
-					<NumberInput
-						label="Lifetime cap in USD"
-						description="Optional. Counts what was spent and what running requests hold."
-						placeholder="No cap"
-						min={0}
-						decimalScale={9}
-						thousandSeparator=","
-						hideControls
-						value={draft.capUsd}
-						error={wrong("capUsd")}
-						onValueChange={(value) => set({ capUsd: value.value })}
-					/>
+					<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+						<NumberInput
+							label="Cap in USD"
+							description="Optional. Counts what is spent and held."
+							placeholder="No cap"
+							min={0}
+							decimalScale={9}
+							thousandSeparator=","
+							hideControls
+							value={draft.capUsd}
+							error={wrong("capUsd")}
+							onValueChange={(value) => set({ capUsd: value.value })}
+						/>
+						<Select
+							label="The cap is for"
+							description="In the account's time zone"
+							data={PERIODS}
+							allowDeselect={false}
+							disabled={draft.capUsd === ""}
+							value={draft.capPeriod}
+							error={wrong("capPeriod")}
+							onChange={(chosen) => set({ capPeriod: chosen as CapPeriod })}
+						/>
+					</SimpleGrid>
 					<MultiSelect
 						label="Models"
 						description="Optional. None chosen: all available models, those of later too."

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { may, ROLE_LABELS } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
@@ -27,6 +27,7 @@ export default function SettingsPage() {
 			<div className="grid-even">
 				{own && <ProfilePanel />}
 				{me?.account && <AccountPanel />}
+				{me?.account && <TimeZonePanel />}
 			</div>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
@@ -74,10 +75,52 @@ function AccountPanel() {
 			below={`${account.id}; your role: ${ROLE_LABELS[account.role]}.`}
 			disabled={!may(account.role, "account.change")}
 			save={async (name) => {
-				await api.renameAccount(account.id, name);
+				await api.changeAccount(account.id, { name });
 				await refresh();
 			}}
 		/>
+	);
+}
+
+/** In which caps that begin anew do. */
+function TimeZonePanel() {
+	const { me, refresh } = useSession();
+	const account = me?.account;
+	const [zone, setZone] = useState(account?.timeZone ?? "UTC");
+	const save = useAction(async () => {
+		if (account) await api.changeAccount(account.id, { timeZone: zone });
+		await refresh();
+	});
+	if (!account) return null;
+	return (
+		<Panel title="Time zone">
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void save.run();
+				}}
+			>
+				<Select
+					label="Caps begin anew at midnight in"
+					data={[...new Set(["UTC", account.timeZone, ...Intl.supportedValuesOf("timeZone")])]}
+					searchable
+					allowDeselect={false}
+					limit={100}
+					disabled={!may(account.role, "account.change")}
+					value={zone}
+					onChange={(chosen) => setZone(chosen ?? zone)}
+					nothingFoundMessage="No such time zone"
+				/>
+				<p className="small dim">Caps of keys that are by the day, week or month. Weeks begin on Monday.</p>
+				{save.error && <Problem error={save.error} />}
+				<div className="form-end">
+					<Button type="submit" variant="default" loading={save.busy} disabled={zone === account.timeZone}>
+						Save
+					</Button>
+				</div>
+			</form>
+		</Panel>
 	);
 }
 

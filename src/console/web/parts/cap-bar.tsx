@@ -1,15 +1,15 @@
 import type { KeyView } from "../views.ts";
-import { Amount } from "./text.tsx";
+import { Amount, Moment } from "./text.tsx";
 
-/** Spent and held against a key's lifetime cap. */
+/** Spent and held against a key's cap, in its present period if it begins anew. */
 export function CapBar({
 	item,
 	small,
 }: {
-	item: Pick<KeyView, "readsOnly" | "capNanoUsd" | "spentNanoUsd" | "heldNanoUsd">;
+	item: Pick<KeyView, "readsOnly" | "capNanoUsd" | "capPeriod" | "capSpentNanoUsd" | "capRenewsAtMs" | "heldNanoUsd">;
 	small?: boolean;
 }) {
-	const { capNanoUsd: cap, spentNanoUsd: spent, heldNanoUsd: held } = item;
+	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;
 	if (item.readsOnly) return <span className="dim">Only reads</span>;
 	if (cap === null) return <span className="dim">No cap</span>;
 	const share = (amount: number) => `${cap === 0 ? 100 : Math.min(100, (amount / cap) * 100)}%`;
@@ -36,6 +36,12 @@ export function CapBar({
 					</>
 				)}
 				of <Amount nanoUsd={cap} />
+				{period === "lifetime" ? null : ` a ${period}`}
+				{small || item.capRenewsAtMs === null ? null : (
+					<>
+						; begins anew <Moment atMs={item.capRenewsAtMs} />
+					</>
+				)}
 			</div>
 		</div>
 	);

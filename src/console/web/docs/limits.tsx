@@ -27,7 +27,7 @@ export function LimitsSection() {
 				items={[
 					[
 						"Spending cap",
-						"Optional, for the key's lifetime, in USD. Counts what was charged and what running requests hold",
+						"Optional, in USD, for the key's lifetime or each day, week or month. Counts what was charged and what running requests hold",
 					],
 					["Models", "Optional list; empty means all available models"],
 					["Requests a minute, requests at a time", "Optional, per key; beyond them 429 with retry-after"],

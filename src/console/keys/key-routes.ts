@@ -168,7 +168,7 @@ export function keyRoutes(parts: ConsoleParts) {
  * What a key may spend more than before. A cap that begins anew has no end, so it is none for this purpose, unless it
  * became lower; null `before`: a new key.
  */
-export function wideningOf(
+function wideningOf(
 	before: Pick<KeyRecord, "capNanoUsd" | "capPeriod"> | null,
 	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: KeySettings,
 ): { before: NanoUsd | null; cap: NanoUsd | null } {

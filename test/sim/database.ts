@@ -33,7 +33,8 @@ export interface SimDatabase {
 	/** Gives the number of the entry. */
 	revoke(call: Call, key: string): Promise<number>;
 	addAccount(id: string, credit: number): void;
-	addKey(id: string, account: string, limit: number | null, limits: KeyLimitsOf): void;
+	/** `daily`: the limit is one of each day. */
+	addKey(id: string, account: string, limit: number | null, limits: KeyLimitsOf, daily: boolean): void;
 	/** Where shares of keys' limits are kept; undefined: each instance counts for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */

@@ -1,6 +1,6 @@
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage, Slice } from "../../src/ledger/slices.ts";
-import { instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
+import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
@@ -76,6 +76,9 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 		}
 		const paidIn = () =>
 			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
+		// A day's cap is what it was when its first request came, or what it was changed to.
+		if (!ceilings.has(budget.id) && budget.id.includes(":"))
+			ceilings.set(budget.id, budget.limit ?? Number.POSITIVE_INFINITY);
 		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
 		if (budget.drawn > ceiling) throw new Broken(`budget ${budget.id} has drawn ${budget.drawn} of ${ceiling}`);
 		if (budget.writtenOff > 0 && !mayWriteOff) throw new Broken(`budget ${budget.id} wrote off ${budget.writtenOff}`);
@@ -223,7 +226,7 @@ export function checkEnd(world: World): void {
 	for (const host of world.hosts) if (!host.disk.isEmpty()) throw new Broken(`${host.id} still has a journal`);
 	const charged = new Map<string, number>();
 	for (const row of model.usage.values()) {
-		for (const id of [row.account, row.key]) charged.set(id, (charged.get(id) ?? 0) + row.charged);
+		for (const id of budgetsOf(row)) charged.set(id, (charged.get(id) ?? 0) + row.charged);
 	}
 	for (const budget of model.budgets.values()) {
 		const sum = charged.get(budget.id) ?? 0;

@@ -6,7 +6,7 @@ import { CheckViolated, RowHeld } from "./model-store.ts";
 import { keyFields } from "./process.ts";
 import type { SimServer } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
-import type { World } from "./world.ts";
+import type { SimKey, World } from "./world.ts";
 
 /** Small, so that there are several. */
 const CLOSE_BATCH = 3;
@@ -17,6 +17,8 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 	const { model } = world;
 	/** Marks of servers on which everybody has waited for as long as a lease. */
 	const quietServers = new Set([model.server]);
+	const appendKey = (key: SimKey) =>
+		model.append("key", key.id, keyFields(key, model.dailyCaps.get(key.id)) as unknown as Record<string, unknown>);
 
 	return {
 		get up() {
@@ -73,7 +75,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 				server.atOnce(() => {
 					const key = world.keys.get(digest);
 					const account = { state: "active", toppedUp: true, signedIn: true } as const;
-					return { seq: model.seq(), key: key ? keyFields(key.id, key.account, key.revoked) : null, account };
+					return { seq: model.seq(), key: key ? keyFields(key, model.dailyCaps.get(key.id)) : null, account };
 				}),
 			),
 		revoke: (call, id) =>
@@ -83,15 +85,16 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					const key = world.keys.get(id);
 					if (!key) throw new Error(`no key ${id}`);
 					key.revoked = true;
-					return model.append("key", id, keyFields(id, key.account, true) as unknown as Record<string, unknown>);
+					return appendKey(key);
 				}),
 			),
 		addAccount(id, credit) {
 			model.budgets.set(id, { id, kind: "account", account: id, limit: 0, drawn: 0, writtenOff: 0 });
 			model.book(id, "top_up", credit, `opening ${id}`, false);
 		},
-		addKey(id, account, limit) {
-			model.budgets.set(id, { id, kind: "key", account, limit, drawn: 0, writtenOff: 0 });
+		addKey(id, account, limit, _limits, daily) {
+			if (daily) model.dailyCaps.set(id, limit);
+			model.budgets.set(id, { id, kind: "key", account, limit: daily ? null : limit, drawn: 0, writtenOff: 0 });
 		},
 		// The model has no function for them.
 		shares: () => undefined,
@@ -101,13 +104,18 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			)(moved, ignored),
 		setCap: (id, limitOf, moved) =>
 			server.appending(() => {
-				const budget = model.budgets.get(id);
-				if (!budget) return;
 				const limit = limitOf();
-				const lowered = limit !== null && (budget.limit === null || limit < budget.limit);
-				budget.limit = limit;
-				world.ceilings.set(id, Math.max(budget.drawn, limit ?? Number.POSITIVE_INFINITY));
-				model.append("budget", id, { lowered });
+				const key = world.keys.get(id);
+				const isDaily = model.dailyCaps.has(id);
+				if (isDaily) model.dailyCaps.set(id, limit);
+				if (key && isDaily) appendKey(key);
+				for (const budget of isDaily ? model.daysOf(id) : [model.budgets.get(id)]) {
+					if (!budget) return;
+					const lowered = limit !== null && (budget.limit === null || limit < budget.limit);
+					budget.limit = limit;
+					world.ceilings.set(budget.id, Math.max(budget.drawn, limit ?? Number.POSITIVE_INFINITY));
+					model.append("budget", budget.id, { lowered });
+				}
 			})(moved, ignored),
 		fenceOff: (id, epoch, beat) => server.fenceOff(id, epoch, beat)(ignored, ignored),
 		closeLost: (id, epoch) => server.close(id, epoch, true, Number.POSITIVE_INFINITY)(ignored, ignored),

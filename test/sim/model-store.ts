@@ -5,6 +5,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
 /** A rule of the schema would be broken: nothing of the statement is carried out. */
 export class CheckViolated extends Error {
@@ -76,6 +77,8 @@ interface Operation {
  */
 export interface ModelStore {
 	readonly budgets: Map<string, ModelBudget>;
+	/** Caps that begin anew each day, by key. */
+	readonly dailyCaps: Map<string, number | null>;
 	readonly leases: Map<string, ModelLease>;
 	readonly operations: Map<string, Operation>;
 	readonly usage: Map<string, ModelUsage>;
@@ -91,6 +94,8 @@ export interface ModelStore {
 	readonly recalls: ModelRecall[];
 	/** Which server this is: system identifier and timeline. */
 	server: string;
+	/** The budgets of a daily cap that credit may be had of now. */
+	daysOf(key: string): ModelBudget[];
 	seq(): number;
 	position(): LogPosition;
 	append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number;
@@ -134,6 +139,7 @@ const RECALL_MS = 60_000;
 
 export function createModelStore(nowMs: () => number): ModelStore {
 	const budgets: ModelStore["budgets"] = new Map();
+	const dailyCaps: ModelStore["dailyCaps"] = new Map();
 	const leases: ModelStore["leases"] = new Map();
 	const operations: ModelStore["operations"] = new Map();
 	const usage: ModelStore["usage"] = new Map();
@@ -185,6 +191,26 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		leaseUntilMs,
 	});
 
+	/** Whose cap's day a budget is. */
+	const ownerOf = (budget: string) => /^(.*):day:/.exec(budget)?.[1];
+	const dayAt = (atMs: number) => new Date(EPOCH_MS + atMs).toISOString().slice(0, 10);
+	const isTimely = (budget: string) => {
+		const day = budget.slice(-10);
+		return day <= dayAt(nowMs() + DAY_AHEAD_MS) && day >= dayAt(nowMs() - DAY_BEHIND_MS);
+	};
+
+	/** As `cap_open`. */
+	function open(id: string): ModelBudget | "untimely" | undefined {
+		const owner = ownerOf(id);
+		const key = owner === undefined ? undefined : budgets.get(owner);
+		if (!key) return undefined;
+		const limit = dailyCaps.get(key.id);
+		if (limit === null || limit === undefined || !isTimely(id)) return "untimely";
+		const budget: ModelBudget = { id, kind: "key", account: key.account, limit, drawn: 0, writtenOff: 0 };
+		budgets.set(id, budget);
+		return budget;
+	}
+
 	function grantOne(id: string, epoch: number, request: GrantRequest, live: number): GrantReply {
 		const { op } = request;
 		const reply = {
@@ -196,7 +222,12 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			busy: false,
 			untimely: false,
 		};
-		const budget = budgets.get(request.budget);
+		const budget = budgets.get(request.budget) ?? open(request.budget);
+		if (budget === "untimely") {
+			if (request.again && !operations.has(op))
+				operations.set(op, { budget: request.budget, instance: id, epoch, kind: "grant", amount: 0 });
+			return { ...reply, untimely: true };
+		}
 		if (!budget) return reply;
 		const key = leaseKey(budget.id, id, epoch);
 		if (isHeld("budget", budget.id) || (leases.has(key) && isHeld("lease", key))) return { ...reply, busy: true };
@@ -208,9 +239,11 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		);
 		const contested = others.length > 0;
 		let amount = operations.get(op)?.amount;
+		let untimely = false;
 		if (amount === undefined) {
-			amount = request.want;
-			if (budget.limit !== null) {
+			untimely = ownerOf(budget.id) !== undefined && !isTimely(budget.id);
+			amount = untimely ? 0 : request.want;
+			if (budget.limit !== null && !untimely) {
 				const available = budget.limit - budget.drawn;
 				const fair = Math.max(request.min, Math.trunc(available / (2 * live)));
 				amount = Math.min(contested ? request.min : request.want, fair);
@@ -228,10 +261,10 @@ export function createModelStore(nowMs: () => number): ModelStore {
 				budget.drawn += amount;
 			}
 		}
-		if (budget.limit === null) return { ...reply, amount: nanoUsd(amount), available: null, contested };
+		if (budget.limit === null) return { ...reply, amount: nanoUsd(amount), available: null, contested, untimely };
 		const available = nanoUsd(Math.max(0, budget.limit - budget.drawn));
 		const unanswered = amount > 0 ? 0 : unansweredOf(budget.id, id, epoch, request, available);
-		return { ...reply, amount: nanoUsd(amount), available, unanswered, contested };
+		return { ...reply, amount: nanoUsd(amount), available, unanswered, contested, untimely };
 	}
 
 	function unansweredOf(
@@ -267,14 +300,15 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		const busy = new Set<string>();
 		if (state === undefined || state === "closing" || state === "left") return { late: true, fresh: 0, busy };
 		const settled = JSON.parse(settledJson) as SettledEvent[];
-		for (const { id: request, account, key, charged } of settled) {
-			for (const budget of charged > 0 ? [account, key] : []) {
+		for (const event of settled) {
+			const { id: request, charged } = event;
+			for (const budget of charged > 0 ? budgetsOf(event) : []) {
 				const lease = leaseKey(budget, id, epoch);
 				if (leases.has(lease) && isHeld("lease", lease)) busy.add(budget);
 			}
 			if (reservations.has(request) && isHeld("reservation", request)) busy.add(request);
 		}
-		const taken = settled.filter((event) => ![event.id, event.account, event.key].some((name) => busy.has(name)));
+		const taken = settled.filter((event) => ![event.id, ...budgetsOf(event)].some((name) => busy.has(name)));
 		const fresh = new Map<string, SettledEvent>();
 		for (const event of taken) {
 			checkUsage(event, event.charged);
@@ -283,7 +317,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		const sums = new Map<string, number>();
 		for (const event of fresh.values()) {
 			if (event.charged === 0) continue;
-			for (const budget of [event.account, event.key]) sums.set(budget, (sums.get(budget) ?? 0) + event.charged);
+			for (const budget of budgetsOf(event)) sums.set(budget, (sums.get(budget) ?? 0) + event.charged);
 		}
 		for (const [budget, sum] of sums) {
 			const lease = leases.get(leaseKey(budget, id, epoch));
@@ -308,8 +342,8 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		const event = JSON.parse(eventJson) as SettledEvent;
 		const known = usage.get(event.id);
 		if (known && !(known.card === "" && known.charged === 0)) return;
-		if ([event.account, event.key].some((budget) => isHeld("budget", budget))) throw new RowHeld("a budget is held");
-		const touched = [event.account, event.key]
+		if (budgetsOf(event).some((budget) => isHeld("budget", budget))) throw new RowHeld("a budget is held");
+		const touched = budgetsOf(event)
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
 		let fit: number = event.charged;
@@ -382,6 +416,8 @@ export function createModelStore(nowMs: () => number): ModelStore {
 
 	const store: ModelStore = {
 		budgets,
+		dailyCaps,
+		daysOf: (key) => [...budgets.values()].filter(({ id }) => ownerOf(id) === key && isTimely(id)),
 		leases,
 		operations,
 		usage,

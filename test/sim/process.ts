@@ -12,8 +12,8 @@ import { plainKeyFields } from "../support/plain-key.ts";
 import { createSimAdmission, type SimAdmission } from "./admission.ts";
 import type { Appended } from "./disk.ts";
 import type { Statement } from "./server.ts";
-import { LEASE_TTL_MS } from "./terms.ts";
-import type { Host, World } from "./world.ts";
+import { EPOCH_MS, LEASE_TTL_MS } from "./terms.ts";
+import type { Host, SimKey, World } from "./world.ts";
 
 /** One process of an instance: its clocks, its connection, and the production code that runs in it. */
 export interface SimProcess extends SimAdmission {
@@ -58,7 +58,7 @@ export function createSimClock(
 ) {
 	const { timeline } = world;
 	const clock = {
-		wallOffsetMs: 1_700_000_000_000,
+		wallOffsetMs: EPOCH_MS,
 		wallMs: () => Math.floor(timeline.nowMs() + clock.wallOffsetMs),
 		monotonicMs: () => timeline.nowMs() * rate,
 		after(delayMs: number, run: () => void) {
@@ -275,8 +275,16 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
 }
 
-export const keyFields = (id: string, accountId: string, revoked: boolean): KeyFields =>
-	plainKeyFields(id, { accountId, state: revoked ? "revoked" : "active" });
+/** `cap`: of each day; undefined if the key has none of the kind. */
+export const keyFields = (
+	{ id, account, revoked }: Pick<SimKey, "id" | "account" | "revoked">,
+	cap: number | null | undefined,
+): KeyFields =>
+	plainKeyFields(id, {
+		accountId: account,
+		state: revoked ? "revoked" : "active",
+		...(cap === undefined ? {} : { capNanoUsd: cap, capPeriod: "day" }),
+	});
 
 function simLog(world: World, name: string): Log {
 	const at = (level: string) => (message: string, fields?: Readonly<Record<string, unknown>>) => {

@@ -99,12 +99,12 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 				() => directly`select ledger_book(${opening}, ${id}, 'adjustment', ${credit}, ${opening}, 'sim', '', false)`,
 			);
 		},
-		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }) {
+		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }, daily) {
 			inTurn(
 				() => directly`
-					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, requests_per_minute, concurrency_max)
-						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${requestsPerMinute}::integer, ${concurrencyMax}::integer) returning *)
-					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, cap_nano_usd from k`,
+					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, requests_per_minute, concurrency_max)
+						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${daily ? "day" : "lifetime"}, ${requestsPerMinute}::integer, ${concurrencyMax}::integer) returning *)
+					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, case when cap_period = 'lifetime' then cap_nano_usd end from k`,
 			);
 		},
 		shares: (call, instanceLease) => createPgShareStore({ statements: statementsOf(call), instanceLease }),

@@ -1,7 +1,8 @@
 import type postgres from "postgres";
 import type { ControlKind } from "../../src/cluster/control-log.ts";
 import { instanceKey, leaseKey, type ModelState, type ModelUsage } from "./model-store.ts";
-import { EPOCH_MS, FOLLOWED } from "./sql-schema.ts";
+import { FOLLOWED } from "./sql-schema.ts";
+import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
 /** What the tables say, kept in the world's model, so that all invariants read it there. */
@@ -158,6 +159,7 @@ function usageOf(row: Change["row"]): ModelUsage {
 		id: row.request_id,
 		account: row.account_id,
 		key: row.key_id,
+		budgets: row.budgets ?? undefined,
 		instance: row.instance_id,
 		epoch: Number(row.epoch),
 		card: row.rate_card_id,

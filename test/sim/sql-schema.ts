@@ -11,9 +11,6 @@ export interface SqlSchema {
 	drop(): Promise<void>;
 }
 
-/** Where the server's time begins, ms since 1970; the books want one that is not in a closed day. */
-export const EPOCH_MS = 1_700_000_000_000;
-
 /** What the mirror follows; `sim.note` writes down each row that a committed statement left. */
 export const FOLLOWED = [
 	"budget",

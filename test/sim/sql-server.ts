@@ -4,7 +4,8 @@ import type { StatementValue } from "../../src/db/lane.ts";
 import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { Statement } from "./server.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
-import { EPOCH_MS, type SqlSchema } from "./sql-schema.ts";
+import type { SqlSchema } from "./sql-schema.ts";
+import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
 /** What befalls a statement on the server. */

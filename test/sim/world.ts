@@ -4,7 +4,7 @@ import { createRandom, type Random } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
 import { createModelDatabase } from "./model-database.ts";
-import { createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
+import { budgetsOf, createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";
 import type { SimProcess } from "./process.ts";
 import { createSimServer } from "./server.ts";
@@ -26,6 +26,8 @@ export interface RequestRecord {
 	readonly amount: number;
 	/** What the upstream really generates, in full. */
 	readonly cost: number;
+	/** What it drew on beside its account's and its key's, since it was admitted. */
+	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
 	/** By the upstream's own count. */
@@ -255,7 +257,7 @@ function watchUsage(world: Omit<World, "database">): void {
 }
 
 export function addPending(world: Pick<World, "pendingCharges">, record: RequestRecord, amount: number): void {
-	for (const budget of [record.account, record.key]) {
+	for (const budget of budgetsOf(record)) {
 		const key = leaseKey(budget, record.host.id, record.epoch);
 		world.pendingCharges.set(key, (world.pendingCharges.get(key) ?? 0) + amount);
 	}

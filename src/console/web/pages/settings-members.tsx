@@ -140,6 +140,7 @@ function RoleSelect(props: {
 			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
 			size="xs"
 			w={170}
+			maw="100%"
 			data={[...former, ...given.map((role) => ({ value: role, label: ROLE_LABELS[role] }))]}
 			allowDeselect={false}
 			value={props.role}

@@ -75,7 +75,7 @@ export const mutants: readonly Mutant[] = [
 		},
 	},
 	{ name: "a return is taken from memory only when it was answered", store: returnsLate },
-	{ name: "leases are reclaimed when an instance's lease runs out", seed: 37, flaws: { reclaimsOnExpiry: true } },
+	{ name: "leases are reclaimed when an instance's lease runs out", seed: 55, flaws: { reclaimsOnExpiry: true } },
 	{
 		name: "a grant whose reply was lost is taken for granted",
 		seed: 2,
@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "leases are closed again when closing is repeated",
-		seed: 11,
+		seed: 19,
 		model: (model) => ({
 			...model,
 			close(id, epoch, journalLost, limit) {
@@ -116,11 +116,11 @@ export const mutants: readonly Mutant[] = [
 		flaws: { fenceWithoutLock: true },
 	},
 	{ name: "fencing off does not look whether the lease was renewed", rare: true, flaws: { fenceAnyBeat: true } },
-	{ name: "a fence goes by the wall clock of the database", seed: 91, flaws: { fenceByWallClock: true } },
+	{ name: "a fence goes by the wall clock of the database", seed: 442, flaws: { fenceByWallClock: true } },
 	{ name: "an instance goes live without holding the control log", seed: 228, flaws: { goLiveWithoutLock: true } },
 	{
 		name: "the gate does not close by its deadline",
-		seed: 91,
+		seed: 12,
 		gate(gate) {
 			let open = false;
 			let final = false;
@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "settlements are not journalled",
-		seed: 2,
+		seed: 3,
 		home: (home) =>
 			withFiles(home, (file) => ({
 				...file,

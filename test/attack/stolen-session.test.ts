@@ -109,6 +109,7 @@ const ASKING = [
 	"POST /invitations",
 	"PATCH /members/:userId",
 	"DELETE /members/:userId",
+	"DELETE /passkeys/:id",
 	"PUT /company-sign-in/",
 	"POST /company-sign-in/verify",
 	"DELETE /company-sign-in/",

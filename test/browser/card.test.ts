@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 
 	test("the settings say who it is billed to, and the month is there as a PDF and as a CSV", async () => {
 		await page.goto("/settings");
-		await page.getByLabel("Company").fill("Ada Limited");
+		await page.getByRole("textbox", { name: "Company", exact: true }).fill("Ada Limited");
 		const saved = page.waitForResponse(
 			(response) => response.url().includes("billing-details") && response.request().method() === "PUT",
 		);

@@ -222,7 +222,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await opened.page.getByRole("link", { name: "Sign in" }).click();
 		await opened.page.getByLabel("Email").fill("bea@example.com");
 		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
-		await opened.page.getByRole("button", { name: "Sign in" }).click();
+		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await opened.page.waitForURL("**/overview");
 		await asked.close();
 		await opened.close();
@@ -238,7 +238,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.waitForURL("**/sign-in?next=*");
 		await page.getByLabel("Email").fill("ada@example.com");
 		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await page.getByRole("button", { name: "Sign in" }).click();
+		await page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await page.waitForURL("**/credit");
 		await page.getByRole("heading", { name: "Ledger" }).waitFor();
 	});
@@ -263,7 +263,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await phone.page.goto("/sign-in");
 		await phone.page.getByLabel("Email").fill("ada@example.com");
 		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await phone.page.getByRole("button", { name: "Sign in" }).click();
+		await phone.page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await phone.page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));
 		await phone.page.getByRole("button", { name: "Continue" }).click();
 		await phone.page.waitForURL("**/overview");

@@ -190,7 +190,7 @@ async function signIn(browser: Browser, url: string, person: Person): Promise<Ta
 	await tab.page.goto("/sign-in");
 	await tab.page.getByLabel("Email").fill(person.email);
 	await tab.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-	await tab.page.getByRole("button", { name: "Sign in" }).click();
+	await tab.page.getByRole("button", { name: "Sign in", exact: true }).click();
 	await tab.page.waitForURL("**/overview");
 	return tab;
 }

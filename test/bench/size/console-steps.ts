@@ -12,12 +12,14 @@ import { operatorSummary } from "../../../src/console/operator/operator-summary.
 import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
 import { listKeys } from "../../../src/keys/key-admin.ts";
 import { listAudit } from "../../../src/ops/audit.ts";
+import type { Cost } from "./counted.ts";
 import { HEAVY, keyId, LIGHT } from "./fill.ts";
 import type { Measured } from "./measure.ts";
 
 const PAGE = { asked: 51, after: null };
 const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, status: null, batchId: null };
 const VISITS = 3;
+const ROUNDS = 4;
 
 export async function consoleSteps({ database, counter, add, days, accounts }: Measured): Promise<void> {
 	const { statements } = database;
@@ -70,8 +72,10 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 		const visits = async () => {
 			for (let visit = 0; visit < VISITS; visit++) await ask();
 		};
-		// What the server and the service do by themselves meanwhile only adds.
-		const [first, second] = [await counter.cost(visits, VISITS), await counter.cost(visits, VISITS)];
-		add(`console: ${name}`, first.pages <= second.pages ? first : second);
+		// What the server and the service do by themselves meanwhile only adds, and so does a connection that is new: it reads
+		// what it has to know of the tables.
+		const rounds: Cost[] = [];
+		while (rounds.length < ROUNDS) rounds.push(await counter.cost(visits, VISITS));
+		add(`console: ${name}`, rounds.toSorted((one, other) => one.pages - other.pages)[0] as Cost);
 	}
 }

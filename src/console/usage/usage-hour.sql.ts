@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 
 const count = (name: string) => bigint(name, { mode: "number" }).notNull();
@@ -29,13 +28,9 @@ export const usageHour = pgTable(
 		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
 		/** A day of all accounts. */
 		index("usage_hour_hour").on(table.hour),
-		/**
-		 * The newest hours with requests of a model and class, or that there are none: of an account, of a key. By a collation of
-		 * their own they are `usage_hours`' alone: for a stretch of time the planner would sometimes take them, and read all of
-		 * an account's hours.
-		 */
-		index("usage_hour_model").on(sql`${table.accountId} collate "C"`, table.model, table.class, table.hour),
-		index("usage_hour_key").on(sql`${table.keyId} collate "C"`, table.model, table.class, table.hour),
+		/** The newest hours with requests of a model and class, or that there are none: of an account, of a key. */
+		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
+		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
 	],
 );
 

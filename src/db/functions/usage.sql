@@ -131,22 +131,22 @@ declare
 begin
   loop
     if p_model is null and p_key is null then
-      v_model := (select h.model from usage_hour h where h.account_id collate "C" = p_account and h.model > coalesce(v_model, '') order by h.model limit 1);
+      v_model := (select h.model from usage_hour h where h.account_id = p_account and h.model > coalesce(v_model, '') order by h.model limit 1);
     elsif p_model is null then
-      v_model := (select h.model from usage_hour h where h.key_id collate "C" = p_key and h.model > coalesce(v_model, '') order by h.model limit 1);
+      v_model := (select h.model from usage_hour h where h.key_id = p_key and h.model > coalesce(v_model, '') order by h.model limit 1);
     end if;
     exit when v_model is null;
     foreach v_class in array case when p_status is null then array['ok', 'failed', 'left'] else array[p_status] end loop
       if p_key is null then
         return query select h.hour, h.requests from usage_hour h
-          where (h.account_id collate "C", h.model, h.class, h.hour) >= (p_account, v_model, v_class, p_from)
-            and (h.account_id collate "C", h.model, h.class, h.hour) < (p_account, v_model, v_class, p_to)
-          order by h.account_id collate "C" desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+          where (h.account_id, h.model, h.class, h.hour) >= (p_account, v_model, v_class, p_from)
+            and (h.account_id, h.model, h.class, h.hour) < (p_account, v_model, v_class, p_to)
+          order by h.account_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
       else
         return query select h.hour, h.requests from usage_hour h
-          where (h.key_id collate "C", h.model, h.class, h.hour) >= (p_key, v_model, v_class, p_from)
-            and (h.key_id collate "C", h.model, h.class, h.hour) < (p_key, v_model, v_class, p_to) and h.account_id = p_account
-          order by h.key_id collate "C" desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+          where (h.key_id, h.model, h.class, h.hour) >= (p_key, v_model, v_class, p_from)
+            and (h.key_id, h.model, h.class, h.hour) < (p_key, v_model, v_class, p_to) and h.account_id = p_account
+          order by h.key_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
       end if;
     end loop;
     exit when p_model is not null;

@@ -1,2 +1,2 @@
-CREATE INDEX "usage_hour_model" ON "usage_hour" USING btree ("account_id" collate "C","model","class","hour");--> statement-breakpoint
-CREATE INDEX "usage_hour_key" ON "usage_hour" USING btree ("key_id" collate "C","model","class","hour");
+CREATE INDEX "usage_hour_model" ON "usage_hour" USING btree ("account_id","model","class","hour");--> statement-breakpoint
+CREATE INDEX "usage_hour_key" ON "usage_hour" USING btree ("key_id","model","class","hour");

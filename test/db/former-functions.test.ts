@@ -206,6 +206,32 @@ test("a refusal here waits for what the former version holds: until it has answe
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
+test("it closes its epoch while it says that it leaves, or renews itself: neither is aborted for the other", async () => {
+	await boot();
+	for (const [index, word] of [
+		former`update instance set state = 'dead' where id = 'former-5' and state in ('joining', 'live')`,
+		former`select instance_heartbeat('former-6', 1, 0, 30000)`,
+	].entries()) {
+		const id = `former-${5 + index}`;
+		const epoch = await joins(id);
+		await former.begin(async (closing) => {
+			// As `ledger_close` begins.
+			await closing`select 1 from instance i where i.id = ${id} and i.epoch = ${epoch} and i.state <> 'left' for update`;
+			const said = word.execute();
+			await waitFor(async () => {
+				const [waiting] = await service.db.sql`
+					select count(*)::int as sessions from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+				return waiting?.sessions === 1;
+			}, "the other to wait for the row");
+			await closing`select ledger_close(${id}, ${epoch}, false)`;
+			return { said };
+		});
+		await word;
+		const [standing] = await former`select state from instance where id = ${id} and epoch = ${epoch}`;
+		expect(standing?.state).toBe("left");
+	}
+});
+
 /** Joins and goes live as the former version does; gives its epoch. */
 async function joins(id: string): Promise<number> {
 	const [joined] = await former`select instance_join(${id}, 30000) as epoch`;

@@ -29,6 +29,7 @@ import company from "./0027_company.sql" with { type: "text" };
 import usageModel from "./0028_usage_model.sql" with { type: "text" };
 import passkey from "./0029_passkey.sql" with { type: "text" };
 import modelSpeed from "./0030_model_speed.sql" with { type: "text" };
+import formerLocks from "./0031_former_locks.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -70,4 +71,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0028_usage_model", sql: usageModel },
 	{ name: "0029_passkey", sql: passkey },
 	{ name: "0030_model_speed", sql: modelSpeed },
+	{ name: "0031_former_locks", sql: formerLocks },
 ];

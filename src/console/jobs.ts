@@ -13,8 +13,8 @@ import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
+import { forgetOldMarks, lookForAlerts, lookForExpiring } from "./alerts/alerts.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
-import { sendCreditAlerts } from "./credit/credit-alerts.ts";
 import { forgetRefusals } from "./log/refused-log.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
@@ -41,7 +41,9 @@ const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
 /** Each look costs one statement; the first one of a day that finds nobody at it compares. */
 const CLEAR_MS = 10 * 60_000;
-const ALERT_MS = 30_000;
+/** While nothing has changed, each look costs one statement. */
+const LOOK_MS = 5_000;
+const EXPIRING_MS = 10 * 60_000;
 const NET_MS = 10_000;
 const NOTICE_MS = 5_000;
 /** While there is nothing to seal, each look costs one statement. */
@@ -97,7 +99,9 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
 	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
-	every(ALERT_MS, "credit alerts", () => sendCreditAlerts(deps));
+	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(deps.statements));
+	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(deps.statements));
+	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(deps.statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
 	every(FORGET_MS, "old claims of the management interface", () => forgetOldManagementClaims(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));

@@ -4,6 +4,7 @@ import { updateAccount } from "../keys/account-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
+import { touchForAlerts } from "./alerts/alerts.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
 import { authenticateAgain } from "./sign-in/auth-again.ts";
@@ -120,6 +121,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 					await statements`
 						insert into credit_alert (account_id, threshold_nano_usd) values (${accountId}, ${threshold})
 						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true`;
+				await touchForAlerts(statements, accountId);
 				await act(request, "account.alert", accountId, { usd: body.usd });
 				return readAlert(parts, accountId);
 			},

@@ -1,5 +1,6 @@
 import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
+import alertFunctions from "./functions/alerts.sql" with { type: "text" };
 import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import booksFunctions from "./functions/books.sql" with { type: "text" };
@@ -33,6 +34,7 @@ const FILES: readonly string[] = [
 	booksFunctions,
 	booksCheckFunctions,
 	removalFunctions,
+	alertFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

@@ -48,6 +48,10 @@ export const apiKey = pgTable(
 	},
 	(table) => [
 		index("api_key_account").on(table.accountId),
+		/** Those that are about to end. */
+		index("api_key_expires")
+			.on(table.expiresAt)
+			.where(sql`${table.state} = 'active' and ${table.expiresAt} is not null`),
 		index("api_key_project").on(table.projectId).where(sql`${table.projectId} is not null`),
 	],
 );

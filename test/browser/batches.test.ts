@@ -1,6 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
 import type { Page } from "playwright-core";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { newMail } from "../console/mailbox.ts";
 import { operator, signedUp, topUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -95,13 +97,14 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 
 	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
 		await page.goto("/settings");
-		const panel = page.getByRole("region", { name: "When a batch is over" });
+		const panel = page.getByRole("region", { name: "Notices" });
 		await panel.getByLabel("Webhook").fill("http://service.example/hook");
 		await panel.getByRole("button", { name: "Save" }).click();
 		await panel.getByText("The address must begin with https://").waitFor();
 		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
-		await panel.getByLabel("Mail to").click();
+		await panel.getByLabel("Mail when a batch is over").click();
 		await page.getByRole("option", { name: "Who made the batch's key" }).click();
+		await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
 		await panel.getByRole("button", { name: "Save" }).click();
 		const secret = (await panel.locator("code").textContent()) ?? "";
 		await picture(page, "batch-notices-secret");
@@ -129,8 +132,30 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		await page.goto("/settings");
 		await told.getByText("HTTP 200").waitFor();
 		await told.getByText("taken").waitFor();
+		const { accountId } = customer;
+		const money = {
+			accountId,
+			amountNanoUsd: nanoUsd(100_000_000_000),
+			method: "transfer" as const,
+			reference: "told",
+		};
+		const { id: topUpId } = await createTopUp(service.db.statements, money);
+		await confirmTopUp(service.db.statements, topUpId, "test");
+		await told.getByRole("button", { name: "Send again" }).click();
+		await waitFor(() => called.length === 3, "the call to be made again, and that of the top-up", 30_000);
+		const again = await Promise.all(called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)));
+		expect(called.filter((one) => one.body === body)).toHaveLength(2);
+		expect(again as unknown[]).toContainEqual(
+			expect.objectContaining({
+				type: "top_up.confirmed",
+				data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
+			}),
+		);
+		expect((await newMail(customer.email)).text).toContain("A top-up of USD 100.00 is confirmed");
+		await page.reload();
+		await told.getByText("Top-up").first().waitFor();
 		await picture(page, "batch-notices");
-		await onPhone("/settings", (page) => page.getByText("HTTP 200").waitFor(), "batch-notices");
+		await onPhone("/settings", (page) => page.getByText("HTTP 200").first().waitFor(), "batch-notices");
 	});
 
 	test("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {

@@ -108,7 +108,13 @@ describe("a batch in the console", () => {
 
 	test("its end is told to whom an owner says: others may not say it, and see no address and no secret", async () => {
 		const path = "/api/console/batch-notices";
-		expect((await ann.get(path)).body).toEqual({ mail: null, hasWebhook: false, webhookUrl: null, items: [] });
+		expect((await ann.get(path)).body).toEqual({
+			mail: null,
+			hasWebhook: false,
+			webhookUrl: null,
+			events: [],
+			items: [],
+		});
 		expect((await ann.send("POST", `${path}/secret`)).status).toBe(409);
 		const put = (person: Person, webhookUrl: string | null, more = "") =>
 			person.send("PUT", `${path}${more}`, { mail: "owners", webhookUrl });
@@ -118,6 +124,12 @@ describe("a batch in the console", () => {
 		const first = (await put(ann, hook)).body;
 		expect(first).toMatchObject({ mail: "owners", hasWebhook: true, webhookUrl: hook });
 		expect(first.secret).toMatch(/^whsec_[\w+/]{43}=$/);
+		const asked = { mail: "owners", webhookUrl: hook, events: ["credit.low"] };
+		expect((await ann.send("PUT", path, asked)).body.events).toEqual(["credit.low"]);
+		expect((await ann.send("PUT", path, { ...asked, events: ["credit.high"] })).status).toBe(400);
+		// Who says nothing of them leaves them.
+		expect((await put(ann, hook)).body.events).toEqual(["credit.low"]);
+		expect((await ann.send("POST", `${path}/evt_none/replay`)).status).toBe(404);
 		// Shown once, and the same until it is made anew.
 		expect((await put(ann, "https://hook.invalid/?token=other")).body.secret).toBeNull();
 		const second = (await ann.send("POST", `${path}/secret`)).body.secret;

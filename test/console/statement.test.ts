@@ -100,6 +100,11 @@ test("a closed month stays as it was: what is recorded of it later stands on a l
 	expect(after.second.openingNanoUsd).toBe(after.first.closingNanoUsd);
 	expect(after.third.lateNanoUsd).toBe(82n);
 	expect(after.third.openingNanoUsd).toBe(after.second.closingNanoUsd);
+	// The lines of each add up too: with what came late, and with what stands on a later one.
+	for (const statement of Object.values(after)) {
+		const sum = statementLines(statement, place).reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+		expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
+	}
 	// Closing the third takes the difference with it; the fourth has none.
 	await sealedUntil(`${present}-01`);
 	const closed = await read(third);

@@ -3,6 +3,7 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
+import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
@@ -15,11 +16,16 @@ export interface BatchNotices {
 	readonly hasWebhook: boolean;
 	/** Of owners and admins alone: some addresses are secrets. */
 	readonly webhookUrl: string | null;
+	/** What else is told, to the webhook and by mail to those who get notices (`notices.get`). */
+	readonly events: readonly string[];
 	readonly items: readonly NoticeView[];
 }
 
 export interface NoticeView {
+	/** Of a batch, or the event's own. */
 	readonly batchId: string;
+	/** Null for the end of a batch. */
+	readonly type: string | null;
 	readonly channel: "mail" | "webhook";
 	/** Whom a mail is for; null for a webhook, and for who is no member any more. */
 	readonly email: string | null;
@@ -37,11 +43,13 @@ interface SettingRow {
 	mail: BatchNotices["mail"];
 	webhook_url: string | null;
 	webhook_salt: string | null;
+	events: readonly string[];
 }
 
 const SHOWN_MAX = 20;
 const SALT_BYTES = 16;
 const query = t.Object(ACCOUNT_QUERY);
+const EVENT = t.UnionEnum(ALERT_TYPES);
 
 /** Owners and admins decide who is told; all members see what came of it. */
 export function batchNoticeRoutes(parts: ConsoleParts) {
@@ -62,13 +70,20 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 				const before = await settingOf(statements, accountId);
 				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
 				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
+				const events = body.events ?? before?.events ?? [];
 				const salt = url === null ? null : (before?.webhook_salt ?? newSalt());
 				await statements`
-					insert into batch_notice_setting (account_id, mail, webhook_url, webhook_salt)
-						values (${accountId}, ${body.mail}, ${url}, ${salt})
+					insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
+						values (${accountId}, ${body.mail}, ${url}, ${salt}, ${JSON.stringify(events)}::text::jsonb)
 					on conflict (account_id) do update set mail = excluded.mail, webhook_url = excluded.webhook_url,
-						webhook_salt = excluded.webhook_salt`;
-				await act(request, "batch.notices", { mail: body.mail, webhook: url === null ? null : new URL(url).host });
+						webhook_salt = excluded.webhook_salt, events = excluded.events,
+						events_at = case when s.events = excluded.events then s.events_at else clock_timestamp() end`;
+				await touchForAlerts(statements, accountId);
+				await act(request, "batch.notices", {
+					mail: body.mail,
+					events,
+					webhook: url === null ? null : new URL(url).host,
+				});
 				const isNew = salt !== null && salt !== before?.webhook_salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
@@ -77,6 +92,8 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 				body: t.Object({
 					mail: t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")])),
 					webhookUrl: t.Nullable(t.String({ maxLength: 2_000 })),
+					// Absent: as they are.
+					events: t.Optional(t.Array(EVENT, { maxItems: 20, uniqueItems: true })),
 				}),
 			},
 		)
@@ -93,6 +110,21 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 				return { secret: parts.webhookSecretOf(salt) };
 			},
 			{ query, body: EMPTY_BODY },
+		)
+		.post(
+			"/:id/replay",
+			async ({ request, params }) => {
+				const { accountId } = visits.account(request);
+				// Under the same id: a receiver that had it knows it again.
+				const rows = await statements`
+					update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()
+					where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
+					returning batch_id`;
+				if (rows.length === 0) throw new Fault("not_found", "There is no such call that is over.");
+				await act(request, "notice.replay", { id: params.id });
+				return { replayed: true };
+			},
+			{ query, body: EMPTY_BODY },
 		);
 }
 
@@ -106,7 +138,7 @@ const newSalt = () => randomBytes(SALT_BYTES).toString("hex");
 
 async function settingOf(statements: Statements, accountId: string): Promise<SettingRow | undefined> {
 	const [row] = await statements<SettingRow>`
-		select mail, webhook_url, webhook_salt from batch_notice_setting where account_id = ${accountId}`;
+		select mail, webhook_url, webhook_salt, events from batch_notice_setting where account_id = ${accountId}`;
 	return row;
 }
 
@@ -120,16 +152,17 @@ async function noticesOf({ statements, visits }: ConsoleParts, request: Request)
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),
 		statements<NoticeRow>`
-			select n.batch_id as "batchId", n.channel, u.email, n.state, n.attempts, n.answer, n.problem,
+			select n.batch_id as "batchId", n.type, n.channel, u.email, n.state, n.attempts, n.answer, n.problem,
 				n.tried_at as "triedAt", n.next_at as "nextAt"
 			from batch_notice n left join member m on m.user_id = n.user_id and m.account_id = n.account_id
 				left join console_user u on u.id = m.user_id
-			where n.account_id = ${accountId} order by n.batch_id desc, n.channel, n.user_id limit ${SHOWN_MAX}`,
+			where n.account_id = ${accountId} order by n.created_at desc, n.batch_id desc, n.channel, n.user_id limit ${SHOWN_MAX}`,
 	]);
 	return {
 		mail: setting?.mail ?? null,
 		hasWebhook: setting?.webhook_url != null,
 		webhookUrl: may(role, "account.change") ? (setting?.webhook_url ?? null) : null,
+		events: setting?.events ?? [],
 		items: rows.map(({ triedAt, nextAt, ...row }) => ({
 			...row,
 			triedAtMs: triedAt?.getTime() ?? null,

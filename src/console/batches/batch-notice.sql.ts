@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/account.sql.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
@@ -15,6 +15,10 @@ export const batchNoticeSetting = pgTable("batch_notice_setting", {
 	webhookUrl: text("webhook_url"),
 	/** What the signing secret is derived from; worth nothing without the console's own secret. */
 	webhookSalt: text("webhook_salt"),
+	/** What else is told, to the webhook and by mail to who pays: types of events. */
+	events: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
+	/** When they were chosen: what happened before is not told. */
+	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
 /** Batches that ended and whose notices are not made yet. Written by the statement that ends one. */
@@ -42,6 +46,9 @@ export const batchNotice = pgTable(
 		triedAt: moment("tried_at"),
 		/** HTTP status that the webhook answered the last time. */
 		answer: integer(),
+		/** Of what is no batch: its type and what is told of it; `batch_id` is then the event's own id. */
+		type: text(),
+		data: jsonb().$type<Readonly<Record<string, unknown>>>(),
 		/** Why the last attempt was none: a word of ours, never what somebody else said. */
 		problem: text(),
 	},

@@ -2,16 +2,19 @@ import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import type { Statements } from "../../db/statements.ts";
+import { type Alert, alertEvent, alertMail } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import { rolesJson } from "../members/roles.ts";
 import { endEvent, endMailText, noticeId } from "./batch-notice-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * What is told when batches end. The statement that ends a batch leaves a row in `batch_end`; from it the notices are
- * made, in one statement, and each is tried until somebody has taken it: at least once, with an id to know repetitions by.
- * An attempt that dies with its console is made again, so a notice arrives twice exactly if it was taken and that could
- * not be written down: the console died or the database was away just then, or a mail server took longer than a minute.
+ * What is told when batches end, and of what else an account wants to hear (`../alerts/alerts.ts` writes those rows). The
+ * statement that ends a batch leaves a row in `batch_end`; from it the notices are made, in one statement, and each is
+ * tried until somebody has taken it: at least once, with an id to know repetitions by. An attempt that dies with its
+ * console is made again, so a notice arrives twice exactly if it was taken and that could not be written down: the
+ * console died or the database was away just then, or a mail server took longer than a minute.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -35,7 +38,12 @@ export type NoticeProblem =
 	| "mail_limit";
 
 interface Due {
-	readonly batch: BatchRecord;
+	/** The batch's id, or the event's own. */
+	readonly id: string;
+	readonly accountId: string;
+	/** Null for what is told of something else. */
+	readonly batch: BatchRecord | null;
+	readonly alert: Alert | null;
 	readonly channel: "mail" | "webhook";
 	readonly userId: string;
 	readonly attempts: number;
@@ -131,13 +139,16 @@ function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> 
 					-> least(n.attempts, ${WAITS_S.length - 1}))::integer)
 			from chosen c where n.batch_id = c.batch_id and n.user_id = c.user_id and n.channel = ${channel}
 				and n.state = 'waiting' and n.next_at <= clock_timestamp()
-			returning n.batch_id, n.channel, n.user_id, n.account_id, n.attempts
+			returning n.batch_id, n.channel, n.user_id, n.account_id, n.attempts, n.type, n.data, n.created_at
 		)
-		select batch_fields(b) as batch, n.channel, n.user_id as "userId", n.attempts, u.email,
+		select n.batch_id as id, n.account_id as "accountId", case when b.id is not null then batch_fields(b) end as batch,
+			case when n.type is not null then jsonb_build_object('id', n.batch_id, 'type', n.type, 'data', n.data,
+				'createdAtMs', floor(extract(epoch from n.created_at) * 1000)) end as alert, n.channel, n.user_id as "userId", n.attempts, u.email,
 			s.webhook_url as url, s.webhook_salt as salt
-		from begun n join batch b on b.id = n.batch_id
+		from begun n left join batch b on b.id = n.batch_id
 			left join batch_notice_setting s on s.account_id = n.account_id
-			left join member m on m.account_id = n.account_id and m.user_id = n.user_id and s.mail is not null
+			left join member m on m.account_id = n.account_id and m.user_id = n.user_id
+				and case when n.type is null then s.mail is not null else jsonb_exists(${rolesJson("notices.get")}::text::jsonb, m.role) end
 			left join console_user u on u.id = m.user_id`;
 }
 
@@ -145,23 +156,28 @@ async function attempt(deps: NoticeDeps, due: Due, signal: AbortSignal): Promise
 	return due.channel === "webhook" ? callWebhook(deps, due, signal) : sendMail(deps, due);
 }
 
-async function callWebhook(deps: NoticeDeps, { batch, url, salt }: Due, signal: AbortSignal): Promise<Outcome> {
+async function callWebhook(deps: NoticeDeps, { batch, alert, url, salt }: Due, signal: AbortSignal): Promise<Outcome> {
 	if (url === null || salt === null) return { state: "failed", problem: "switched_off" };
-	const message = { id: noticeId(batch.id), url, secret: deps.webhookSecretOf(salt), body: endEvent(batch) };
+	const told =
+		batch !== null
+			? { id: noticeId(batch.id), body: endEvent(batch) }
+			: alert && { id: alert.id, body: alertEvent(alert) };
+	if (told === null) return GONE_BATCH;
+	const message = { ...told, url, secret: deps.webhookSecretOf(salt) };
 	const answer = await deps.sendWebhook({ ...message, atMs: deps.clock.wallMs() }, signal);
 	if ("problem" in answer) return { state: "waiting", problem: answer.problem };
 	const { status } = answer;
 	return { state: status >= 200 && status < 300 ? "sent" : status === GONE ? "failed" : "waiting", answer: status };
 }
 
-async function sendMail(deps: NoticeDeps, { batch, email, userId }: Due): Promise<Outcome> {
+async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, accountId }: Due): Promise<Outcome> {
+	const told = batch !== null ? batchMail(deps, batch) : alert && mailOfAlert(deps, alert, accountId);
+	if (told === null) return GONE_BATCH;
 	if (email === null) return { state: "failed", problem: "no_member" };
 	const mail = {
 		to: email,
-		subject: `A batch at ${deps.serviceName} is over`,
-		text: endMailText(batch, deps.origin()),
-		link: `${deps.origin()}/batches/${batch.id}`,
-		id: `${noticeId(batch.id)}.${userId}`,
+		...told,
+		id: `${told.id}.${userId}`,
 		isAskedFor: true,
 	} as const;
 	const late = () => new Error("the mail server took too long");
@@ -176,18 +192,38 @@ async function sendMail(deps: NoticeDeps, { batch, email, userId }: Due): Promis
 	}
 }
 
+/** Batches are never removed: one that is not there came back without its rows, as from a backup. */
+const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
+
+function batchMail({ origin, serviceName }: NoticeDeps, batch: BatchRecord) {
+	return {
+		id: noticeId(batch.id),
+		subject: `A batch at ${serviceName} is over`,
+		text: endMailText(batch, origin()),
+		link: `${origin()}/batches/${batch.id}`,
+	};
+}
+
+function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
+	const { subject, says, path } = alertMail(alert);
+	// Who works in several accounts comes to the page of this one.
+	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
+	const why = `You get this mail because your account asks for it: ${origin()}/settings`;
+	return { id: alert.id, subject: `${subject} (${serviceName})`, text: `${says}\n\n${link}\n\n${why}\n`, link };
+}
+
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<void> {
-	const { batch, channel, userId, attempts } = due;
+	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
 	await statements`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})
 				then 'failed' else ${state} end
-		where batch_id = ${batch.id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts} and state = 'waiting'`;
+		where batch_id = ${id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts} and state = 'waiting'`;
 	if (state !== "waiting" || channel !== "webhook") return;
 	await statements`
 		update batch_notice set next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${RECEIVER_REST_S}))
-		where account_id = ${batch.accountId} and channel = 'webhook' and state = 'waiting'`;
+		where account_id = ${accountId} and channel = 'webhook' and state = 'waiting'`;
 }
 
 /** What was told long ago. */

@@ -51,6 +51,7 @@ const TABLE = {
 		roles: { ...ADMINS, billing: "all", viewer: "all", member: "all" },
 	},
 	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
+	"notices.get": { says: "get mails about credit, caps and keys that end", roles: { ...ADMINS, billing: "all" } },
 	"billing.change": { says: "say what receipts are made out to", roles: { ...ADMINS, billing: "all" } },
 	"account.change": { says: "name the account and decide who is told of batches", roles: ADMINS },
 	"members.manage": { says: "invite and remove others and give them roles", roles: ADMINS },

@@ -63,6 +63,7 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 	"GET /batch-notices/": "account.see",
 	"PUT /batch-notices/": "account.change",
 	"POST /batch-notices/secret": "account.change",
+	"POST /batch-notices/:id/replay": "account.change",
 };
 
 const PREFIX = "/api/console";

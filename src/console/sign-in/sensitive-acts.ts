@@ -26,6 +26,7 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"POST /credit/top-ups/:id/cancel": "what is pending can be asked for anew",
 	"POST /batches/:id/cancel": "stops spending; what is answered is kept",
 	"PUT /batch-notices/": "by whether another address is told",
+	"POST /batch-notices/:id/replay": "tells again what was told",
 	"POST /operator/reconciliation": "reads",
 	"POST /operator/management-keys/:id/revoke": "ends a right, and must be quick",
 };

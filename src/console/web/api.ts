@@ -1,4 +1,5 @@
 import type { CapPeriod } from "../../keys/cap-period.ts";
+import type { AlertType } from "../alerts/alerts.ts";
 import type { GivenRole } from "../members/roles.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
@@ -123,9 +124,13 @@ export const api = {
 	startBatch: (account: string, { key, endpoint, file }: { key: string; endpoint: string; file: File }) =>
 		sendFile<{ id: string }>(`${BASE}/batch-start`, { account, key, endpoint, filename: file.name }, file),
 	batchNotices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
-	setBatchNotices: (account: string, input: { mail: "maker" | "owners" | null; webhookUrl: string | null }) =>
-		dataOf(client["batch-notices"].put(input, { query: { account } })),
+	setBatchNotices: (
+		account: string,
+		input: { mail: "maker" | "owners" | null; webhookUrl: string | null; events: AlertType[] },
+	) => dataOf(client["batch-notices"].put(input, { query: { account } })),
 	newWebhookSecret: (account: string) => dataOf(client["batch-notices"].secret.post({}, { query: { account } })),
+	replayNotice: (account: string, id: string) =>
+		dataOf(client["batch-notices"]({ id }).replay.post({}, { query: { account } })),
 	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };

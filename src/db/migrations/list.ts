@@ -30,6 +30,7 @@ import usageModel from "./0028_usage_model.sql" with { type: "text" };
 import passkey from "./0029_passkey.sql" with { type: "text" };
 import modelSpeed from "./0030_model_speed.sql" with { type: "text" };
 import formerLocks from "./0031_former_locks.sql" with { type: "text" };
+import alerts from "./0032_alerts.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -72,4 +73,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0029_passkey", sql: passkey },
 	{ name: "0030_model_speed", sql: modelSpeed },
 	{ name: "0031_former_locks", sql: formerLocks },
+	{ name: "0032_alerts", sql: alerts },
 ];

@@ -1,7 +1,8 @@
 /** What each page of the console asks of books of a size. */
+
+import { lookForAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
 import { runningRequests } from "../../../src/console/credit/credit.ts";
-import { sendCreditAlerts } from "../../../src/console/credit/credit-alerts.ts";
 import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
 import { heldByKey } from "../../../src/console/keys/key-view.ts";
 import { overview } from "../../../src/console/live/overview.ts";
@@ -65,8 +66,7 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 		"operator: account": () => accountDetail(statements, LIGHT, nowMs),
 		"operator: instances": () => listInstances(statements),
 		"operator: audit": () => listAudit(statements, {}, PAGE),
-		"job: credit alerts": () =>
-			sendCreditAlerts({ statements, mailer: { send() {} }, origin: () => "", serviceName: "bench" }),
+		"job: alerts": () => lookForAlerts(statements),
 	};
 	for (const [name, ask] of Object.entries(pages)) {
 		const visits = async () => {

@@ -1,5 +1,6 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Checkbox, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import type { AlertType } from "../../alerts/alerts.ts";
 import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
@@ -16,6 +17,20 @@ const MAILS = [
 	{ value: "maker", label: "Who made the batch's key" },
 	{ value: "owners", label: "All owners" },
 ];
+const ALERTS: readonly { value: AlertType; label: string }[] = [
+	{ value: "credit.low", label: "Credit below the alert's threshold" },
+	{ value: "key.cap_reached", label: "A key at 80 % and at 100 % of its cap" },
+	{ value: "key.expiring", label: "A key that expires within a week" },
+	{ value: "spend.unusual", label: "An hour that costs three times the same hour of the last four weeks" },
+	{ value: "top_up.confirmed", label: "A confirmed top-up" },
+];
+const EVENT_NAMES: Readonly<Record<string, string>> = {
+	"credit.low": "Credit low",
+	"key.cap_reached": "Cap reached",
+	"key.expiring": "Key expires",
+	"spend.unusual": "Unusual spend",
+	"top_up.confirmed": "Top-up",
+};
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
 /** What a receiver's answer, or the lack of one, comes to in words. */
@@ -36,12 +51,16 @@ export function BatchNoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`batch-notices ${account.id}`, () => api.batchNotices(account.id));
 	const { data } = notices;
 	return (
-		<Panel title="When a batch is over">
+		<Panel title="Notices">
 			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
 			{data && (
-				<NoticesForm key={`${data.mail} ${data.webhookUrl}`} {...{ account, notices: data }} reload={notices.reload} />
+				<NoticesForm
+					key={`${data.mail} ${data.webhookUrl} ${data.events}`}
+					{...{ account, notices: data }}
+					reload={notices.reload}
+				/>
 			)}
-			{data && data.items.length > 0 && <NoticeTable items={data.items} />}
+			{data && data.items.length > 0 && <NoticeTable {...{ account, items: data.items }} reload={notices.reload} />}
 		</Panel>
 	);
 }
@@ -51,9 +70,14 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 	const mayChange = may(account.role, "account.change");
 	const [mail, setMail] = useState(notices.mail);
 	const [url, setUrl] = useState(notices.webhookUrl ?? "");
+	const [events, setEvents] = useState<readonly string[]>(notices.events);
 	const [secret, setSecret] = useState<string>();
 	const save = useAction(async () => {
-		const saved = await api.setBatchNotices(account.id, { mail, webhookUrl: url.trim() === "" ? null : url.trim() });
+		const saved = await api.setBatchNotices(account.id, {
+			mail,
+			webhookUrl: url.trim() === "" ? null : url.trim(),
+			events: ALERTS.map(({ value }) => value).filter((type) => events.includes(type)),
+		});
 		if (saved.secret !== null) return setSecret(saved.secret);
 		await props.reload();
 	});
@@ -77,7 +101,10 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 			</div>
 		);
 	}
-	const isChanged = mail !== notices.mail || url.trim() !== (notices.webhookUrl ?? "");
+	const isChanged =
+		mail !== notices.mail ||
+		url.trim() !== (notices.webhookUrl ?? "") ||
+		[...events].sort().join() !== [...notices.events].sort().join();
 	return (
 		<form
 			className="form"
@@ -87,7 +114,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 			}}
 		>
 			<Select
-				label="Mail to"
+				label="Mail when a batch is over"
 				data={MAILS}
 				value={mail ?? "none"}
 				allowDeselect={false}
@@ -96,7 +123,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 			/>
 			<TextInput
 				label="Webhook"
-				description="Called with the batch's id, state, counts and cost, signed after Standard Webhooks."
+				description="Called when a batch is over and for each event below, signed after Standard Webhooks."
 				placeholder={
 					mayChange || !notices.hasWebhook ? "https://example.com/batches" : "Set; owners and admins see its address"
 				}
@@ -107,6 +134,16 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 				error={save.error?.param === "webhookUrl" ? save.error.message : undefined}
 				onChange={(event) => setUrl(event.currentTarget.value)}
 			/>
+			<Checkbox.Group
+				label="Events"
+				description="By mail to owners, admins and billing, and to the webhook"
+				value={[...events]}
+				onChange={setEvents}
+			>
+				{ALERTS.map(({ value, label }) => (
+					<Checkbox key={value} mt={6} value={value} label={label} disabled={!mayChange} />
+				))}
+			</Checkbox.Group>
 			{failure && <Problem error={failure} />}
 			{mayChange ? (
 				<div className="form-end">
@@ -126,7 +163,24 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 	);
 }
 
-function NoticeTable({ items }: { items: readonly NoticeView[] }) {
+function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]; reload: () => Promise<void> }) {
+	const { account, items } = props;
+	const replay = useAction(async (id: string) => {
+		await api.replayNotice(account.id, id);
+		await props.reload();
+	});
+	return (
+		<>
+			{replay.error && <Problem error={replay.error} />}
+			<NoticeRows
+				items={items}
+				replay={may(account.role, "account.change") ? (id) => void replay.run(id) : undefined}
+			/>
+		</>
+	);
+}
+
+function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: ((id: string) => void) | undefined }) {
 	return (
 		<DataTable
 			label="What was told lately"
@@ -135,14 +189,17 @@ function NoticeTable({ items }: { items: readonly NoticeView[] }) {
 			empty={null}
 			columns={[
 				{
-					label: "Batch",
+					label: "What",
 					lead: true,
-					render: (item) => (
-						// Ids begin with the time, so that those of a day are told apart by their ends.
-						<Link to={`/batches/${item.batchId}`} title={item.batchId}>
-							…{item.batchId.slice(-12)}
-						</Link>
-					),
+					render: (item) =>
+						item.type !== null ? (
+							(EVENT_NAMES[item.type] ?? item.type)
+						) : (
+							// Ids begin with the time, so that those of a day are told apart by their ends.
+							<Link to={`/batches/${item.batchId}`} title={item.batchId}>
+								…{item.batchId.slice(-12)}
+							</Link>
+						),
 				},
 				{
 					label: "To",
@@ -156,6 +213,17 @@ function NoticeTable({ items }: { items: readonly NoticeView[] }) {
 				{ label: "Tried", right: true, render: (item) => <span className="num">{item.attempts}</span> },
 				{ label: "Last", render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
 				{ label: "Next", render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+				{
+					label: "Action",
+					act: true,
+					right: true,
+					render: (item) =>
+						replay && item.channel === "webhook" && item.state !== "waiting" ? (
+							<button type="button" className="link" onClick={() => replay(item.batchId)}>
+								Send again
+							</button>
+						) : null,
+				},
 			]}
 		/>
 	);

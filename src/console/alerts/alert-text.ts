@@ -1,0 +1,60 @@
+import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+
+/** What an alert says of itself, as the look wrote it down: ids, moments, and nano-dollars as decimal text. */
+export interface Alert {
+	/** `evt_…` */
+	readonly id: string;
+	readonly type: string;
+	readonly data: Readonly<Record<string, unknown>>;
+	readonly createdAtMs: number;
+}
+
+const AMOUNTS = ["balance", "threshold", "cap", "spent", "amount", "most"];
+
+/** The event as the webhook gets it: amounts are US dollars as decimal text, under names that end in `_usd`. */
+export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
+	const shown = Object.entries(data).map(([name, value]) =>
+		AMOUNTS.includes(name) ? [`${name}_usd`, usd(value)] : [name, value],
+	);
+	const event = { id, object: "event", created_at: Math.floor(createdAtMs / 1000), type };
+	return JSON.stringify({ ...event, data: Object.fromEntries(shown) });
+}
+
+/** Subject, first line and the page that it is about. Nothing that somebody wrote stands in it. */
+export function alertMail({ type, data }: Alert): { subject: string; says: string; path: string } {
+	const key = `/keys/${data.key_id}`;
+	switch (type) {
+		case "credit.low":
+			return {
+				subject: "Credit is low",
+				says: `The credit is USD ${usd(data.balance)}, below the USD ${usd(data.threshold)} that you set. Requests that it does not cover are refused.`,
+				path: "/credit",
+			};
+		case "key.cap_reached":
+			return {
+				subject: `A key has used ${data.percent} % of its cap`,
+				says: `The key …${data.last_four} has used ${data.percent} % of its cap: USD ${usd(data.spent)} of USD ${usd(data.cap)}${data.period === "lifetime" ? "" : ` this ${data.period}`}.`,
+				path: key,
+			};
+		case "key.expiring":
+			return {
+				subject: "A key is about to expire",
+				says: `The key …${data.last_four} expires at ${data.expires_at}. Requests with it are refused from then on.`,
+				path: key,
+			};
+		case "spend.unusual":
+			return {
+				subject: "Unusual spending",
+				says: `USD ${usd(data.spent)} were spent in the hour from ${data.hour}: more than three times what was spent in the same hour of the same weekday in any of the last four weeks (at most USD ${usd(data.most)}).`,
+				path: "/usage?range=24h&bucket=hour",
+			};
+		default:
+			return {
+				subject: "A top-up is confirmed",
+				says: `A top-up of USD ${usd(data.amount)} is confirmed and is in your credit.`,
+				path: "/credit",
+			};
+	}
+}
+
+const usd = (value: unknown): string => formatUsd(nanoUsdOfColumn(String(value)));

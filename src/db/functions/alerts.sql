@@ -1,0 +1,154 @@
+-- What an account wants to hear of, found by what changed: once for each crossing, however many consoles look.
+
+-- Notices of one event: to the webhook if the account asked for its type, by mail to members with one of p_roles if it
+-- asked, or if p_mailed says that it did elsewhere.
+create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
+language plpgsql as $$
+declare
+  v_id text := 'evt_' || replace(gen_random_uuid()::text, '-', '');
+begin
+  insert into batch_notice (batch_id, account_id, channel, user_id, type, data)
+    select v_id, p_account, 'webhook', '', p_type, p_data from batch_notice_setting s
+      where s.account_id = p_account and s.webhook_url is not null and s.events ? p_type
+    union all
+    select v_id, p_account, 'mail', m.user_id, p_type, p_data from member m
+      where m.account_id = p_account and p_roles ? m.role
+        and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
+end $$;
+
+-- Tells of p_mark, once, an account that asked for events of that type.
+create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb) returns void
+language plpgsql as $$
+begin
+  if not exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type) then
+    return;
+  end if;
+  insert into alert_mark (account_id, mark) values (p_account, p_mark) on conflict do nothing;
+  if found then
+    perform alert_notice(p_account, p_type, p_data, p_roles, false);
+  end if;
+end $$;
+
+-- Looks at accounts that were touched, by at most p_limit touches; mails are for members with one of p_roles. Returns how
+-- many touches there were; none for a console that comes while another one looks. What was found is written down with the
+-- look, so that a console which dies in between leaves all of it to the next one. A touch that somebody holds is that of a
+-- transaction that is not over: it is taken with the next look, which sees what that wrote.
+create or replace function alerts_look(p_limit integer, p_roles jsonb) returns integer
+language plpgsql as $$
+declare
+  v_seen integer;
+  v_accounts text[];
+  v_account text;
+  v_events jsonb;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('alerts', 0)) then
+    return 0;
+  end if;
+  with taken as (
+    delete from alert_touched t where t.id in (
+      select x.id from alert_touched x order by x.id limit p_limit for update skip locked) returning t.account_id
+  )
+  select count(*), array_agg(distinct t.account_id) into v_seen, v_accounts from taken t;
+  foreach v_account in array coalesce(v_accounts, '{}') loop
+    v_events := (select s.events from batch_notice_setting s where s.account_id = v_account);
+    perform alert_credit(v_account, p_roles);
+    if v_events ? 'key.cap_reached' then
+      perform alert_caps(v_account, p_roles);
+    end if;
+    if v_events ? 'top_up.confirmed' then
+      perform alert_top_ups(v_account, p_roles);
+    end if;
+    if v_events ? 'spend.unusual' then
+      perform alert_unusual(v_account, p_roles);
+    end if;
+  end loop;
+  return v_seen;
+end $$;
+
+-- Below the threshold that the account set; again once it was above it. `armed` is the one mark of that, which a console of
+-- the version before goes by too: whoever disarms it tells.
+create or replace function alert_credit(p_account text, p_roles jsonb) returns void
+language plpgsql as $$
+declare
+  r record;
+begin
+  with seen as (
+    select c.account_id, c.threshold_nano_usd as threshold, b.limit_nano_usd - budget_spent(b.id) as balance
+      from credit_alert c join budget b on b.id = c.account_id where c.account_id = p_account
+  )
+  update credit_alert c set armed = s.balance >= s.threshold,
+      last_sent_at = case when s.balance < s.threshold then clock_timestamp() else c.last_sent_at end
+    from seen s where s.account_id = c.account_id and c.armed is distinct from (s.balance >= s.threshold)
+    returning c.armed, s.threshold, s.balance into r;
+  if found and not r.armed then
+    perform alert_notice(p_account, 'credit.low',
+      jsonb_build_object('balance', r.balance::text, 'threshold', r.threshold::text), p_roles, true);
+  end if;
+end $$;
+
+-- Caps of keys that were used within an hour, of the 1,000 that were used last, by the budget that limits them now: at 80 and
+-- at 100 %, once for each cap and period.
+create or replace function alert_caps(p_account text, p_roles jsonb) returns void
+language sql as $$
+  select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'key.cap_reached', jsonb_build_object(
+      'key_id', x.id, 'last_four', x.last_four, 'percent', p.percent, 'period', x.cap_period, 'cap', x.cap::text, 'spent', x.spent::text), p_roles)
+  from (
+    select k.id, k.last_four, k.cap_period, k.cap_nano_usd as cap, b.id as budget, budget_spent(b.id) as spent
+    from (
+      select * from api_key a
+      where a.account_id = p_account and a.state = 'active' and a.cap_nano_usd > 0 and a.last_used_at > now() - interval '1 hour'
+      order by a.last_used_at desc limit 1000
+    ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
+  ) x join lateral (
+    -- The highest line that is crossed: who is at 100 % hears that alone.
+    select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
+  ) p on p.percent is not null
+$$;
+
+-- Top-ups that were confirmed within a day and since the account asked, of its newest.
+create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
+language sql as $$
+  select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
+    jsonb_build_object('id', t.id, 'amount', t.amount_nano_usd::text, 'method', t.method), p_roles)
+  from (select * from top_up x where x.account_id = p_account order by x.created_at desc limit 20) t
+  join batch_notice_setting s on s.account_id = p_account
+  where t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
+$$;
+
+-- What was spent in this hour of the day so far, against the same hour of the same weekday in the last four weeks: more than
+-- three times the dearest of them, and at least USD 5 more than it. Not in an account's first week. Once a day (UTC).
+create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
+language plpgsql as $$
+declare
+  v_hour timestamptz := date_trunc('hour', clock_timestamp(), 'UTC');
+  v_now numeric;
+  v_most numeric;
+  v_mark text := 'unusual:' || to_char(v_hour at time zone 'UTC', 'YYYY-MM-DD');
+begin
+  if exists (select 1 from alert_mark m where m.account_id = p_account and m.mark = v_mark) or not exists (select 1 from usage_hour h where h.account_id = p_account and h.hour < v_hour - interval '7 days') then
+    return;
+  end if;
+  select coalesce(sum(h.charged_nano_usd), 0) into v_now from usage_hour h where h.account_id = p_account and h.hour = v_hour;
+  select coalesce(max(x.charged), 0) into v_most from (
+    select (select sum(h.charged_nano_usd) from usage_hour h where h.account_id = p_account and h.hour = v_hour - w * interval '7 days') as charged
+    from generate_series(1, 4) w) x;
+  if v_now > v_most * 3 and v_now >= v_most + 5000000000 then
+    perform alert_tell(p_account, v_mark, 'spend.unusual', jsonb_build_object(
+      'hour', to_char(v_hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"'), 'spent', v_now::text, 'most', v_most::text), p_roles);
+  end if;
+end $$;
+
+-- Keys that end within a week, of accounts that want to hear of it: at most p_limit that were not told of.
+create or replace function alerts_expiring(p_limit integer, p_roles jsonb) returns integer
+language sql as $$
+  with found as materialized (
+    select k.account_id, k.id, k.last_four, k.expires_at, 'expires:' || k.id || ':' || extract(epoch from k.expires_at)::bigint as mark
+    from api_key k join batch_notice_setting s on s.account_id = k.account_id and s.events ? 'key.expiring'
+    where k.state = 'active' and k.replaced_by is null and k.expires_at > now() and k.expires_at < now() + interval '7 days'
+      and not exists (select 1 from alert_mark m where m.account_id = k.account_id
+        and m.mark = 'expires:' || k.id || ':' || extract(epoch from k.expires_at)::bigint)
+    order by k.expires_at limit p_limit
+  )
+  select count(alert_tell(f.account_id, f.mark, 'key.expiring', jsonb_build_object('key_id', f.id, 'last_four', f.last_four,
+    'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
+$$;

@@ -1,0 +1,308 @@
+import { beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { newId } from "../../src/base/id.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { ALERT_TYPES, lookForAlerts, lookForExpiring } from "../../src/console/alerts/alerts.ts";
+import { type NoticeDeps, sendBatchNotices } from "../../src/console/batches/batch-notices.ts";
+import type { WebhookMessage } from "../../src/console/batches/webhook.ts";
+import type { Mail } from "../../src/console/mail/mailer.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { withDatabase } from "../support/database.ts";
+import { foldAll } from "../support/sums.ts";
+
+/** What an account wants to hear of is told once for each crossing, however many consoles look, and to nobody who did not ask. */
+
+const db = await withDatabase();
+const never = new AbortController().signal;
+const mails: Mail[] = [];
+const calls: WebhookMessage[] = [];
+const deps: NoticeDeps = {
+	statements: db.statements,
+	clock: systemClock,
+	mailer: { deliver: async (mail) => mails.push(mail) > 0 },
+	sendWebhook: async (message) => {
+		calls.push(message);
+		return { status: 200 };
+	},
+	figures: { notice() {} },
+	webhookSecretOf: (salt) => `whsec_${salt}`,
+	origin: () => "https://service.example",
+	serviceName: "service",
+};
+
+beforeEach(async () => {
+	mails.length = 0;
+	calls.length = 0;
+});
+
+async function newAccount(events: readonly string[], credit = 100_000_000_000) {
+	const id = newId("acc");
+	await db.sql`insert into account (id, email, name) values (${id}, ${`${id}@account.example`}, 'A name that is written')`;
+	await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, 'account', ${id}, ${credit})`;
+	for (const role of ["owner", "billing", "developer", "viewer"]) {
+		const user = `${role}_${id}`;
+		await db.sql`insert into console_user (id, name, email, email_verified) values (${user}, 'P', ${`${user}@example.com`}, true)`;
+		await db.sql`insert into member (user_id, account_id, role) values (${user}, ${id}, ${role})`;
+	}
+	await db.sql`insert into batch_notice_setting (account_id, webhook_url, webhook_salt, events)
+		values (${id}, 'https://hook.example/', 'salt', ${JSON.stringify(events)}::text::jsonb)`;
+	return id;
+}
+
+async function newKey(accountId: string, more: { cap?: number; expires?: string } = {}) {
+	const id = newId("key");
+	await db.sql`insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, expires_at)
+		values (${id}, ${accountId}, 'A name that is written', ${id}, 'sk_', 'last', ${more.cap ?? null}, ${more.expires ?? null})`;
+	await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, 'key', ${accountId}, ${more.cap ?? null})`;
+	return id;
+}
+
+/** As an instance settles, hours ago. */
+async function spend(accountId: string, keyId: string, charged: number, hoursAgo = 0): Promise<void> {
+	await db.sql`insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+		values (gen_random_uuid(), ${accountId}, ${keyId}, 'i', 1, 'm', 'r', 'chat', false, ${charged}, ${charged}, 'exact', 'finished', 200,
+			date_trunc('hour', now(), 'UTC') - ${hoursAgo} * interval '1 hour')`;
+	for (const budget of [accountId, keyId])
+		await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state) values (${budget}, 'i', 1, ${charged}, ${charged}, 'closed')
+			on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
+	await foldAll(db.statements);
+}
+
+async function topUp(accountId: string): Promise<void> {
+	const made = {
+		accountId,
+		amountNanoUsd: nanoUsd(100_000_000_000),
+		method: "transfer" as const,
+		reference: newId("ref"),
+	};
+	await confirmTopUp(db.statements, (await createTopUp(db.statements, made)).id, "test");
+}
+
+/** Several consoles at once, each looking and telling twice. */
+async function lookAndTell(): Promise<void> {
+	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(db.statements)));
+	await lookForAlerts(db.statements);
+	await Promise.all(Array.from({ length: 2 }, () => lookForExpiring(db.statements)));
+	for (let turn = 0; turn < 3; turn++)
+		for (const channel of ["webhook", "mail"] as const) await sendBatchNotices(deps, channel, never);
+}
+const told = () => calls.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.percent ?? null]);
+
+test("a cap is told of at 80 and at 100 %, once each, by mail to who pays and by webhook; a new cap is a new line", async () => {
+	const id = await newAccount(["key.cap_reached"]);
+	const key = await newKey(id, { cap: 1_000_000_000 });
+	await spend(id, key, 799_999_999);
+	await lookAndTell();
+	expect(told()).toEqual([]);
+	await spend(id, key, 1);
+	await lookAndTell();
+	expect(told()).toEqual([["key.cap_reached", 80]]);
+	expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
+	await spend(id, key, 1);
+	await lookAndTell();
+	expect(told()).toHaveLength(1);
+	await spend(id, key, 199_999_999);
+	await lookAndTell();
+	expect(told()).toEqual([
+		["key.cap_reached", 80],
+		["key.cap_reached", 100],
+	]);
+	const { id: event, data, object } = JSON.parse(calls[1]?.body ?? "{}");
+	expect([object, data.cap_usd, data.spent_usd, data.key_id, data.last_four]).toEqual([
+		"event",
+		"1.00",
+		"1.00",
+		key,
+		"last",
+	]);
+	expect(calls[1]?.id).toBe(event);
+	expect(mails[0]?.text).toContain("USD 0.80 of USD 1.00");
+	await db.sql`update api_key set cap_nano_usd = 1100000000 where id = ${key}`;
+	await db.sql`update budget set limit_nano_usd = 1100000000 where id = ${key}`;
+	await spend(id, key, 1);
+	await lookAndTell();
+	expect(told()[2]).toEqual(["key.cap_reached", 80]);
+	for (const { text, subject } of mails) expect(text + subject).not.toContain("A name that is written");
+	for (const { body } of calls) expect(body).not.toContain("A name that is written");
+});
+
+test("low credit is told once each time it falls below the threshold", async () => {
+	const id = await newAccount(["credit.low"], 1_000_000_000);
+	const key = await newKey(id);
+	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
+	mails.length = 0;
+	await spend(id, key, 500_000_000);
+	await lookAndTell();
+	expect(told()).toEqual([]);
+	await spend(id, key, 1);
+	await spend(id, key, 1);
+	await lookAndTell();
+	await lookAndTell();
+	expect(told()).toEqual([["credit.low", null]]);
+	const { id: topUp } = await createTopUp(db.statements, {
+		accountId: id,
+		amountNanoUsd: nanoUsd(100_000_000_000),
+		method: "transfer",
+		reference: `r ${id}`,
+	});
+	await confirmTopUp(db.statements, topUp, "test");
+	await lookAndTell();
+	await spend(id, key, 100_000_000_000);
+	await lookAndTell();
+	expect(told()).toEqual([
+		["credit.low", null],
+		["credit.low", null],
+	]);
+});
+
+test("a confirmed top-up is told of, once", async () => {
+	const id = await newAccount(["top_up.confirmed"]);
+	const made = {
+		accountId: id,
+		amountNanoUsd: nanoUsd(250_000_000_000),
+		method: "transfer" as const,
+		reference: `s ${id}`,
+	};
+	const { id: topUp } = await createTopUp(db.statements, made);
+	await lookAndTell();
+	expect(told()).toEqual([]);
+	await confirmTopUp(db.statements, topUp, "test");
+	await lookAndTell();
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	await lookAndTell();
+	await db.sql`delete from alert_mark where account_id = ${id}`;
+	await db.sql`update batch_notice_setting set events_at = now() where account_id = ${id}`;
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	// What was confirmed before the account asked is not told.
+	await lookAndTell();
+	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
+		{ id: topUp, amount_usd: "250.00", method: "transfer" },
+	]);
+});
+
+test("whoever set a threshold gets the mail of it, and one alone if the event is asked for too; who may not see to credit gets none", async () => {
+	for (const events of [[], ["credit.low"]]) {
+		mails.length = 0;
+		calls.length = 0;
+		const id = await newAccount(events, 1_000);
+		await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500)`;
+		await spend(id, await newKey(id), 501);
+		await lookAndTell();
+		expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
+		expect(mails[0]?.text).toContain(`https://service.example/credit?account=${id}`);
+		expect(told()).toEqual(events.map((type) => [type, null]));
+	}
+});
+
+test("who may not see to credit any more when a mail goes out gets none", async () => {
+	const id = await newAccount(["top_up.confirmed"]);
+	await topUp(id);
+	await lookForAlerts(db.statements);
+	await db.sql`update member set role = 'developer' where user_id = ${`billing_${id}`}`;
+	for (const channel of ["webhook", "mail"] as const) await sendBatchNotices(deps, channel, never);
+	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
+});
+
+test("credit is booked while somebody looks, waits for nobody, and is told of by the next look", async () => {
+	const id = await newAccount(["top_up.confirmed"]);
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	await db.sql.begin(async (look) => {
+		await look`select alerts_look(20, '["owner"]')`;
+		// A lock that this waited for would end it after half a second, again and again.
+		await topUp(id);
+	});
+	await lookAndTell();
+	expect(told()).toEqual([["top_up.confirmed", null]]);
+	// What is booked and not committed yet is no look's to forget.
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	await db.sql.begin(async (booking) => {
+		await booking`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
+			values (${newId("led")}, ${id}, 'adjustment', 1, ${newId("ref")}, 'test', '')`;
+		expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 0 }]);
+	});
+	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
+});
+
+test("a key that expires within a week is told of once; a later end is a new one, a replaced key is none", async () => {
+	const id = await newAccount(["key.expiring"]);
+	const in6 = new Date(Date.now() + 6 * 86_400_000).toISOString();
+	const key = await newKey(id, { expires: in6 });
+	await newKey(id, { expires: new Date(Date.now() + 8 * 86_400_000).toISOString() });
+	await newKey(id, { expires: new Date(Date.now() - 1000).toISOString() });
+	const replaced = await newKey(id, { expires: in6 });
+	await db.sql`update api_key set replaced_by = ${key} where id = ${replaced}`;
+	await lookAndTell();
+	await lookAndTell();
+	expect(calls.map(({ body }) => JSON.parse(body).data.key_id)).toEqual([key]);
+	await db.sql`update api_key set expires_at = expires_at - interval '1 hour' where id = ${key}`;
+	await lookAndTell();
+	expect(calls).toHaveLength(2);
+});
+
+test("an hour that costs three times the same hour of the last four weeks is unusual, not in the first week, once a day", async () => {
+	const id = await newAccount(["spend.unusual"]);
+	const key = await newKey(id);
+	await spend(id, key, 50_000_000_000);
+	await lookAndTell();
+	expect(told()).toEqual([]);
+	const WEEK = 7 * 24;
+	const other = await newAccount(["spend.unusual"]);
+	const theirs = await newKey(other);
+	// Another hour of that week was dear; the same hour was not.
+	await spend(other, theirs, 90_000_000_000, WEEK + 1);
+	await spend(other, theirs, 4_000_000_000, 2 * WEEK);
+	await spend(other, theirs, 12_000_000_000);
+	await lookAndTell();
+	expect(told()).toEqual([]);
+	await spend(other, theirs, 1);
+	await lookAndTell();
+	await spend(other, theirs, 1);
+	await lookAndTell();
+	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
+		{ hour: expect.stringMatching(/:00:00Z$/), spent_usd: "12.000000001", most_usd: "4.00" },
+	]);
+	// Of little money nothing is unusual.
+	const small = await newAccount(["spend.unusual"]);
+	const smallKey = await newKey(small);
+	await spend(small, smallKey, 1, WEEK + 1);
+	await spend(small, smallKey, 4_999_999_999);
+	await lookAndTell();
+	expect(calls).toHaveLength(1);
+});
+
+test("who asked for nothing is looked at by nobody, and what is asked for later begins then", async () => {
+	const id = await newAccount([]);
+	const key = await newKey(id, { cap: 1_000, expires: new Date(Date.now() + 86_400_000).toISOString() });
+	await spend(id, key, 1_000);
+	expect(await db.sql`select * from alert_touched where account_id = ${id}`).toHaveLength(0);
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	await lookAndTell();
+	expect([mails, calls]).toEqual([[], []]);
+	expect(await db.sql`select * from alert_mark where account_id = ${id}`).toHaveLength(0);
+	await db.sql`update batch_notice_setting set events = ${JSON.stringify(ALERT_TYPES)}::text::jsonb where account_id = ${id}`;
+	await spend(id, key, 0);
+	await lookAndTell();
+	expect(told().sort()).toEqual([
+		["key.cap_reached", 100],
+		["key.expiring", null],
+	]);
+});
+
+test("a look that dies leaves all of it to the next one, and a receiver that is told again is told the same", async () => {
+	const id = await newAccount(["key.cap_reached"]);
+	const key = await newKey(id, { cap: 1_000 });
+	await spend(id, key, 1_000);
+	await db.sql
+		.begin(async (transaction) => {
+			await transaction`select alerts_look(20, '["owner"]')`;
+			throw new Error("died");
+		})
+		.catch(() => {});
+	await lookAndTell();
+	expect(told()).toEqual([["key.cap_reached", 100]]);
+	await db.sql`update batch_notice set state = 'waiting', attempts = 0, next_at = now() where account_id = ${id} and channel = 'webhook'`;
+	await lookAndTell();
+	expect(calls).toHaveLength(2);
+	expect([calls[1]?.id, calls[1]?.body]).toEqual([calls[0]?.id ?? "", calls[0]?.body ?? ""]);
+});

@@ -10,6 +10,7 @@ import { nanoUsd, ZERO_USD } from "../../src/money/nano-usd.ts";
 import { instanceKey, type ModelStore } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import type { ServerFlaws } from "./server.ts";
+import type { Delicate } from "./world.ts";
 
 /** A defect that the simulation must find, put in from outside. */
 export interface Mutant {
@@ -21,6 +22,8 @@ export interface Mutant {
 	 * `bun test/sim/run.ts --rare`, and the rule itself to a test on PostgreSQL in `test/cluster/`.
 	 */
 	readonly rare?: true;
+	/** What its world is like, where few are such that it shows. */
+	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
@@ -75,7 +78,12 @@ export const mutants: readonly Mutant[] = [
 		},
 	},
 	{ name: "a return is taken from memory only when it was answered", store: returnsLate },
-	{ name: "leases are reclaimed when an instance's lease runs out", seed: 55, flaws: { reclaimsOnExpiry: true } },
+	{
+		name: "leases are reclaimed when an instance's lease runs out",
+		seed: 20,
+		world: { delicate: "cut off", lonely: false },
+		flaws: { reclaimsOnExpiry: true },
+	},
 	{
 		name: "a grant whose reply was lost is taken for granted",
 		seed: 2,
@@ -116,11 +124,22 @@ export const mutants: readonly Mutant[] = [
 		flaws: { fenceWithoutLock: true },
 	},
 	{ name: "fencing off does not look whether the lease was renewed", rare: true, flaws: { fenceAnyBeat: true } },
-	{ name: "a fence goes by the wall clock of the database", seed: 442, flaws: { fenceByWallClock: true } },
-	{ name: "an instance goes live without holding the control log", seed: 228, flaws: { goLiveWithoutLock: true } },
+	{
+		name: "a fence goes by the wall clock of the database",
+		seed: 13,
+		world: { delicate: "renewal", lonely: true, deafness: 0.9 },
+		flaws: { fenceByWallClock: true },
+	},
+	{
+		name: "an instance goes live without holding the control log",
+		seed: 17,
+		world: { delicate: "go live", lonely: true, deafness: 0.9 },
+		flaws: { goLiveWithoutLock: true },
+	},
 	{
 		name: "the gate does not close by its deadline",
-		seed: 12,
+		seed: 26,
+		world: { delicate: "cut off", lonely: true, deafness: 0.9 },
 		gate(gate) {
 			let open = false;
 			let final = false;

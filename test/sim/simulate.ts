@@ -99,7 +99,7 @@ function createRun(world: World) {
 		drainMicrotasks();
 		yield;
 		yield* runUntil(3_000);
-		const calmOnly = world.random.chance(0.2);
+		const calmOnly = world.mutant?.world?.delicate === undefined && world.random.chance(0.2);
 		startTraffic(world, failLater);
 		if (!calmOnly) startStorm(world, faults);
 		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + world.trafficMs);
@@ -162,8 +162,9 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 		for (const { process } of world.hosts) send(process, key);
 	};
 	arrive();
-	const delicate = random.pick(["renewal", "go live", "cut off"] as const);
-	let revocations = random.int(2, 9);
+	const provoked = world.mutant?.world?.delicate;
+	const delicate = provoked ?? random.pick(["renewal", "go live", "cut off"] as const);
+	let revocations = provoked ? world.keys.size : random.int(2, 9);
 	const revokeSoon = (inMs: number): void => {
 		if (revocations === 0 || timeline.nowMs() >= untilMs) return;
 		revocations -= 1;

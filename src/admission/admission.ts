@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
 import { checkAccess } from "../keys/access.ts";
-import { furtherBudgets, presentPeriod } from "../keys/cap-budgets.ts";
+import { furtherBudgets, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
@@ -44,13 +44,13 @@ export interface Admission {
 	/** What `admit` would refuse whatever the request is: for before a body is read. Counts and reserves nothing. */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
-	 * One decision: key, account, allowlist, limits, credit and cap, all of it in one synchronous block. A promise only
+	 * One decision: key, account, project, allowlists, limits, credit and caps, all in one synchronous block. A promise only
 	 * where a slice of credit or a share of a limit has to be drawn first; the whole block then runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
 	/** Gives what goes into the books: what is charged may be less than it cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** Null for a key without a limit of requests a minute. */
+	/** The key's or its project's, whichever leaves less; null if neither has a limit of requests a minute. */
 	rateStanding(key: KeyEntry): RateStanding | null;
 }
 
@@ -89,13 +89,10 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		const ledger = openLedger();
 		const nowMs = clock.wallMs();
 		checkAccess(key, nowMs);
-		if (key.models !== null && !key.models.has(model.id)) {
-			throw new Fault("model_not_allowed", `This API key may not use the model \`${model.id}\`.`, { param: "model" });
-		}
+		checkModel(key, model);
 		const limited = request.batchId === undefined;
 		if (limited) openRequests.check(key.accountId);
-		if (limited && request.isAgain) keyLimits.enter(key.id, null, null);
-		else if (limited && !keyLimits.enter(key.id, key.requestsPerMinute, key.concurrencyMax)) return null;
+		if (limited && !enterLimits(request)) return null;
 		let hold: Hold | undefined;
 		try {
 			hold = ledger.reserve(
@@ -114,12 +111,43 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 				amount,
 			);
 		} finally {
-			if (!hold && limited) keyLimits.withdraw(key.id);
+			if (!hold && limited) withdrawLimits(key);
 		}
 		if (!hold) return ledger;
 		openRequests.enter(key.accountId);
 		return { hold, request };
 	}
+
+	/** All limits or none; false if this instance's share of one is used up. */
+	function enterLimits({ key, isAgain }: AdmissionRequest): boolean {
+		const { project } = key;
+		if (!enterOne(key, isAgain)) return false;
+		if (project === null) return true;
+		let entered = false;
+		try {
+			entered = enterOne(project, isAgain);
+			return entered;
+		} finally {
+			if (!entered) keyLimits.withdraw(key.id);
+		}
+	}
+
+	const enterOne = ({ id, requestsPerMinute, concurrencyMax }: Limited, isAgain: boolean) =>
+		isAgain ? keyLimits.enter(id, null, null) : keyLimits.enter(id, requestsPerMinute, concurrencyMax);
+
+	function withdrawLimits({ id, project }: KeyEntry): void {
+		keyLimits.withdraw(id);
+		if (project !== null) keyLimits.withdraw(project.id);
+	}
+
+	async function drawLimits(key: KeyEntry): Promise<void> {
+		await keyLimits.draw(key.id, key.requestsPerMinute, key.concurrencyMax);
+		if (key.project === null) return;
+		await keyLimits.draw(key.project.id, key.project.requestsPerMinute, key.project.concurrencyMax);
+	}
+
+	const standingOf = ({ id, requestsPerMinute }: Limited) =>
+		requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute);
 
 	const drawingOf = (key: KeyEntry) => ({
 		account: key.accountId,
@@ -138,7 +166,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		let lacking = first;
 		for (let draw = 0; draw < DRAWS_MAX; draw++) {
 			let shortage: Shortage | null = null;
-			if (lacking === null) await keyLimits.draw(key.id, key.requestsPerMinute, key.concurrencyMax);
+			if (lacking === null) await drawLimits(key);
 			else shortage = await lacking.draw(drawingOf(key), amount);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;
@@ -156,6 +184,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			if (isLine) return;
 			openRequests.check(key.accountId);
 			keyLimits.check(key.id, key.requestsPerMinute, key.concurrencyMax);
+			if (key.project === null) return;
+			keyLimits.check(key.project.id, key.project.requestsPerMinute, key.project.concurrencyMax);
 		},
 		admit(request) {
 			const amount = boundOf(request.model.rateCard, request.upperBound);
@@ -171,16 +201,35 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
-		rateStanding: ({ id, requestsPerMinute }) =>
-			requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute),
+		rateStanding(key) {
+			const own = standingOf(key);
+			const ofProject = key.project === null ? null : standingOf(key.project);
+			if (own === null || ofProject === null) return own ?? ofProject;
+			return ofProject.remaining < own.remaining ? ofProject : own;
+		},
 		settle({ hold, request }, outcome) {
-			if (request.batchId === undefined) keyLimits.leave(request.key.id);
+			const { id, project } = request.key;
+			if (request.batchId === undefined) {
+				keyLimits.leave(id);
+				if (project !== null) keyLimits.leave(project.id);
+			}
 			openRequests.leave(request.key.accountId);
 			const event = hold.ledger.settle(hold, outcome);
 			deps.onSettled(event);
 			return event;
 		},
 	};
+}
+
+type Limited = Pick<KeyEntry, "id" | "requestsPerMinute" | "concurrencyMax">;
+
+function checkModel({ models, project }: KeyEntry, { id }: Model): void {
+	if (models !== null && !models.has(id))
+		throw new Fault("model_not_allowed", `This API key may not use the model \`${id}\`.`, { param: "model" });
+	if (project !== null && project.models !== null && !project.models.has(id))
+		throw new Fault("model_not_allowed", `The project of this API key may not use the model \`${id}\`.`, {
+			param: "model",
+		});
 }
 
 /** 402 with what there is, what is held, what it takes, and what would fit. */
@@ -193,12 +242,15 @@ function creditFault(
 ): CreditFault {
 	const { upperBound, choices, model, key } = request;
 	const { budget, availableNanoUsd } = shortage;
+	const { project } = key;
 	const prompt = boundLines(model.rateCard, { ...upperBound, completion: 0 });
 	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), upperBound.completion);
 	const perChoice = Math.floor(tokens / choices);
-	const period = presentPeriod(key, nowMs);
+	const ofProject = project === null ? undefined : projectPeriod(key, project, nowMs);
+	const isOfProject = budget === project?.id || (ofProject?.budgets.includes(budget) ?? false);
+	const period = isOfProject ? ofProject : presentPeriod(key, nowMs);
 	return new CreditFault(
-		budget === key.accountId ? "insufficient_quota" : "key_cap_exceeded",
+		budget === key.accountId ? "insufficient_quota" : isOfProject ? "project_cap_exceeded" : "key_cap_exceeded",
 		{
 			availableNanoUsd,
 			heldNanoUsd: ledger.heldOf(budget),

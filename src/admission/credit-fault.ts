@@ -4,6 +4,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 
 const LACKING = {
 	insufficient_quota: "The credit of this account does not cover the request.",
+	project_cap_exceeded: "The spending cap of this API key's project does not cover the request.",
 	key_cap_exceeded: "The spending cap of this API key does not cover the request.",
 } as const;
 

@@ -2,7 +2,7 @@ import { assert } from "./assert.ts";
 
 /**
  * A sortable id of the form `prefix_` + 32 hex digits of a UUIDv7.
- * The ids of accounts and keys name their budgets too.
+ * The ids of accounts, projects and keys name their budgets too.
  */
 export function newId(prefix: string): string {
 	return `${prefix}_${newUuid().replaceAll("-", "")}`;

@@ -14,6 +14,7 @@ export type Verdict =
 const VERDICTS: Readonly<Record<string, Verdict>> = {
 	insufficient_quota: "credit",
 	key_cap_exceeded: "credit",
+	project_cap_exceeded: "credit",
 	service_unavailable: "later",
 	overloaded: "later",
 	rate_limit_exceeded: "later",
@@ -24,6 +25,7 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
 	upstream_timeout: "failed",
 	request_timeout: "failed",
 	api_key_revoked: "key",
+	project_archived: "key",
 	api_key_expired: "key",
 	invalid_api_key: "key",
 };

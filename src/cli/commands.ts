@@ -11,6 +11,7 @@ import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { managementKeyCommands } from "./management-key-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
+import { projectCommands } from "./project-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
 /** Every command but `serve`, `help` and `version`, in the order of the help. */
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
 	migrateCommand,
 	...accountCommands,
 	...topUpCommands,
+	...projectCommands,
 	...keyCommands,
 	...batchCommands,
 	benchCommand,

@@ -1,32 +1,18 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { CapPeriod } from "../keys/cap-period.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
-import type { KeySettings } from "../keys/key-settings.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
-import type { Command, CommandContext, CommandInput, OptionSpec } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
-import { dateMsOf, durationMsOf, namesOf, PAGE_OPTIONS, pageOf, usdOf, wholeOf } from "./option-values.ts";
+import { durationMsOf, PAGE_OPTIONS, pageOf } from "./option-values.ts";
+import { capText, KEY_OPTIONS, keySettingsOf } from "./setting-options.ts";
 import { isoOrNull, listOutput } from "./table.ts";
 
 const GRACE_DEFAULT = "1h";
-
-const SETTING_OPTIONS = {
-	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend, or none" },
-	"cap-period": {
-		type: "string",
-		value: "P",
-		help: "how often the cap begins anew in the account's time zone: lifetime (never), day, week or month",
-	},
-	models: { type: "string", value: "A,B", help: "ids of the models that it may use, or all" },
-	expires: { type: "string", value: "ISO", help: "when it ends: 2027-01-31 or 2027-01-31T12:00:00Z, or never" },
-	"requests-per-minute": { type: "string", value: "N", help: "the most requests a minute, or none" },
-	concurrency: { type: "string", value: "N", help: "the most requests at once, or none" },
-} as const satisfies Record<string, OptionSpec>;
 
 const create: Command = {
 	name: "key create",
@@ -35,10 +21,10 @@ const create: Command = {
 	options: {
 		account: { type: "string", value: "ID", required: true, help: "the account that it belongs to" },
 		name: { type: "string", value: "N", required: true, help: "a name, as production or staging" },
-		...SETTING_OPTIONS,
+		...KEY_OPTIONS,
 	},
 	async run(context, input) {
-		const settings = { ...settingsOf(input), name: input.required("name") };
+		const settings = { ...keySettingsOf(input), name: input.required("name") };
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
 			throw new UsageError("--expires lies in the past");
 		const made = await context.withDatabase(({ statements }) =>
@@ -62,7 +48,7 @@ const list: Command = {
 	options: { account: { type: "string", value: "ID", required: true, help: "whose" }, ...PAGE_OPTIONS },
 	async run({ withDatabase }, input) {
 		const page = await withDatabase(({ statements }) => listKeys(statements, input.required("account"), pageOf(input)));
-		const head = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "MODELS", "EXPIRES"];
+		const head = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "PROJECT", "MODELS", "EXPIRES"];
 		return listOutput(page, head, keyJson, (row) => [
 			row.id,
 			row.name,
@@ -70,6 +56,7 @@ const list: Command = {
 			row.state,
 			formatUsd(row.spentNanoUsd),
 			capText(row),
+			row.projectName ?? "none",
 			row.models.length === 0 ? "all" : row.models.join(","),
 			isoOrNull(row.expiresAtMs) ?? "never",
 		]);
@@ -130,12 +117,12 @@ const update: Command = {
 	name: "key update",
 	summary: "change an API key's settings",
 	arguments: ["ID"],
-	options: { name: { type: "string", value: "N", help: "a new name" }, ...SETTING_OPTIONS, ...FENCE_OPTIONS },
+	options: { name: { type: "string", value: "N", help: "a new name" }, ...KEY_OPTIONS, ...FENCE_OPTIONS },
 	details:
 		"Returns when every instance goes by the new settings; one that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	async run({ withDatabase }, input) {
 		const name = input.option("name");
-		const changes = { ...settingsOf(input), ...(name === undefined ? {} : { name }) };
+		const changes = { ...keySettingsOf(input), ...(name === undefined ? {} : { name }) };
 		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
 		return withDatabase(async ({ statements, liveness }) => {
 			const { id, seq } = await updateKey(statements, { id: input.argument(0) }, changes);
@@ -146,26 +133,6 @@ const update: Command = {
 
 export const keyCommands: readonly Command[] = [create, list, revoke, rotate, update];
 
-function settingsOf(input: CommandInput): KeySettings {
-	const read = <Value>(
-		option: keyof typeof SETTING_OPTIONS,
-		none: string,
-		parse: (option: string, text: string) => Value,
-	) => {
-		const text = input.option(option);
-		return text === undefined ? undefined : text === none ? null : parse(option, text);
-	};
-	const settings = {
-		capNanoUsd: read("cap-usd", "none", usdOf),
-		capPeriod: input.option("cap-period") as CapPeriod | undefined,
-		models: read("models", "all", (_, text) => namesOf(text)),
-		expiresAtMs: read("expires", "never", dateMsOf),
-		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
-		concurrencyMax: read("concurrency", "none", wholeOf),
-	};
-	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as KeySettings;
-}
-
 /** What making a secret takes, on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
@@ -173,12 +140,6 @@ export function keyMaker(context: CommandContext, statements: Statements): KeyMa
 	if (secrets.made.includes("KEY_PEPPER"))
 		context.note(`KEY_PEPPER is not set: one was made and is kept in ${secrets.path}`);
 	return { statements, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
-}
-
-/** `5.00`, or `1.25 of 5.00 a day`: of a cap that begins anew what is spent of it counts. */
-function capText({ capNanoUsd: cap, capPeriod, capSpentNanoUsd: spent }: KeyRecord): string {
-	if (cap === null) return "none";
-	return capPeriod === "lifetime" ? formatUsd(cap) : `${formatUsd(spent)} of ${formatUsd(cap)} a ${capPeriod}`;
 }
 
 function keyJson(key: KeyRecord): Record<string, unknown> {
@@ -195,6 +156,7 @@ function keyJson(key: KeyRecord): Record<string, unknown> {
 		cap_renews_at: isoOrNull(key.capRenewsAtMs),
 		spent_usd: formatUsd(key.spentNanoUsd),
 		models: key.models,
+		project: key.projectId,
 		expires_at: isoOrNull(key.expiresAtMs),
 		requests_per_minute: key.requestsPerMinute,
 		concurrency: key.concurrencyMax,

@@ -1,12 +1,12 @@
 import type { Statements } from "../db/statements.ts";
 
-export type ControlKind = "key" | "account" | "budget" | "recall" | "catalog";
+export type ControlKind = "key" | "account" | "project" | "budget" | "recall" | "catalog";
 
 /** One change that every running instance must hear of. */
 export interface ControlEntry {
 	readonly seq: number;
 	readonly kind: ControlKind;
-	/** The id of the key, account or budget. */
+	/** The id of the key, account, project or budget. */
 	readonly subject: string;
 	readonly payload: Readonly<Record<string, unknown>>;
 }

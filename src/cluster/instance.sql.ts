@@ -53,7 +53,7 @@ export const serverSeen = pgTable(
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
 	/** `recall` is of versions before the table of that name. */
-	kind: text({ enum: ["key", "account", "budget", "recall", "catalog"] }).notNull(),
+	kind: text({ enum: ["key", "account", "project", "budget", "recall", "catalog"] }).notNull(),
 	/** The id of the key, account or budget. */
 	subject: text().notNull(),
 	payload: jsonb().notNull(),

@@ -14,6 +14,7 @@ import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
 import nettingFunctions from "./functions/netting.sql" with { type: "text" };
+import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
@@ -21,6 +22,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 const FILES: readonly string[] = [
 	clusterFunctions,
 	capFunctions,
+	projectFunctions,
 	leaseFunctions,
 	ledgerFunctions,
 	keyFunctions,

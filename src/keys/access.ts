@@ -28,7 +28,7 @@ export type KeyUse = "all" | "reads";
 
 /**
  * Throws unless this key is in force and its account not suspended: all that a look-up needs, which costs nothing.
- * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended, read_only_key; service_unavailable if the keyring let go of the key.
+ * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended, project_archived, read_only_key; service_unavailable if the keyring let go of the key.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {
@@ -51,6 +51,12 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 			entry,
 			"account_suspended",
 			"This account is suspended. Please contact the operator of the service.",
+		);
+	if (entry.project?.state === "archived")
+		throw new KeyFault(
+			entry,
+			"project_archived",
+			"The project of this API key was archived. Use a key of another project of your account.",
 		);
 	if (entry.readsOnly && use !== "reads")
 		throw new KeyFault(

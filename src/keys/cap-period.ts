@@ -11,6 +11,14 @@ export interface Span {
 	readonly untilMs: number;
 }
 
+/** The present period of a cap, as it was reckoned last. */
+export interface KnownPeriod {
+	readonly budgets: readonly string[];
+	readonly timeZone: string;
+	readonly fromMs: number;
+	readonly untilMs: number;
+}
+
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**

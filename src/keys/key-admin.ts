@@ -71,6 +71,8 @@ export interface KeyRecord {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
 	readonly readsOnly: boolean;
+	readonly projectId: string | null;
+	readonly projectName: string | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
@@ -79,7 +81,7 @@ export interface KeyRecord {
 	readonly etag: string;
 }
 
-/** Faults: not_found (account), invalid_request, conflict. */
+/** Faults: not_found (account, project), invalid_request, conflict. */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
@@ -93,11 +95,12 @@ export async function createKey(
 	try {
 		const [row] = await deps.statements<{ seq: string }>`
 			with k as (
-				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only)
+				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
 				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
 					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, cap_check_period(${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}), ${JSON.stringify(settings.models ?? [])}::text::jsonb,
 					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
-					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean
+					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
+					project_for_key(${settings.projectId ?? null}, a.id)
 				from account a where a.id = ${accountId}
 				on conflict do nothing
 				returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
@@ -199,8 +202,8 @@ export async function updateKey(
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent
-		from api_key k join account a on a.id = k.account_id
+			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name
+		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
 	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
@@ -217,8 +220,8 @@ export async function listKeys(
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent
-		from api_key k join account a on a.id = k.account_id
+			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name
+		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 			and (${madeBy}::text is null or k.made_by = ${madeBy}::text)
 		order by k.id desc limit ${asked}`;
@@ -243,6 +246,8 @@ interface KeyRow {
 	requests_per_minute: number | null;
 	concurrency_max: number | null;
 	reads_only: boolean;
+	project_id: string | null;
+	project_name: string | null;
 	replaced_by: string | null;
 	last_used_at: Date | null;
 	created_at: Date;
@@ -269,6 +274,8 @@ function recordOf(row: KeyRow): KeyRecord {
 		requestsPerMinute: row.requests_per_minute,
 		concurrencyMax: row.concurrency_max,
 		readsOnly: row.reads_only,
+		projectId: row.project_id,
+		projectName: row.project_name,
 		replacedBy: row.replaced_by,
 		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
 		createdAtMs: row.created_at.getTime(),

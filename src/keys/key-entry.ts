@@ -1,7 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { CapPeriod } from "./cap-period.ts";
+import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
+import type { ProjectEntry } from "./project-entry.ts";
 
 /** An account as admission sees it. One object for all its keys, changed in place. */
 export interface AccountEntry {
@@ -14,19 +15,13 @@ export interface AccountEntry {
 	timeZone: string;
 }
 
-/** The present period of a key's cap, as it was reckoned last. */
-export interface KnownPeriod {
-	readonly budgets: readonly string[];
-	readonly timeZone: string;
-	readonly fromMs: number;
-	readonly untilMs: number;
-}
-
 /** A key as admission sees it. Changed in place, so that a request that is still being read sees its revocation. */
 export interface KeyEntry {
 	readonly id: string;
 	readonly accountId: string;
 	readonly account: AccountEntry;
+	/** Null: it is its account's own. A key that is moved gets another entry. */
+	readonly project: ProjectEntry | null;
 	name: string;
 	state: "active" | "revoked";
 	/** Null: no cap. */
@@ -60,6 +55,8 @@ export interface KeyFields {
 	concurrencyMax: number | null;
 	/** Absent in entries of a version that knows no such keys. */
 	readsOnly?: boolean;
+	/** Absent in entries of a version that knows no projects, which then has none beside it. */
+	projectId?: string | null;
 }
 
 /** The account as the SQL function `account_fields` writes it: the payload of control entries of kind `account`. */
@@ -77,12 +74,18 @@ export function createAccountEntry(id: string, fields: AccountFields): AccountEn
 	return entry;
 }
 
-export function createKeyEntry(fields: KeyFields, account: AccountEntry): KeyEntry {
+export function createKeyEntry(
+	fields: KeyFields,
+	account: AccountEntry,
+	project: ProjectEntry | null = null,
+): KeyEntry {
 	assert(account.id === fields.accountId, "a key comes with its own account");
+	assert((project?.id ?? null) === (fields.projectId ?? null), "a key comes with its own project");
 	const entry: KeyEntry = {
 		id: fields.id,
 		accountId: fields.accountId,
 		account,
+		project,
 		name: "",
 		state: "revoked",
 		capNanoUsd: null,
@@ -131,7 +134,7 @@ export function keyFieldsOf(entry: KeyEntry): Required<KeyFields> {
 	const { id, accountId, name, state, capNanoUsd, capPeriod, expiresAtMs, requestsPerMinute, concurrencyMax } = entry;
 	const models = entry.models === null ? null : [...entry.models];
 	const limits = { capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax };
-	return { id, accountId, name, state, ...limits, readsOnly: entry.readsOnly };
+	return { id, accountId, name, state, ...limits, readsOnly: entry.readsOnly, projectId: entry.project?.id ?? null };
 }
 
 /** The fields of an account at rest after a change, as `setAccountFields` makes it. */

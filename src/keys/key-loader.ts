@@ -2,11 +2,13 @@ import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "./digest.ts";
 import type { AccountFields, KeyFields } from "./key-entry.ts";
 import type { LoadedKey } from "./keyring.ts";
+import type { ProjectFields } from "./project-entry.ts";
 
 interface Row {
 	seq: string;
 	key: KeyFields | null;
 	account: AccountFields | null;
+	project: ProjectFields | null;
 }
 
 /**
@@ -16,11 +18,13 @@ interface Row {
 export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
 		const [row] = await statements<Row>`
-			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account
+			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account,
+				case when p.id is not null then project_fields(p) end as project
 			from (select coalesce(max(seq), 0) as seq from control_log) c
 				left join api_key k on k.digest = ${digest}
-				left join account a on a.id = k.account_id`;
+				left join account a on a.id = k.account_id
+				left join project p on p.id = k.project_id`;
 		if (row === undefined) throw new Error("the control log gives no position");
-		return { seq: Number(row.seq), key: row.key, account: row.account };
+		return { seq: Number(row.seq), key: row.key, account: row.account, project: row.project };
 	};
 }

@@ -14,6 +14,8 @@ export interface KeySettings {
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
+	/** The project that it belongs to, of the same account; null: none. */
+	readonly projectId?: string | null;
 }
 
 const NAME_CHARS_MAX = 100;

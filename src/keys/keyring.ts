@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { KeyDigest } from "./digest.ts";
-import type { AccountEntry, AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
+import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
 import {
 	accountFieldsOf,
 	createAccountEntry,
@@ -13,6 +13,8 @@ import {
 	setAccountFields,
 	setKeyFields,
 } from "./key-entry.ts";
+import { createOwnerSlots } from "./owner-slots.ts";
+import { createProjectEntry, type ProjectFields, setProjectFields } from "./project-entry.ts";
 import { createRestingKeys } from "./resting-keys.ts";
 
 /** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
@@ -21,6 +23,8 @@ export interface LoadedKey {
 	/** Null: no key has this digest. */
 	readonly key: KeyFields | null;
 	readonly account: AccountFields | null;
+	/** Of a key that has one. */
+	readonly project?: ProjectFields | null;
 }
 
 /**
@@ -65,13 +69,6 @@ interface Slot {
 	usedAtTick: number;
 }
 
-interface AccountSlot {
-	readonly entry: AccountEntry;
-	seq: number;
-	/** Keys in the ring that point here; at 0 it goes. */
-	keys: number;
-}
-
 /** How often an outdated row is read again before the client is asked to come back. */
 const READS_MAX = 5;
 /** Slots that one insertion looks at to find one that was not used lately; then the next one goes, used or not. */
@@ -97,11 +94,12 @@ export function createKeyring(
 
 	const byDigest = new Map<KeyDigest, Slot>();
 	const byId = new Map<string, Slot>();
-	const accounts = new Map<string, AccountSlot>();
+	const accounts = createOwnerSlots(createAccountEntry, setAccountFields);
+	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
 	const resting = createRestingKeys(restingMax);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
-	/** The newest entry about keys or accounts that was applied; others do not make a loaded row outdated. */
+	/** The newest entry about keys, accounts or projects that was applied; others do not make a loaded row outdated. */
 	let appliedSeq = 0;
 	/** Counts `clear`, so that a load that began before it does not bring its row in. */
 	let generation = 0;
@@ -134,29 +132,24 @@ export function createKeyring(
 		}
 		assert(loaded.account !== null, "a key comes with its account");
 		assert(!byId.has(loaded.key.id), "a key is loaded only while it is not in the ring");
-		return enter(digest, loaded.key, loaded.seq, loaded.account, loaded.seq).entry;
+		return enter(digest, loaded.key, loaded.seq, loaded.account, loaded.seq, loaded.project).entry;
 	}
 
-	function enter(digest: KeyDigest, key: KeyFields, seq: number, ofAccount: AccountFields, accountSeq: number): Slot {
+	function enter(
+		digest: KeyDigest,
+		key: KeyFields,
+		seq: number,
+		ofAccount: AccountFields,
+		accountSeq: number,
+		ofProject: ProjectFields | null = null,
+	): Slot {
 		if (byDigest.size >= keysMax) makeRoom();
-		const account = takeAccount(key.accountId, ofAccount, accountSeq);
-		const slot: Slot = { digest, entry: createKeyEntry(key, account), seq, used: false, usedAtTick: ticks };
+		const account = accounts.take(key.accountId, ofAccount, accountSeq);
+		const project = ofProject === null ? null : projects.take(key.projectId as string, ofProject, seq);
+		const slot: Slot = { digest, entry: createKeyEntry(key, account, project), seq, used: false, usedAtTick: ticks };
 		byDigest.set(digest, slot);
 		byId.set(slot.entry.id, slot);
 		return slot;
-	}
-
-	function takeAccount(id: string, fields: AccountFields, seq: number): AccountEntry {
-		let slot = accounts.get(id);
-		if (slot === undefined) {
-			slot = { entry: createAccountEntry(id, fields), seq, keys: 0 };
-			accounts.set(id, slot);
-		} else if (seq > slot.seq) {
-			setAccountFields(slot.entry, fields);
-			slot.seq = seq;
-		}
-		slot.keys += 1;
-		return slot.entry;
 	}
 
 	function rememberUnknown(digest: KeyDigest): void {
@@ -185,18 +178,22 @@ export function createKeyring(
 		}
 	}
 
-	/** To rest, if it has one of our ids; else it is forgotten. */
+	/** To rest, if it has one of our ids and no project; else it is forgotten, and read again when it is used. */
 	function letGo(slot: Slot): void {
 		const { digest, entry, seq } = slot;
+		if (entry.project === null) {
+			const ofAccount = { accountSeq: accounts.seqOf(entry.accountId), account: accountFieldsOf(entry.account) };
+			resting.put({ digest, seq, fields: keyFieldsOf(entry), ...ofAccount });
+		}
+		forget(slot);
+	}
+
+	function forget({ digest, entry }: Slot): void {
 		byDigest.delete(digest);
 		byId.delete(entry.id);
 		entry.current = false;
-		const account = accounts.get(entry.accountId);
-		assert(account !== undefined && account.keys > 0, "a key in the ring has its account there");
-		const ofAccount = { accountSeq: account.seq, account: accountFieldsOf(account.entry) };
-		resting.put({ digest, seq, fields: keyFieldsOf(entry), ...ofAccount });
-		account.keys -= 1;
-		if (account.keys === 0) accounts.delete(account.entry.id);
+		accounts.leave(entry.accountId);
+		if (entry.project !== null) projects.leave(entry.project.id);
 	}
 
 	function wake(digest: KeyDigest): Slot | undefined {
@@ -227,18 +224,17 @@ export function createKeyring(
 			// Perhaps a new key, whose digest somebody tried before it was made.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
-			setKeyFields(slot.entry, fields);
 			slot.seq = entry.seq;
+			// Of the project that it was moved to nothing is known here.
+			if ((fields.projectId ?? null) !== (slot.entry.project?.id ?? null)) forget(slot);
+			else setKeyFields(slot.entry, fields);
 		}
 	}
 
 	function applyAccount(entry: ControlEntry): void {
 		const fields = entry.payload as unknown as AccountFields;
 		resting.applyAccount(entry.subject, entry.seq, fields);
-		const slot = accounts.get(entry.subject);
-		if (slot === undefined || entry.seq <= slot.seq) return;
-		setAccountFields(slot.entry, fields);
-		slot.seq = entry.seq;
+		accounts.apply(entry.subject, entry.seq, fields);
 	}
 
 	function peek(digest: KeyDigest): KeyEntry | "unknown" | undefined {
@@ -261,9 +257,11 @@ export function createKeyring(
 			return started;
 		},
 		apply(entry) {
-			if (entry.kind !== "key" && entry.kind !== "account") return;
 			if (entry.kind === "key") applyKey(entry);
-			else applyAccount(entry);
+			else if (entry.kind === "account") applyAccount(entry);
+			else if (entry.kind === "project")
+				projects.apply(entry.subject, entry.seq, entry.payload as unknown as ProjectFields);
+			else return;
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		tick,
@@ -273,13 +271,14 @@ export function createKeyring(
 			byDigest.clear();
 			byId.clear();
 			accounts.clear();
+			projects.clear();
 			unknown.clear();
 			resting.clear();
 		},
 		size: () => ({
 			keys: byDigest.size + resting.size(),
 			unknown: unknown.size,
-			accounts: accounts.size,
+			accounts: accounts.size(),
 			loading: loading.size,
 		}),
 	};

@@ -18,6 +18,7 @@ export interface RestingKey {
 /**
  * Keys that nobody has used for a while: up to date as all others, but as 140 bytes outside of the heap instead of a
  * thousand in it. What few have of their own (settings, names of more than 23 bytes) is kept once for all that share it.
+ * A key of a project does not rest.
  */
 export interface RestingKeys {
 	/**
@@ -189,6 +190,10 @@ export function createRestingKeys(restingMax: number): RestingKeys {
 			const key = byId.find(sought[3] as number, hasId);
 			if (key < 0) return false;
 			if (seq <= numberAt(keys, key, SEQ)) return true;
+			if ((fields.projectId ?? null) !== null) {
+				remove(key);
+				return true;
+			}
 			const after = keyFieldsAfter(fieldsOf(key), fields);
 			releaseFields(key);
 			setFields(key, seq, after);

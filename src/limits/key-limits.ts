@@ -7,7 +7,7 @@ import type { LimitKind, ShareStore } from "./share-store.ts";
 import { createShares, type Share } from "./shares.ts";
 
 /**
- * What one key may do at once and a minute, on all instances together: each counts within its share of the limit, and
+ * What one key, or all keys of a project, may do at once and a minute, on all instances together: each counts within its share of the limit, and
  * shares move to where the requests come. The check is synchronous; only a share that is used up is drawn for.
  */
 export interface KeyLimits {
@@ -133,7 +133,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		const share = shareOf(keyId, usage, kind, limit);
 		const isDry = share !== undefined && share.dryUntilMs > nowMs;
 		if (isUsedUp(usage, kind, limit, nowMs) || (isDry && isUsedUp(usage, kind, share.amount, nowMs)))
-			throw refusal(usage, kind, limit, share, nowMs);
+			throw refusal(keyId, usage, kind, limit, share, nowMs);
 		return share === undefined || !isUsedUp(usage, kind, share.amount, nowMs);
 	}
 
@@ -202,10 +202,18 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	};
 }
 
-function refusal(usage: Usage, kind: LimitKind, limit: number, share: Share | undefined, nowMs: number): Fault {
+function refusal(
+	id: string,
+	usage: Usage,
+	kind: LimitKind,
+	limit: number,
+	share: Share | undefined,
+	nowMs: number,
+): Fault {
+	const who = id.startsWith("proj_") ? "The project of this key" : "This key";
 	if (kind === "running")
-		return new Fault("rate_limit_exceeded", `This key may run ${limit} requests at once.`, { retryAfterS: 1 });
-	return new Fault("rate_limit_exceeded", `This key may send ${limit} requests a minute.`, {
+		return new Fault("rate_limit_exceeded", `${who} may run ${limit} requests at once.`, { retryAfterS: 1 });
+	return new Fault("rate_limit_exceeded", `${who} may send ${limit} requests a minute.`, {
 		retryAfterS: Math.max(1, Math.ceil((comeBackAtMs(usage, limit, share, nowMs) - nowMs) / 1000)),
 	});
 }

@@ -8,7 +8,8 @@ import type { Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
-import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
+import { createProjectEntry, type ProjectEntry, type ProjectFields } from "../../src/keys/project-entry.ts";
+import type { Drawing, Hold, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
@@ -21,22 +22,30 @@ const model = (output: number) => {
 	return { id: "m", rateCard: { id: "m@1", version: 1, ...rates } } as unknown as Model;
 };
 
-function setUp(fields: Partial<KeyEntry> = {}) {
+function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields> | null = null) {
 	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true });
+	const project = ofProject && createProjectEntry("proj_1", { ...PLAIN_PROJECT, ...ofProject });
 	const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
-	const key = createKeyEntry({ id: "key_1", accountId: "acc_1", name: "n", state: "active", ...none }, account);
+	const newKey = (id: string) => {
+		const own = { id, accountId: "acc_1", name: "n", state: "active", projectId: project?.id ?? null } as const;
+		return createKeyEntry({ ...own, ...none }, account, project);
+	};
+	const key = newKey("key_1");
+	const sister = newKey("key_2");
 	Object.assign(key, fields);
 	const clock = createManualClock();
 	const state = {
 		open: true,
 		free: 1_000,
 		reserved: [] as NanoUsd[],
+		drawnOn: [] as (readonly string[] | undefined)[],
 		/** What happens while credit is drawn. */
 		whileDrawn: (): Shortage | null => null,
 	};
 	const ledger = {
-		reserve(_admitted: unknown, amount: NanoUsd): Hold | undefined {
+		reserve({ budgets }: Drawing, amount: NanoUsd): Hold | undefined {
 			if (state.free < amount) return undefined;
+			state.drawnOn.push(budgets);
 			state.free -= amount;
 			state.reserved.push(amount);
 			return { ledger } as unknown as Hold;
@@ -53,9 +62,9 @@ function setUp(fields: Partial<KeyEntry> = {}) {
 		clock,
 		onSettled: () => {},
 	});
-	const request = (completion = 10, output = 1_000): AdmissionRequest => ({
+	const request = (completion = 10, output = 1_000, by = key): AdmissionRequest => ({
 		id: newUuid(),
-		key,
+		key: by,
 		model: model(output),
 		endpoint: "chat",
 		streamed: false,
@@ -63,9 +72,18 @@ function setUp(fields: Partial<KeyEntry> = {}) {
 		choices: 1,
 		isAgain: false,
 	});
-	return { admission, state, key, request, clock };
+	return { admission, state, key, sister, project, request, clock };
 }
 
+const PLAIN_PROJECT: ProjectFields = {
+	name: "p",
+	state: "active",
+	capNanoUsd: null,
+	capPeriod: "lifetime",
+	models: null,
+	requestsPerMinute: null,
+	concurrencyMax: null,
+};
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0) };
 const codeOf = (run: () => unknown) =>
 	Promise.try(run).then(
@@ -157,4 +175,89 @@ test("credit that others took while it was drawn is drawn again, a bounded numbe
 	};
 	expect(await codeOf(() => admission.admit(request()))).toBe("overloaded");
 	expect(draws).toBe(64);
+});
+
+test("a request draws on its project and on the present period of both caps, in this order", () => {
+	const { admission, request, state, key, project, clock } = setUp(
+		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
+		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
+	);
+	const day = new Date(clock.wallMs()).toISOString().slice(0, 10);
+	const admit = () => void admission.admit(request());
+	admit();
+	key.capPeriod = "lifetime";
+	admit();
+	Object.assign(project as ProjectEntry, { capNanoUsd: null });
+	admit();
+	expect(state.drawnOn).toEqual([
+		["proj_1", `proj_1:day:${day}`, `key_1:month:${day.slice(0, 8)}01`],
+		["proj_1", `proj_1:day:${day}`],
+		["proj_1"],
+	]);
+});
+
+test("who is refused for want of credit hears which of the three has none, and when a cap begins anew", async () => {
+	const { admission, request, state, clock } = setUp(
+		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
+		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
+	);
+	const month = new Date(clock.wallMs()).toISOString().slice(0, 7);
+	const day = new Date(clock.wallMs()).toISOString().slice(0, 10);
+	state.free = 0;
+	const refusal = async (budget: string) => {
+		state.whileDrawn = () => ({ ...SHORT, budget });
+		const error = await Promise.try(() => admission.admit(request())).catch((fault: Error & { code: string }) => fault);
+		const { code, message } = error as Error & { code: string };
+		return [code, /begins anew at (.*)\.$/.exec(message)?.[1]?.slice(0, 10)];
+	};
+	const next = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)), 1)).toISOString().slice(0, 10);
+	const tomorrow = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+	expect(await refusal("acc_1")).toEqual(["insufficient_quota", undefined]);
+	expect(await refusal("proj_1")).toEqual(["project_cap_exceeded", undefined]);
+	expect(await refusal(`proj_1:month:${month}-01`)).toEqual(["project_cap_exceeded", next]);
+	expect(await refusal("key_1")).toEqual(["key_cap_exceeded", undefined]);
+	expect(await refusal(`key_1:day:${day}`)).toEqual(["key_cap_exceeded", tomorrow]);
+});
+
+test("a project's models and its end bind its keys, at once and whatever they may themselves", async () => {
+	const { admission, request, project, key, state } = setUp({ models: new Set(["m"]) }, { models: ["m"] });
+	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+	Object.assign(project as ProjectEntry, { models: new Set(["another"]) });
+	const refused = await Promise.try(() => admission.admit(request())).catch((error: Error) => error);
+	expect(refused).toMatchObject({ code: "model_not_allowed", param: "model" });
+	expect((refused as Error).message).toContain("project");
+	Object.assign(project as ProjectEntry, { models: null, state: "archived" });
+	expect(await codeOf(() => admission.admit(request()))).toBe("project_archived");
+	expect(await codeOf(() => admission.check(key))).toBe("project_archived");
+	expect(state.reserved).toHaveLength(1);
+});
+
+test("a project's limits count all its keys together; what one of the limits refuses counts against none", async () => {
+	for (const limit of [{ concurrencyMax: 2 }, { requestsPerMinute: 2 }]) {
+		const { admission, request, sister, key, project } = setUp({ requestsPerMinute: 100 }, limit);
+		const first = await admission.admit(request());
+		await admission.admit(request(10, 1_000, sister));
+		for (const by of [key, sister]) {
+			const refused = await Promise.try(() => admission.admit(request(10, 1_000, by))).catch((error: Error) => error);
+			expect(refused).toMatchObject({ code: "rate_limit_exceeded" });
+			expect((refused as Error).message).toContain("The project of this key");
+			expect(await codeOf(() => admission.check(by))).toBe("rate_limit_exceeded");
+		}
+		const own = Number(admission.rateStanding({ ...key, project: null })?.remaining);
+		expect(own).toBe(99);
+		expect(admission.rateStanding(key)?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
+		admission.settle(first, outcome(1));
+		if ("concurrencyMax" in limit) expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+		Object.assign(project as ProjectEntry, { requestsPerMinute: null, concurrencyMax: null });
+		expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+	}
+});
+
+test("a request that found no credit does not count against its project's limits either", async () => {
+	const { admission, request, state } = setUp({}, { concurrencyMax: 1, requestsPerMinute: 1 });
+	state.free = 0;
+	state.whileDrawn = () => SHORT;
+	expect(await codeOf(() => admission.admit(request()))).toBe("insufficient_quota");
+	state.free = 1_000;
+	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 });

@@ -107,6 +107,27 @@ describe("from an account to a key", () => {
 		expect(listed.stdout).toContain(secret.slice(-4));
 	});
 
+	test("a project is made, listed, changed and archived; keys are made in it and moved out of it", async () => {
+		const account = await newAccount();
+		const made = await run("project", "create", "--account", account, "--name", "search", "--cap-usd", "5");
+		const { id } = made.json<{ id: string }>();
+		const key = (await run("key", "create", "--account", account, "--name", "k", "--project", id)).json<{
+			id: string;
+		}>();
+		const listed = async (of: "project" | "key") =>
+			(await run(of, "list", "--account", account)).json<{ data: object[] }>().data;
+		expect(await listed("key")).toMatchObject([{ id: key.id, project: id }]);
+		const settings = ["--cap-usd", "none", "--cap-period", "day", "--models", "a,b", "--requests-per-minute", "9"];
+		expect((await run("project", "update", id, ...settings)).json<object>()).toMatchObject({ id, effective: true });
+		const now = { id, name: "search", cap_usd: null, cap_period: "day", models: ["a", "b"], requests_per_minute: 9 };
+		expect(await listed("project")).toMatchObject([{ ...now, keys: 1, state: "active", spent_usd: "0.00" }]);
+		await run("key", "update", key.id, "--project", "none");
+		expect(await listed("key")).toMatchObject([{ id: key.id, project: null }]);
+		expect((await run("project", "archive", id)).json<object>()).toMatchObject({ id, effective: true });
+		expect(await listed("project")).toMatchObject([{ keys: 0, state: "archived" }]);
+		expect((await run("project", "update", id)).exitCode).toBe(2);
+	});
+
 	test("update and rotate change and replace a key", async () => {
 		const account = await newAccount();
 		const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });

@@ -131,12 +131,21 @@ describe("keys", () => {
 			concurrencyMax: 4,
 		};
 		const { id, secret, seq } = await createKey(maker, accountId, settings);
-		const fields = { id, accountId, state: "active", capPeriod: "lifetime", readsOnly: false, ...settings };
+		const fields = {
+			id,
+			accountId,
+			state: "active",
+			capPeriod: "lifetime",
+			readsOnly: false,
+			projectId: null,
+			...settings,
+		};
 		const loaded = await keyLoader(database.statements)(digest(secret));
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,
 			key: fields as NonNullable<typeof loaded.key>,
 			account: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
+			project: null,
 		});
 		expect(loaded.seq).toBeGreaterThanOrEqual(seq);
 		expect(await entriesOf(id)).toEqual([{ seq, kind: "key", subject: id, payload: fields }]);
@@ -163,6 +172,7 @@ describe("keys", () => {
 			name: "plain",
 			state: "active",
 			readsOnly: false,
+			projectId: null,
 			capPeriod: "lifetime",
 			...none,
 		});

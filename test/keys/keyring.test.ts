@@ -7,6 +7,7 @@ import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring, KeyringOptions, LoadedKey } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";
+import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
 /** A keyring whose reads of the database the test answers one by one. */
@@ -44,6 +45,15 @@ function keyChange(seq: number, id: string, changes: Partial<KeyFields>): Contro
 
 function accountChange(seq: number, changes: Partial<AccountFields>, subject = "acc_1"): ControlEntry {
 	return { seq, kind: "account", subject, payload: { ...plainAccountFields, ...changes } };
+}
+
+function projectOf(changes: Partial<ProjectFields>): ProjectFields {
+	const none = { capNanoUsd: null, models: null, requestsPerMinute: null, concurrencyMax: null };
+	return { name: "p", state: "active", capPeriod: "lifetime", ...none, ...changes };
+}
+
+function projectChange(seq: number, changes: Partial<ProjectFields>, subject = "proj_1"): ControlEntry {
+	return { seq, kind: "project", subject, payload: { ...projectOf(changes) } };
 }
 
 const digestOf = (text: string) => text as KeyDigest;
@@ -239,6 +249,81 @@ describe("keyring", () => {
 		asked[0]?.answer(loaded(1, "key_1"));
 		asked[1]?.answer(loaded(1, "key_2"));
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
+	});
+
+	test("all keys of a project hear at once of what changes of it, whichever was loaded last, and it goes with the last of them", async () => {
+		const rows = new Map<string, LoadedKey>();
+		for (const id of ["one", "two"])
+			rows.set(id, { ...loaded(1, id, { projectId: "proj_1" }), project: projectOf({ concurrencyMax: 5 }) });
+		const ring = answering(rows);
+		const one = await loadOne(ring, "one");
+		ring.apply(projectChange(5, { state: "archived" }));
+		rows.set("two", { ...loaded(5, "two", { projectId: "proj_1" }), project: projectOf({ state: "archived" }) });
+		const two = await loadOne(ring, "two");
+		expect(two.project).toBe(one.project);
+		expect(one.project).toMatchObject({ id: "proj_1", state: "archived", concurrencyMax: null });
+		ring.apply(projectChange(7, { models: ["a"] }));
+		ring.apply(projectChange(6, { state: "archived" }));
+		expect(one.project).toMatchObject({ state: "active", models: new Set(["a"]) });
+		expect([one.current, two.current]).toEqual([true, true]);
+		ring.apply(projectChange(8, {}, "proj_2"));
+		expect(one.project?.models).toEqual(new Set(["a"]));
+	});
+
+	test("a project read before a change of it was applied is read again", async () => {
+		const { ring, asked } = scripted();
+		const loading = ring.load(digestOf("one"));
+		ring.apply(projectChange(5, { state: "archived" }));
+		asked[0]?.answer({ ...loaded(4, "one", { projectId: "proj_1" }), project: projectOf({}) });
+		await settle();
+		asked[1]?.answer({ ...loaded(5, "one", { projectId: "proj_1" }), project: projectOf({ state: "archived" }) });
+		expect((await loading)?.project?.state).toBe("archived");
+	});
+
+	test("a key that is moved admits nothing as what it was, and is read again with its new project", async () => {
+		const rows = new Map<string, LoadedKey>();
+		const ring = answering(rows);
+		const moves: [string | null, string | null][] = [
+			[null, "proj_1"],
+			["proj_1", "proj_2"],
+			["proj_2", null],
+		];
+		let seq = 1;
+		for (const [from, to] of moves) {
+			const rowOf = (projectId: string | null): LoadedKey => ({
+				...loaded(seq, "k", { projectId }),
+				project: projectId === null ? null : projectOf({}),
+			});
+			rows.set("k", rowOf(from));
+			const before = await loadOne(ring, "k");
+			seq += 1;
+			ring.apply(keyChange(seq, "k", { projectId: to }));
+			expect(before.current).toBe(false);
+			expect(ring.peek(digestOf("k"))).toBe(undefined);
+			rows.set("k", rowOf(to));
+			expect((await loadOne(ring, "k")).project?.id ?? null).toBe(to);
+			ring.clear();
+		}
+	});
+
+	test("a key of a project does not rest: it is read again when it is used, and one at rest that joins leaves", async () => {
+		const row = resting(1, "a");
+		const ofProject = { ...row, key: { ...(row.key as KeyFields), projectId: "proj_1" }, project: projectOf({}) };
+		const rows = new Map([["a".repeat(64), ofProject as LoadedKey]]);
+		const ring = answering(rows, { keysMax: 1 });
+		const { id } = await loadOne(ring, "a".repeat(64));
+		rows.set("b".repeat(64), resting(1, "b"));
+		await loadOne(ring, "b".repeat(64));
+		expect(ring.size()).toMatchObject({ keys: 1, accounts: 1 });
+		expect(ring.peek(digestOf("a".repeat(64)))).toBe(undefined);
+		// Without one it rests, until it is told that it has one.
+		rows.set("a".repeat(64), row);
+		await loadOne(ring, "a".repeat(64));
+		await loadOne(ring, "b".repeat(64));
+		expect(ring.size().keys).toBe(2);
+		ring.apply(keyChange(2, id, { projectId: "proj_1", accountId: `acc_${"a".repeat(32)}` }));
+		expect(ring.size().keys).toBe(1);
+		expect(ring.peek(digestOf("a".repeat(64)))).toBe(undefined);
 	});
 
 	test("a key that nobody uses for a quarter of an hour rests, and hears of what changes", async () => {

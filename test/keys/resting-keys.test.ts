@@ -27,6 +27,7 @@ const settings = fc.record({
 	expiresAtMs: fc.constantFrom(null, 253_402_300_799_999),
 	capPeriod: fc.constantFrom("lifetime" as const, "day" as const),
 	readsOnly: fc.boolean(),
+	projectId: fc.constant(null),
 });
 const accountFields = fc.record({
 	state: fc.constantFrom("active" as const, "suspended" as const),
@@ -35,7 +36,7 @@ const accountFields = fc.record({
 	timeZone: fc.constantFrom("UTC", "Europe/Vienna"),
 });
 const step = fc.record({
-	what: fc.constantFrom("put", "put", "put", "take", "key", "account"),
+	what: fc.constantFrom("put", "put", "put", "take", "key", "account", "moved"),
 	nth: fc.nat({ max: KEYS - 1 }),
 	back: fc.nat({ max: 3 }),
 	settings,
@@ -74,6 +75,14 @@ test("keys at rest are as they were put and as the control log changed them sinc
 					// That it only reads outlasts what is said of a key.
 					const after = { ...fields, readsOnly: fields.readsOnly === true || key?.fields.readsOnly === true };
 					if (key && seq - back > key.seq) keys.set(nth, { seq: seq - back, fields: after });
+				} else if (what === "moved") {
+					// A key of a project does not rest; what is older than what is known of it moves nothing.
+					const key = keys.get(nth);
+					expect(resting.applyKey(fields.id, seq - back, { ...fields, projectId: "proj_1" })).toBe(key !== undefined);
+					if (key && seq - back > key.seq) {
+						keys.delete(nth);
+						if (![...keys.keys()].some((other) => other % ACCOUNTS === nth % ACCOUNTS)) accounts.delete(nth % ACCOUNTS);
+					}
 				} else if (what === "account") {
 					resting.applyAccount(fields.accountId, seq - back, account);
 					if (known) accounts.set(nth % ACCOUNTS, newest);

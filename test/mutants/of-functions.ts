@@ -267,6 +267,12 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				after: "false));",
 			},
 			{
+				breaks: "a period of a project's cap is any key's who asks for it",
+				before: "for no key update skip locked;\n  else",
+				after: "limit 0;\n  else",
+				killers: ["ledger/projects"],
+			},
+			{
 				breaks: "a changed cap does not reach the budget",
 				before: "update budget g set limit_nano_usd = v_limit, lift_seq = v_lift where g.id = b.id;",
 				after: "",
@@ -274,9 +280,67 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
+		file: "db/functions/projects.sql",
+		killers: ["keys/project-admin"],
+		mutants: [
+			{
+				breaks: "there are projects beside version 0.1",
+				before: "if not instance_bar_0_1() then",
+				after: "if false then",
+			},
+			{
+				breaks: "a key joins another account's project",
+				before: "where x.id = p_id and x.account_id = p_account for share",
+				after: "where x.id = p_id for share",
+			},
+			{
+				breaks: "a key joins an archived project",
+				before: "if v_state = 'archived' then",
+				after: "if false then",
+			},
+			{
+				breaks: "a key joins a project that is being archived",
+				before: "x.account_id = p_account for share;",
+				after: "x.account_id = p_account;",
+			},
+			{
+				breaks: "an archived project can be changed",
+				before: "if p.state = 'archived' and p_patch <> '{\"state\":\"archived\"}' then",
+				after: "if false then",
+			},
+			{
+				breaks: "a project's cap of a period limits what it ever spends",
+				before: "values (p_id, 'project', p_account, case when p.cap_period = 'lifetime' then p.cap_nano_usd end);",
+				after: "values (p_id, 'project', p_account, p.cap_nano_usd);",
+			},
+			{
+				breaks: "instances do not hear that a project was changed",
+				before: "v_seq := control_append('project', p_id, project_fields(p));",
+				after: "v_seq := 0;",
+			},
+			{
+				breaks: "a project's changed cap does not reach its budget",
+				before: "coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq)",
+				after: "v_seq",
+			},
+			{
+				breaks: "requests do not note their project",
+				before: "case when p_budgets[1] like 'proj\\_%' then p_budgets[1] end",
+				after: "null::text",
+				killers: ["ledger/projects"],
+			},
+		],
+	},
+	{
 		file: "db/functions/keys.sql",
 		killers: ["keys/key-admin"],
 		mutants: [
+			{
+				breaks: "a replacement leaves its project",
+				before: "k.made_by, k.reads_only, k.project_id)",
+				after: "k.made_by, k.reads_only, null)",
+				killers: ["keys/project-admin"],
+			},
 			{
 				breaks: "a key that was replaced at once goes on",
 				before: "state = case when p_grace_ms <= 0 then 'revoked' else state end,",

@@ -13,17 +13,37 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a key may use any model",
-				before: "if (key.models !== null && !key.models.has(model.id)) {",
-				after: "if (key.models === undefined) {",
+				before: "if (models !== null && !models.has(id))",
+				after: "if (models === undefined)",
 			},
 			{
 				breaks: "a request that found no credit counts against its key's limits",
-				before: "if (!hold && limited) keyLimits.withdraw(key.id);",
+				before: "if (!hold && limited) withdrawLimits(key);",
 				after: "",
 			},
 			{
+				breaks: "a key may use any model of which its project knows nothing",
+				before: "if (project !== null && project.models !== null && !project.models.has(id))",
+				after: "if (models === undefined)",
+			},
+			{
+				breaks: "what a project's limits refuse counts against its key's",
+				before: "if (!entered) keyLimits.withdraw(key.id);",
+				after: "",
+			},
+			{
+				breaks: "a request that ended runs on for its project's limits",
+				before: "if (project !== null) keyLimits.leave(project.id);",
+				after: "",
+			},
+			{
+				breaks: "a request draws on no project",
+				before: "budgets: furtherBudgets(key, nowMs),\n\t\t\t\t\tbatch",
+				after: "budgets: furtherBudgets({ ...key, project: null }, nowMs),\n\t\t\t\t\tbatch",
+			},
+			{
 				breaks: "a request that ended runs on for its key's limits",
-				before: "if (request.batchId === undefined) keyLimits.leave(request.key.id);",
+				before: "keyLimits.leave(id);\n",
 				after: "",
 			},
 			{
@@ -117,19 +137,24 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				after: "} else if",
 			},
 			{
-				breaks: "an older row overwrites what is known of an account",
-				before: "} else if (seq > slot.seq) {\n\t\t\tsetAccountFields",
-				after: "} else if (seq >= 0) {\n\t\t\tsetAccountFields",
-			},
-			{
 				breaks: "an older entry overwrites what is known of a key",
-				before: "} else if (entry.seq > slot.seq) {\n\t\t\tsetKeyFields",
-				after: "} else if (entry.seq >= 0) {\n\t\t\tsetKeyFields",
+				before: "} else if (entry.seq > slot.seq) {",
+				after: "} else if (entry.seq >= 0) {",
 			},
 			{
-				breaks: "an older entry overwrites what is known of an account",
-				before: "if (slot === undefined || entry.seq <= slot.seq) return;",
-				after: "if (slot === undefined) return;",
+				breaks: "a key that was moved goes on as its former project's",
+				before: "if ((fields.projectId ?? null) !== (slot.entry.project?.id ?? null)) forget(slot);\n\t\t\telse ",
+				after: "",
+			},
+			{
+				breaks: "a key of a project rests without it",
+				before: "if (entry.project === null) {",
+				after: "if (entry.current) {",
+			},
+			{
+				breaks: "an entry about a project does not reach its keys",
+				before: "projects.apply(entry.subject, entry.seq, entry.payload as unknown as ProjectFields);",
+				after: "Boolean(entry);",
 			},
 			{
 				breaks: "an entry about an account does not make a loaded row outdated",
@@ -144,9 +169,31 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
+		file: "keys/owner-slots.ts",
+		killers: ["keys/keyring"],
+		mutants: [
+			{
+				breaks: "an older row overwrites what is known of an account",
+				before: "} else setAt(slot, seq, fields);",
+				after: "} else set(slot.entry, fields);",
+			},
+			{
+				breaks: "an older entry overwrites what is known of an account",
+				before: "if (slot !== undefined) setAt(slot, seq, fields);",
+				after: "if (slot !== undefined) set(slot.entry, fields);",
+			},
+		],
+	},
+	{
 		file: "keys/access.ts",
 		killers: ["keys/access"],
 		mutants: [
+			{
+				breaks: "a key of an archived project admits",
+				before: 'if (entry.project?.state === "archived")',
+				after: 'if (entry.id === "")',
+				killers: ["admission/admission"],
+			},
 			{ breaks: "a key that the keyring let go of admits", before: "if (!entry.current) {", after: "if (!entry) {" },
 			{
 				breaks: "a revoked key admits",

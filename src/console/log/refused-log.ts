@@ -30,7 +30,7 @@ export interface RefusedRow {
 /** Why a 402 was one. */
 export interface RefusedShortage extends CreditShortage {
 	/** Whose limit it was. */
-	readonly limit: "account" | "key";
+	readonly limit: "account" | "project" | "key";
 }
 
 export interface RefusedDetail extends RefusedRow {
@@ -148,7 +148,7 @@ function shortageOf(row: Row): RefusedShortage | null {
 	const { available_nano_usd: available, held_nano_usd: held, required_nano_usd: required } = row;
 	if (available === null || held === null || required === null) return null;
 	return {
-		limit: row.code === "key_cap_exceeded" ? "key" : "account",
+		limit: row.code === "key_cap_exceeded" ? "key" : row.code === "project_cap_exceeded" ? "project" : "account",
 		availableNanoUsd: nanoUsdOfColumn(available),
 		heldNanoUsd: nanoUsdOfColumn(held),
 		requiredNanoUsd: nanoUsdOfColumn(required),

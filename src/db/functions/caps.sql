@@ -30,9 +30,14 @@ begin
     return 'unknown';
   end if;
   v_start := split_part(p_budget, ':', 3)::date;
-  select x.account_id, x.cap_nano_usd, x.cap_period into k from api_key x where x.id = v_owner for no key update skip locked;
+  if v_owner like 'proj\_%' then
+    select x.account_id, x.cap_nano_usd, x.cap_period, 'project' as kind into k from project x where x.id = v_owner for no key update skip locked;
+  else
+    select x.account_id, x.cap_nano_usd, x.cap_period, 'key' as kind into k from api_key x where x.id = v_owner for no key update skip locked;
+  end if;
   if not found then
-    return case when exists (select 1 from api_key x where x.id = v_owner) then 'busy' else 'unknown' end;
+    return case when exists (select 1 from api_key x where x.id = v_owner) or exists (select 1 from project x where x.id = v_owner)
+      then 'busy' else 'unknown' end;
   end if;
   if k.cap_period <> v_period or k.cap_nano_usd is null or not cap_is_timely(k.account_id, v_period, v_start)
       or v_start <> date_trunc(v_period, v_start)::date then
@@ -40,7 +45,7 @@ begin
   end if;
   -- Another one may have made it before the owner's row was free.
   insert into budget (id, kind, account_id, limit_nano_usd, owner_id, period, period_start)
-    values (p_budget, 'key', k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
+    values (p_budget, k.kind, k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
   return 'opened';
 end $$;
 
@@ -49,6 +54,13 @@ create or replace function cap_budget(k api_key) returns text
 language sql stable as $$
   select case when k.cap_period = 'lifetime' then k.id
     else k.id || ':' || k.cap_period || ':' || cap_day(k.account_id, k.cap_period, clock_timestamp()) end
+$$;
+
+-- The same of a project.
+create or replace function cap_budget(p project) returns text
+language sql stable as $$
+  select case when p.cap_period = 'lifetime' then p.id
+    else p.id || ':' || p.cap_period || ':' || cap_day(p.account_id, p.cap_period, clock_timestamp()) end
 $$;
 
 -- Version 0.1 knows of no periods: it would admit without the cap. TG004 while it runs, and from then on it cannot join.

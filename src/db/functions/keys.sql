@@ -1,5 +1,5 @@
 -- Keys and accounts. What running instances must hear of is appended to the control log in the same statement.
--- Locks are taken in one order everywhere: top-up, account, key, budget, control clock.
+-- Locks are taken in one order everywhere: top-up, account, key, project, budget, control clock.
 
 -- A key as instances hold it in memory. Times in milliseconds since 1970; null models: all.
 create or replace function key_fields(k api_key) returns jsonb
@@ -7,7 +7,8 @@ language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
     'capNanoUsd', k.cap_nano_usd, 'capPeriod', k.cap_period, 'models', case when jsonb_array_length(k.models) = 0 then null else k.models end,
     'expiresAtMs', (extract(epoch from k.expires_at) * 1000)::bigint,
-    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max, 'readsOnly', k.reads_only)
+    'requestsPerMinute', k.requests_per_minute, 'concurrencyMax', k.concurrency_max, 'readsOnly', k.reads_only,
+    'projectId', k.project_id)
 $$;
 
 -- An account as instances hold it in memory.
@@ -56,10 +57,11 @@ begin
   return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
--- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax.
+-- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
+-- projectId.
 -- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
 -- for any. Returns the sequence number of the last control entry.
--- TG002: no such key. TG004: it was revoked, or only reads and a cap is given. TG005: it is in another state.
+-- TG002: no such key or project. TG004: it was revoked, or only reads and a cap is given; the project is archived. TG005: it is in another state.
 create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -88,7 +90,8 @@ begin
   if p_patch ? 'expiresAtMs' then k.expires_at := to_timestamp((p_patch ->> 'expiresAtMs')::double precision / 1000.0); end if;
   if p_patch ? 'requestsPerMinute' then k.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
   if p_patch ? 'concurrencyMax' then k.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
-  update api_key set name = k.name, cap_nano_usd = k.cap_nano_usd, cap_period = k.cap_period, models = k.models,
+  if p_patch ? 'projectId' then k.project_id := project_for_key(p_patch ->> 'projectId', k.account_id); end if;
+  update api_key set name = k.name, project_id = k.project_id, cap_nano_usd = k.cap_nano_usd, cap_period = k.cap_period, models = k.models,
     expires_at = k.expires_at, requests_per_minute = k.requests_per_minute, concurrency_max = k.concurrency_max where id = p_id;
   v_seq := control_append('key', p_id, key_fields(k));
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
@@ -122,8 +125,8 @@ begin
   if k.replaced_by is not null then
     raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
   end if;
-  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only)
-    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, k.reads_only)
+  insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
+    values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, k.reads_only, k.project_id)
     returning * into n;
   insert into budget (id, kind, account_id, limit_nano_usd) values (p_new_id, 'key', k.account_id, case when k.cap_period = 'lifetime' then k.cap_nano_usd end);
   update api_key set replaced_by = p_new_id,

@@ -67,10 +67,10 @@ begin
   with s as (
     insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, admitted_at, first_token_ms, duration_ms, settled_at)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms, settled_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
+      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
     from (
       select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
         unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
@@ -154,10 +154,10 @@ begin
     into v_fit from budget g where g.id = any (v_budgets);
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, admitted_at, first_token_ms, duration_ms)
+      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms)
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, to_timestamp(x.at / 1000.0), x.first, x.ms);
+      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms);
   -- An epoch that was removed since it ended is there again, so that its lease is sealed and goes some day.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()

@@ -15,6 +15,7 @@ const MOVES_ON: ReadonlySet<FaultCode> = new Set([
 	"context_length_exceeded",
 	"insufficient_quota",
 	"key_cap_exceeded",
+	"project_cap_exceeded",
 	"unprocessable_request",
 	"overloaded",
 	"service_unavailable",

@@ -5,6 +5,7 @@ import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
 import { createAccount } from "../../../src/keys/account-admin.ts";
 import { createDigest } from "../../../src/keys/digest.ts";
 import { createKey } from "../../../src/keys/key-admin.ts";
+import { createProject, listProjects } from "../../../src/keys/project-admin.ts";
 import { accountBalance } from "../../../src/ledger/balance.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
@@ -55,11 +56,15 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 		reference: crypto.randomUUID(),
 	});
 	await confirmTopUp(db.statements, topUp.id, "test");
+	// All three levels: what is replayed is settled on each.
+	const project = { name: "p", capNanoUsd: nanoUsd(CREDIT), capPeriod: "day" } as const;
+	const { id: projectId } = await createProject(db.statements, id, project);
 	const { secret } = await createKey(
 		{ statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" },
 		id,
 		{
 			name: "test",
+			projectId,
 		},
 	);
 	return { accountId: id, secret };
@@ -132,6 +137,9 @@ test("after kill -9 with streams open and settlements on their way every request
 	] as const) {
 		const { available, held, balance } = await accountBalance(db.statements, accountId);
 		expect([Number(available), Number(held), Number(balance)]).toEqual([CREDIT - spent, 0, CREDIT - spent]);
+		const [project] = (await listProjects(db.statements, accountId)).items;
+		expect(project?.spentNanoUsd as number).toBe(spent);
+		for (const { project_id } of await usageOf(accountId)) expect(project_id).toBe(project?.id);
 	}
 	expect((await reconcile(db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 }, 30_000);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createProject, getProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
@@ -94,6 +95,33 @@ describe("400 requests at once on credit for 50", () => {
 		expect(refused.every(({ code }) => code === "key_cap_exceeded")).toBe(true);
 		const books = await booksOf(accountId);
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
+	});
+
+	test("a project's cap for 50 holds for its keys together, whatever each may spend; requests note whose they were", async () => {
+		const accountId = await service.account();
+		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
+		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
+		const keys = await Promise.all(
+			[null, nanoUsd(10 * bound), null].map((capNanoUsd) => service.key(accountId, { capNanoUsd, projectId })),
+		);
+		const beside = await service.key(accountId);
+		const answers = await Promise.all(
+			Array.from({ length: 401 }, async (_, at) => {
+				const response = await post(at === 400 ? beside.secret : (keys[at % 3]?.secret as string));
+				return { status: response.status, at, text: await response.text() };
+			}),
+		);
+		const passed = answers.filter(({ status }) => status === 200);
+		expect(passed).toHaveLength(51);
+		expect(passed.filter(({ at }) => at < 400 && at % 3 === 1).length).toBeLessThanOrEqual(10);
+		const codes = answers.flatMap(({ status, text }) => (status === 200 ? [] : [JSON.parse(text).error.code]));
+		expect(codes).toContain("project_cap_exceeded");
+		expect(new Set(codes).difference(new Set(["project_cap_exceeded", "key_cap_exceeded"])).size).toBe(0);
+		const books = await booksOf(accountId);
+		expect(books.charged).toBe(51 * bound);
+		expect(books.rows.filter(({ project_id }) => project_id === projectId)).toHaveLength(50);
+		const project = await getProject(service.db.statements, { id: projectId });
+		expect([project.capSpentNanoUsd as number, project.spentNanoUsd as number]).toEqual([50 * bound, 50 * bound]);
 	});
 
 	test("two keys of one account share its credit: 50 in all", async () => {

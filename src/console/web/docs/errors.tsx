@@ -19,13 +19,13 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 	},
 	{
 		status: "402",
-		codes: "top_up_required, insufficient_quota, key_cap_exceeded",
+		codes: "top_up_required, insufficient_quota, project_cap_exceeded, key_cap_exceeded",
 		what: "Not to be sent again as it is. The error says what is available, held and required, and how many tokens would have fitted.",
 	},
 	{
 		status: "403",
-		codes: "model_not_allowed, account_suspended, read_only_key",
-		what: "The key's list of models does not have it, or the account is suspended.",
+		codes: "model_not_allowed, account_suspended, project_archived, read_only_key",
+		what: "The key's or its project's list of models does not have it, the account is suspended, or the project was archived.",
 	},
 	{ status: "404", codes: "model_not_found, unsupported_mode, not_found", what: "Take an id from GET /v1/models." },
 	{
@@ -38,7 +38,7 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 		codes: "rate_limit_exceeded",
 		what: (
 			<>
-				A limit of your key. Wait for <code>retry-after</code> seconds, then send it again.
+				A limit of your key or its project. Wait for <code>retry-after</code> seconds, then send it again.
 			</>
 		),
 	},

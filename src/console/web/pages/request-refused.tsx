@@ -25,20 +25,23 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 	);
 }
 
+const WHOSE = {
+	account: { lacking: "The account's credit", of: "of the account's credit" },
+	project: { lacking: "The spending cap of the key's project", of: "under the project's cap" },
+	key: { lacking: "The key's spending cap", of: "under the key's cap" },
+} as const;
+
 function ShortagePanel({ shortage }: { shortage: Shortage }) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
-	const ofKey = shortage.limit === "key";
 	return (
 		<>
 			<Notice kind="warn">
-				{ofKey
-					? "The key's spending cap did not cover the most that this request could cost."
-					: "The account's credit did not cover the most that this request could cost."}
+				{`${WHOSE[shortage.limit].lacking} did not cover the most that this request could cost.`}
 			</Notice>
 			<Panel>
 				<div className="stats">
 					<Stat label="Available" value={<Amount nanoUsd={availableNanoUsd} />}>
-						{ofKey ? "under the key's cap" : "of the account's credit"}
+						{WHOSE[shortage.limit].of}
 					</Stat>
 					<Stat label="Held" value={<Amount nanoUsd={heldNanoUsd} />}>
 						by requests that were running
@@ -78,6 +81,8 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 				<li>
 					<Link to={`/keys/${row.keyId}`}>Raise the cap of {row.keyName}</Link>, or take it away.
 				</li>
+			) : shortage.limit === "project" ? (
+				<li>Raise the cap of the key's project, or take it away.</li>
 			) : (
 				<li>
 					<Link to="/credit">Top up the account</Link>.
@@ -110,6 +115,11 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	sign_in_required: () => "An owner of the account signs in to this console once.",
 	model_not_allowed: (row) => <>{keyLink(row, `Add the model to those of ${row.keyName}`)}, or use another key.</>,
 	account_suspended: () => "Ask the operator of the service.",
+	project_archived: () => (
+		<>
+			Use <Link to="/keys">a key</Link> of another project.
+		</>
+	),
 	api_key_revoked: () => (
 		<>
 			Something still uses this key. Give it <Link to="/keys">another one</Link>.

@@ -1,0 +1,104 @@
+-- Projects: a budget between an account and its keys. What running instances must hear of is appended to the control log in the
+-- same statement. Locks are taken in one order everywhere: top-up, account, key, project, budget, control clock.
+
+-- A project as instances hold it in memory; null models: all.
+create or replace function project_fields(p project) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('name', p.name, 'state', p.state, 'capNanoUsd', p.cap_nano_usd, 'capPeriod', p.cap_period,
+    'models', case when jsonb_array_length(p.models) = 0 then null else p.models end,
+    'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max)
+$$;
+
+-- Names the state of a project, as far as it can be changed.
+create or replace function project_etag(p project) returns text
+language sql stable as $$
+  select md5(p.id || project_fields(p)::text)
+$$;
+
+-- The project among the budgets that a request draws on beside its account's and its key's; null for none.
+create or replace function budgets_project(p_budgets text[]) returns text
+language sql immutable as $$
+  select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
+$$;
+
+-- Makes a project and its budget, again under the same id none. TG002: no such account. TG004: version 0.1 runs, which would
+-- admit its keys without the project's cap; from the first project on it cannot join.
+create or replace function project_create(p_id text, p_account text, p_patch jsonb) returns void
+language plpgsql as $$
+declare
+  p project;
+begin
+  if not exists (select 1 from account a where a.id = p_account) then
+    raise exception 'There is no account %.', p_account using errcode = 'TG002';
+  end if;
+  if not instance_bar_0_1() then
+    raise exception 'There are projects only when no instance of version 0.1 runs any more.' using errcode = 'TG004';
+  end if;
+  insert into project (id, account_id, name, cap_nano_usd, cap_period, models, requests_per_minute, concurrency_max)
+    values (p_id, p_account, p_patch ->> 'name', (p_patch ->> 'capNanoUsd')::bigint, coalesce(p_patch ->> 'capPeriod', 'lifetime'),
+      coalesce(p_patch -> 'models', '[]'), (p_patch ->> 'requestsPerMinute')::integer, (p_patch ->> 'concurrencyMax')::integer)
+    on conflict do nothing returning * into p;
+  if found then
+    insert into budget (id, kind, account_id, limit_nano_usd)
+      values (p_id, 'project', p_account, case when p.cap_period = 'lifetime' then p.cap_nano_usd end);
+  end if;
+end $$;
+
+-- The project that a key shall belong to, held until commit so that it is not archived meanwhile; null for none.
+-- TG002: the account has none of this id. TG004: it is archived.
+create or replace function project_for_key(p_id text, p_account text) returns text
+language plpgsql as $$
+declare
+  v_state text;
+begin
+  if p_id is null then
+    return null;
+  end if;
+  select x.state into v_state from project x where x.id = p_id and x.account_id = p_account for share;
+  if not found then
+    raise exception 'There is no project %.', p_id using errcode = 'TG002';
+  end if;
+  if v_state = 'archived' then
+    raise exception 'The project is archived: it takes no keys.' using errcode = 'TG004';
+  end if;
+  return p_id;
+end $$;
+
+-- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax; state:
+-- archived, for good. p_account: only if the project is that account's; null: any. p_match: the states of which one must be the
+-- present one, null for any. Returns the number of the last control entry; archived again it gets one of its own, so that
+-- whoever repeats it can wait for it too.
+-- TG002: no such project. TG004: it is archived. TG005: it is in another state.
+create or replace function project_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
+language plpgsql as $$
+declare
+  p project;
+  v_period text;
+  v_seq bigint;
+begin
+  select * into p from project where id = p_id and (p_account is null or account_id = p_account) for update;
+  if not found then
+    raise exception 'There is no project %.', p_id using errcode = 'TG002';
+  end if;
+  v_period := p.cap_period;
+  if p.state = 'archived' and p_patch <> '{"state":"archived"}' then
+    raise exception 'The project is archived: it cannot be changed.' using errcode = 'TG004';
+  end if;
+  if p_match is not null and not p_match ? project_etag(p) then
+    raise exception 'The project was changed since it was read.' using errcode = 'TG005';
+  end if;
+  if p_patch ? 'name' then p.name := p_patch ->> 'name'; end if;
+  if p_patch ? 'capNanoUsd' then p.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
+  if p_patch ? 'capPeriod' then p.cap_period := p_patch ->> 'capPeriod'; end if;
+  if p_patch ? 'models' then p.models := p_patch -> 'models'; end if;
+  if p_patch ? 'requestsPerMinute' then p.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
+  if p_patch ? 'concurrencyMax' then p.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
+  if p_patch ->> 'state' = 'archived' then
+    p.state := 'archived';
+    p.archived_at := coalesce(p.archived_at, clock_timestamp());
+  end if;
+  update project set name = p.name, state = p.state, archived_at = p.archived_at, cap_nano_usd = p.cap_nano_usd, cap_period = p.cap_period,
+    models = p.models, requests_per_minute = p.requests_per_minute, concurrency_max = p.concurrency_max where id = p_id;
+  v_seq := control_append('project', p_id, project_fields(p));
+  return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
+end $$;

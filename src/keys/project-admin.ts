@@ -1,0 +1,190 @@
+import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
+import type { Listed, Page } from "../db/page.ts";
+import { listed, pageBounds } from "../db/page.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
+import type { Statements } from "../db/statements.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
+import { type CapPeriod, spanAt } from "./cap-period.ts";
+import type { KeySettings } from "./key-settings.ts";
+import { checkSettings } from "./key-settings.ts";
+
+/** What may be decided about a project; as of keys. */
+export type ProjectSettings = Pick<
+	KeySettings,
+	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"
+>;
+
+/** Which project; with an account id, only if it is that account's. */
+export interface ProjectRef {
+	readonly id: string;
+	readonly accountId?: string;
+}
+
+/** A project as its account may see it. */
+export interface ProjectRecord {
+	readonly id: string;
+	readonly accountId: string;
+	readonly name: string;
+	readonly state: "active" | "archived";
+	readonly capNanoUsd: NanoUsd | null;
+	readonly capPeriod: CapPeriod;
+	/** What counts against the cap: spent in the present period; where the cap never begins anew, ever. */
+	readonly capSpentNanoUsd: NanoUsd;
+	/** When the cap begins anew by the account's time zone; null: never. */
+	readonly capRenewsAtMs: number | null;
+	/** What its keys have spent while they were its own, as far as Postgres knows; running requests come on top. */
+	readonly spentNanoUsd: NanoUsd;
+	/** Empty: all. */
+	readonly models: readonly string[];
+	/** Of all its keys together. */
+	readonly requestsPerMinute: number | null;
+	readonly concurrencyMax: number | null;
+	/** Keys in use. */
+	readonly keys: number;
+	readonly createdAtMs: number;
+	readonly archivedAtMs: number | null;
+	/** Names the state of all that can be changed of it. */
+	readonly etag: string;
+}
+
+/** Projects of one account, archived ones too: a bound against a runaway script. */
+const PROJECTS_MAX = 1_000;
+
+/** Under an `id` that was written down before, whoever repeats it makes no second one. Faults: not_found (account), invalid_request, conflict. */
+export async function createProject(
+	statements: Statements,
+	accountId: string,
+	settings: ProjectSettings & { readonly name: string },
+	id: string = newId("proj"),
+): Promise<{ id: string }> {
+	checkSettings(settings);
+	const [row] = await statements<{ count: string }>`
+		select count(*) as count from project where account_id = ${accountId} and id <> ${id}`;
+	if (Number(row?.count) >= PROJECTS_MAX)
+		throw new Fault("conflict", `An account has at most ${PROJECTS_MAX} projects.`);
+	try {
+		await statements`select project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb)`;
+		return { id };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}
+
+/**
+ * Changes the settings that are given; null takes one away. `match`: only in one of these states, as `etag` names them.
+ * Faults: not_found, conflict (archived), invalid_request, precondition_failed.
+ */
+export async function updateProject(
+	statements: Statements,
+	project: ProjectRef,
+	changes: ProjectSettings,
+	match: readonly string[] | null = null,
+): Promise<{ id: string; seq: number }> {
+	checkSettings(changes);
+	return patchProject(statements, project, patchOf(changes), match);
+}
+
+/** Ends a project with all its keys, for good. It is ended everywhere once `waitApplied` of the entry says so. Fault not_found. */
+export async function archiveProject(
+	statements: Statements,
+	project: ProjectRef,
+	match: readonly string[] | null = null,
+): Promise<{ id: string; seq: number }> {
+	return patchProject(statements, project, { state: "archived" }, match);
+}
+
+const patchOf = (settings: ProjectSettings) =>
+	settings.models === undefined ? settings : { ...settings, models: settings.models ?? [] };
+
+async function patchProject(
+	statements: Statements,
+	{ id, accountId }: ProjectRef,
+	patch: ProjectSettings | { readonly state: "archived" },
+	match: readonly string[] | null,
+): Promise<{ id: string; seq: number }> {
+	try {
+		const [row] = await statements<{ seq: string }>`
+			select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
+		return { id, seq: Number(row?.seq) };
+	} catch (error) {
+		throw faultOfSql(error);
+	}
+}
+
+/** Fault not_found. */
+export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
+	const rows = await statements<ProjectRow>`
+		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
+			budget_spent(cap_budget(p)) as cap_spent,
+			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active') as keys
+		from project p join account a on a.id = p.account_id
+		where p.id = ${project.id} and (${project.accountId ?? null}::text is null or p.account_id = ${project.accountId ?? null}::text)`;
+	const [row] = rows;
+	if (row === undefined) throw new Fault("not_found", `There is no project ${project.id}.`);
+	return recordOf(row);
+}
+
+/** An account's projects, newest first, archived ones too; with `memberId` those that this person works in alone. */
+export async function listProjects(
+	statements: Statements,
+	accountId: string,
+	page: Page = {},
+	memberId: string | null = null,
+): Promise<Listed<ProjectRecord>> {
+	const { shown, asked, after } = pageBounds(page);
+	const rows = await statements<ProjectRow>`
+		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
+			budget_spent(cap_budget(p)) as cap_spent,
+			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active') as keys
+		from project p join account a on a.id = p.account_id
+		where p.account_id = ${accountId} and (${after}::text is null or p.id < ${after}::text)
+			and (${memberId}::text is null or exists (
+				select 1 from project_member m where m.project_id = p.id and m.user_id = ${memberId}::text))
+		order by p.id desc limit ${asked}`;
+	return listed(rows.map(recordOf), shown);
+}
+
+interface ProjectRow {
+	id: string;
+	account_id: string;
+	name: string;
+	state: "active" | "archived";
+	cap_nano_usd: string | null;
+	cap_period: CapPeriod;
+	cap_spent: string;
+	spent: string;
+	time_zone: string;
+	now: Date;
+	models: readonly string[];
+	requests_per_minute: number | null;
+	concurrency_max: number | null;
+	keys: string;
+	created_at: Date;
+	archived_at: Date | null;
+	etag: string;
+}
+
+function recordOf(row: ProjectRow): ProjectRecord {
+	return {
+		id: row.id,
+		accountId: row.account_id,
+		name: row.name,
+		state: row.state,
+		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
+		capPeriod: row.cap_period,
+		capSpentNanoUsd: sumOfColumn(row.cap_spent),
+		capRenewsAtMs:
+			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
+		spentNanoUsd: sumOfColumn(row.spent),
+		models: row.models,
+		requestsPerMinute: row.requests_per_minute,
+		concurrencyMax: row.concurrency_max,
+		keys: Number(row.keys),
+		createdAtMs: row.created_at.getTime(),
+		archivedAtMs: row.archived_at?.getTime() ?? null,
+		etag: row.etag,
+	};
+}

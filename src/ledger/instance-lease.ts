@@ -194,6 +194,8 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 			return [false];
 		});
 		givenUp = true;
+		// What ended with the drain time settles in the turn behind it.
+		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);
 	}
 

@@ -54,7 +54,10 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 		}
 	}
 	return {
-		recovered: [...open.values()].map(({ admitted, progress }) => recoveredOf(admitted, progress, nowWallMs)),
+		recovered: [...open.values()].map(({ admitted, progress }) => {
+			const event = crashedEvent(admitted, progress, nowWallMs);
+			return leftBehind(event, JSON.stringify(event));
+		}),
 		damagedBytes,
 	};
 }
@@ -66,9 +69,10 @@ function bytesWithin(bytes: Uint8Array): number {
 	return end;
 }
 
-function recoveredOf(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): LeftBehind {
+/** Charged what it had received for sure by its last progress record. */
+export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): SettledEvent {
 	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
-	const event: SettledEvent = {
+	return {
 		...admitted,
 		charged,
 		off: ZERO_USD,
@@ -84,7 +88,6 @@ function recoveredOf(admitted: AdmittedEvent, progress: Progress | undefined, no
 		first: null,
 		ms: Math.max(0, nowWallMs - admitted.at),
 	};
-	return leftBehind(event, JSON.stringify(event));
 }
 
 const leftBehind = ({ id, account, key, budgets }: AdmittedEvent, json: string): LeftBehind => ({

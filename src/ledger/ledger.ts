@@ -1,15 +1,17 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
+import { sleep, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { createCarrying } from "./carrying.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import { type HoldOf, RunningHold } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
+import { crashedEvent } from "./journal-reader.ts";
 import type { Outcome, Progress } from "./outcome.ts";
 import { Settlement } from "./settlement.ts";
 import { acknowledge, take } from "./slice.ts";
@@ -79,8 +81,6 @@ export interface LedgerDeps {
 
 /** Shared by all requests that draw on nothing but their account and their key. */
 const NO_SLICES: readonly Slice[] = [];
-/** Running requests that one admission carries forward at most. */
-const CARRIED_A_REQUEST = 4;
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
@@ -88,9 +88,10 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const running = new Set<Hold>();
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
-	/** No running request was admitted in a segment before this one. */
-	let nothingBefore = 0;
+	const carryForward = createCarrying({ journal, log }, running);
 	let retired = false;
+	/** The journal is closed: what still runs is as a crash leaves it, and whoever replays the journal settles it. */
+	let closed = false;
 	let onIdle: (() => void) | undefined;
 
 	/** `journalled`: else a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
@@ -138,36 +139,6 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
-	/**
-	 * A request that runs on and on keeps the segment that holds its admission, and so all behind it. So with each new
-	 * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
-	 * yet in Postgres. `running` is in the order of segments.
-	 */
-	function carryForward(): void {
-		if (journal.keepsFrom() <= nothingBefore) return;
-		for (let carried = 0; carried < CARRIED_A_REQUEST; carried++) {
-			const [oldest] = running;
-			if (!oldest || oldest.segment >= journal.keepsFrom()) {
-				nothingBefore = journal.keepsFrom();
-				return;
-			}
-			const { id } = oldest.admitted;
-			const from = oldest.segment;
-			try {
-				oldest.segment = journal.carry(
-					JSON.stringify({ ...oldest.admitted, reserved: oldest.reserved }),
-					oldest.progress && JSON.stringify({ id, ...oldest.progress }),
-				);
-			} catch (error) {
-				log.debug("a running request could not be carried forward in the journal", { request: id, error });
-				return;
-			}
-			journal.acknowledge(from);
-			running.delete(oldest);
-			running.add(oldest);
-		}
-	}
-
 	/** Undefined if one of them does not cover it. */
 	function furtherSlices(budgets: readonly string[] | undefined, amount: NanoUsd): readonly Slice[] | undefined {
 		if (budgets === undefined) return NO_SLICES;
@@ -179,6 +150,21 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 		return found;
 	}
+
+	/** What the replay will say, so that nobody here says anything else. */
+	function leaveToReplay(hold: Hold): SettledEvent {
+		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
+		hold.state = event.charged > 0 ? "posted" : "voided";
+		log.warn("a request outlived the journal; it is charged what it had delivered by its last record", {
+			request: event.id,
+			charged: event.charged,
+		});
+		ended(hold);
+		return event;
+	}
+
+	/** Of what ends behind the journal nothing goes out any more. */
+	const notOnRecord = () => Promise.reject(unavailable("the journal is closed"));
 
 	function ended(hold: Hold): void {
 		running.delete(hold);
@@ -223,6 +209,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			assert(hold.state === "held", "only a running request delivers");
 			assert(progress.delivered <= progress.bound, "a bound is not below what was delivered");
 			if (progress.bound <= hold.bound) return;
+			if (closed) throw unavailable("the journal is closed");
 			journal.progress(JSON.stringify({ id: hold.admitted.id, ...progress }));
 			hold.bound = progress.bound;
 			hold.progress = progress;
@@ -230,6 +217,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 
 		settle(hold, outcome) {
 			assert(hold.state === "held", "a hold is settled once");
+			if (closed) return leaveToReplay(hold);
 			const { costNanoUsd, ...rest } = outcome;
 			const off = costNanoUsd > hold.reserved ? extend(hold, costNanoUsd) : ZERO_USD;
 			const charged = subUsd(costNanoUsd, off);
@@ -255,13 +243,17 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		},
 
 		durable(hold) {
+			if (closed) return notOnRecord();
 			if (mode === "process") return undefined;
 			if (mode === "host") return journal.durable();
 			writer.hurry();
 			return hold.known;
 		},
 
-		settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),
+		settledDurable(hold) {
+			if (closed) return notOnRecord();
+			return mode === "host" ? journal.durable() : settling.get(hold);
+		},
 		answer: (budget, ticket) => slices.answer(budget, ticket),
 		limitChanged: (budget, lowered) => slices.limitChanged(budget, lowered),
 		slices: () => slices.all(),
@@ -291,11 +283,14 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();
+			// Who waited for credit hears that none will come, and settles with what is here.
+			if (!finished) await sleep(clock, 0);
 			// Leases are closed only behind the last settlement: before it they would free what was spent.
 			const handedIn = finished && (await inTime(writer.drain()));
 			const clean = handedIn && (await inTime(deps.close()));
 			writer.stop();
 			// What is not in Postgres stays in the journal for the next start of this identity.
+			closed = true;
 			if (clean) journal.destroy();
 			else journal.close();
 			return clean;

@@ -389,6 +389,8 @@ test("a stop that runs out of time leaves the running request to the next start,
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
 	expect(await instanceLease.stop(50)).toBe(false);
 	expect(await openLeases()).toBe(2);
+	// Its end comes while the process is about to go.
+	expect(hold.ledger.settle(hold, outcome(15))).toMatchObject({ charged: usd(10), basis: "recovered" });
 	const next = await startHere("hasty");
 	await next.recovered();
 	expect(await available()).toBe(CREDIT - 10);

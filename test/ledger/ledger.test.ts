@@ -16,7 +16,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	const clock = createManualClock();
 	const written: string[] = [];
 	const syncs: (() => void)[] = [];
-	const state = { full: false, settleFails: false, away: false, segment: 0, refused: "" };
+	const state = { full: false, settleFails: false, away: false, grantsHang: false, segment: 0, refused: "" };
 	const journal: Journal = {
 		admit: (body) => written.push(`admit ${JSON.parse(body).id}`),
 		progress: (body) => void written.push(`progress ${JSON.parse(body).bound}`),
@@ -38,8 +38,9 @@ async function build(mode: JournalMode, free = 1_000) {
 		destroy: () => void written.push("destroy"),
 	};
 	const store: LedgerStore = {
-		grant: async (requests) =>
-			requests.map(({ op, min, budget }) => ({
+		async grant(requests) {
+			if (state.grantsHang) await new Promise(() => {});
+			return requests.map(({ op, min, budget }) => ({
 				op,
 				amount: usd(state.refused === budget ? 0 : Math.max(min, free)),
 				available: usd(0),
@@ -47,7 +48,8 @@ async function build(mode: JournalMode, free = 1_000) {
 				contested: false,
 				busy: false,
 				untimely: false,
-			})),
+			}));
+		},
 		giveBack: async () => new Set(),
 		async flush() {
 			if (state.away) throw new Error("away");
@@ -252,4 +254,45 @@ test("a ledger that runs out of time keeps its journal and closes no lease, now 
 	}
 	expect(written).not.toContain("leases closed");
 	expect(written.at(-1)).toBe("close");
+});
+
+test("who waits for credit when the drain time ends settles with what is here, and that stands in the journal", async () => {
+	const { ledger, written, clock, state } = await build("process", 10);
+	const hold = ledger.reserve(request(), usd(10));
+	if (!hold) throw new Error("refused");
+	state.grantsHang = true;
+	const settle = () => ledger.settle(hold, outcome(15));
+	const settled = ledger.draw(hold.admitted, usd(5)).then(settle, settle);
+	const retired = ledger.retire(3_000);
+	for (let round = 0; round < 4; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(await settled).toMatchObject({ charged: usd(10), off: usd(5), basis: "exact" });
+	expect(await retired).toBe(false);
+	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
+});
+
+test("what outlives its journal is settled once, as its replay will say, and nothing more of it goes out", async () => {
+	for (const mode of ["process", "host", "remote"] as const) {
+		const { ledger, written, clock, sum } = await build(mode);
+		const hold = ledger.reserve(request(), usd(10));
+		if (!hold) throw new Error("refused");
+		ledger.progress(hold, { delivered: usd(2), bound: usd(6), prompt: 1, completion: 1 });
+		const retired = ledger.retire(1_000);
+		for (let round = 0; round < 3; round++) {
+			clock.advance(1_000);
+			await turn();
+		}
+		expect(await retired).toBe(false);
+		const before = sum("a");
+		const gone = expect.objectContaining({ code: "service_unavailable" });
+		expect(() => ledger.progress(hold, { delivered: usd(7), bound: usd(9), prompt: 1, completion: 5 })).toThrow(gone);
+		expect(ledger.durable(hold)).rejects.toThrow(gone);
+		expect(ledger.settle(hold, outcome(9))).toMatchObject({ charged: usd(2), basis: "recovered", ending: "crashed" });
+		expect(ledger.settledDurable(hold)).rejects.toThrow(gone);
+		expect(() => ledger.settle(hold, outcome(9))).toThrow("settled once");
+		expect(written.at(-1)).toBe("close");
+		expect(sum("a")).toEqual(before);
+	}
 });

@@ -57,16 +57,6 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "",
 			},
 			{
-				breaks: "a request that is carried forward loses what was known of it",
-				before: "oldest.progress && JSON.stringify({ id, ...oldest.progress }),",
-				after: "undefined,",
-			},
-			{
-				breaks: "running requests are never carried forward",
-				before: "if (journal.keepsFrom() <= nothingBefore) return;",
-				after: "return;",
-			},
-			{
 				breaks: "an epoch's leases are closed while requests still run",
 				before: "const finished = await inTime(idle);",
 				after: "const finished = true;",
@@ -82,14 +72,29 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "if (clean || finished) journal.destroy();",
 			},
 			{
+				breaks: "the journal is closed before those have settled that waited for credit to the end",
+				before: "if (!finished) await sleep(clock, 0);",
+				after: "",
+			},
+			{
+				breaks: "a request settles behind its journal, which nobody hears of",
+				before: "if (closed) return leaveToReplay(hold);",
+				after: "",
+			},
+			{
+				breaks: "what outlived its journal is still delivered",
+				before: 'if (closed) throw unavailable("the journal is closed");',
+				after: "",
+			},
+			{
 				breaks: "mode remote answers before Postgres knows of the reservation",
 				before: "writer.hurry();\n\t\t\treturn hold.known;",
 				after: "writer.hurry();\n\t\t\treturn undefined;",
 			},
 			{
 				breaks: "mode host sends its last bytes before the disk has the settlement",
-				before: 'settledDurable: (hold) => (mode === "host" ? journal.durable() : settling.get(hold)),',
-				after: "settledDurable: (hold) => settling.get(hold),",
+				before: 'return mode === "host" ? journal.durable() : settling.get(hold);',
+				after: "return settling.get(hold);",
 			},
 			{
 				breaks: "a settled request keeps its segment of the journal for ever",
@@ -100,6 +105,22 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				breaks: "a request claims its account's credit before its key's cap was asked",
 				before: "slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount)",
 				after: "slices.draw([account, budgets === undefined ? key : [key, ...budgets]], amount)",
+			},
+		],
+	},
+	{
+		file: "ledger/carrying.ts",
+		killers: ["ledger/ledger", "ledger/journal-carry", 60],
+		mutants: [
+			{
+				breaks: "a request that is carried forward loses what was known of it",
+				before: "oldest.progress && JSON.stringify({ id, ...oldest.progress }),",
+				after: "undefined,",
+			},
+			{
+				breaks: "running requests are never carried forward",
+				before: "if (journal.keepsFrom() <= nothingBefore) return;",
+				after: "return;",
 			},
 		],
 	},

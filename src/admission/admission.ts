@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
@@ -67,9 +68,14 @@ export interface AdmissionDeps {
 
 /** Each draw that did not help lost its credit to another request, so there was progress; this many is a defect. */
 const DRAWS_MAX = 64;
+/** How long a request waits for news of a cap, and how often it looks; so many do at once, and more are refused. */
+const CAP_NEWS_MS_MAX = 1_000;
+const CAP_LOOK_MS = 20;
+const CAP_WAITERS_MAX = 1_000;
 
 export function createAdmission(deps: AdmissionDeps): Admission {
 	const { keyLimits, openRequests, clock } = deps;
+	let waitingForCaps = 0;
 
 	function openLedger(): Ledger {
 		const ledger = deps.ledger();
@@ -161,6 +167,28 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
 	}
 
+	/**
+	 * The database does not give out credit of this period. It knows of a change of the cap that the control log brings
+	 * here in some milliseconds; if it does not, a clock is off.
+	 */
+	async function awaitCapNews(key: KeyEntry, period: string): Promise<void> {
+		const untilMs = clock.monotonicMs() + CAP_NEWS_MS_MAX;
+		waitingForCaps += 1;
+		try {
+			while (isDrawnOn(key, period)) {
+				if (clock.monotonicMs() >= untilMs || waitingForCaps > CAP_WAITERS_MAX) {
+					throw new Fault("service_unavailable", "Credit cannot be reserved right now.", {
+						retryAfterS: 1,
+						private: `${period} is not a period of a cap now, by the database`,
+					});
+				}
+				await sleep(clock, CAP_LOOK_MS);
+			}
+		} finally {
+			waitingForCaps -= 1;
+		}
+	}
+
 	async function drawAndAdmit(request: AdmissionRequest, amount: NanoUsd, first: Ledger | null): Promise<Admitted> {
 		const { key } = request;
 		let lacking = first;
@@ -168,6 +196,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			let shortage: Shortage | null = null;
 			if (lacking === null) await drawLimits(key);
 			else shortage = await lacking.draw(drawingOf(key), amount);
+			if (shortage?.untimely) await awaitCapNews(key, shortage.budget);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;
 			if (shortage && outcome !== null && isDrawnOn(key, shortage.budget))

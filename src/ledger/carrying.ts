@@ -1,6 +1,6 @@
 import type { Log } from "../base/log.ts";
+import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
-import type { Hold } from "./ledger.ts";
 
 /** Running requests that one admission carries forward at most. */
 const CARRIED_A_REQUEST = 4;
@@ -10,7 +10,8 @@ const CARRIED_A_REQUEST = 4;
  * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
  * yet in Postgres. `running` is in the order of segments.
  */
-export function createCarrying({ journal, log }: { journal: Journal; log: Log }, running: Set<Hold>): () => void {
+export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, running: Set<HoldOf<Owner>>): () => void {
+	const { journal, log } = deps;
 	/** No running request was admitted in a segment before this one. */
 	let nothingBefore = 0;
 

@@ -123,7 +123,10 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
-				if (asked.reply.untimely) throw new Error(`${slice.budget} is not a period of a cap now, by the database`);
+				if (asked.reply.untimely) {
+					refuse(slice, slice.waiters, ZERO_USD, true);
+					continue;
+				}
 				if (asked.reply.amount > 0) {
 					// What the others had is known no longer.
 					search = undefined;
@@ -194,7 +197,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return search;
 	}
 
-	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd): void {
+	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd, untimely = false): void {
 		slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 		remove(slice, refused);
 		for (const waiter of refused) {
@@ -202,6 +205,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 				budget: slice.budget,
 				needNanoUsd: waiter.need,
 				availableNanoUsd: addUsd(available, slice.free),
+				untimely,
 			});
 		}
 	}

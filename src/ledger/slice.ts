@@ -62,6 +62,10 @@ export interface Shortage {
 	readonly needNanoUsd: NanoUsd;
 	/** What could be reserved at most when the need was refused. */
 	readonly availableNanoUsd: NanoUsd;
+	/**
+	 * Nothing is proved: by the database this is no period of a cap now. The cap has just been changed, or a clock is off.
+	 */
+	readonly untimely: boolean;
 }
 
 export function createSlice(budget: string, nowMs: number): Slice {

@@ -84,7 +84,7 @@ const PLAIN_PROJECT: ProjectFields = {
 	requestsPerMinute: null,
 	concurrencyMax: null,
 };
-const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0) };
+const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
 const codeOf = (run: () => unknown) =>
 	Promise.try(run).then(
 		() => "admitted",
@@ -134,6 +134,38 @@ test("what was lacking in a period that ended while credit was drawn refuses nob
 	const refused = await Promise.try(() => admission.admit(request())).catch((error: Error & { code: string }) => error);
 	expect(refused).toMatchObject({ code: "key_cap_exceeded" });
 	expect((refused as Error).message).toContain(`begins anew at ${new Date(midnight + 86_400_000).toISOString()}`);
+	expect(draws).toBe(2);
+});
+
+test("a cap that was lifted or renamed in the database before this instance hears of it refuses nobody who can wait for that", async () => {
+	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
+	let draws = 0;
+	state.free = 0;
+	state.whileDrawn = () => {
+		draws += 1;
+		return { ...SHORT, budget: today(), untimely: true };
+	};
+	const lifted = codeOf(() => admission.admit(request()));
+	for (let waited = 0; waited < 300; waited += 20) {
+		clock.advance(20);
+		await Bun.sleep(0);
+	}
+	expect(draws).toBe(1);
+	key.capNanoUsd = null;
+	state.free = 1_000;
+	clock.advance(20);
+	expect(await lifted).toBe("admitted");
+
+	// A clock that is off is not right in a second.
+	Object.assign(key, { capNanoUsd: nanoUsd(1_000), period: null });
+	state.free = 0;
+	const astray = codeOf(() => admission.admit(request()));
+	for (let waited = 0; waited < 1_100; waited += 20) {
+		clock.advance(20);
+		await Bun.sleep(0);
+	}
+	expect(await astray).toBe("service_unavailable");
 	expect(draws).toBe(2);
 });
 

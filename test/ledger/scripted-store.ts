@@ -17,6 +17,7 @@ function scriptedStore(available: number) {
 		/** Other instances that hold some and have not answered. */
 		unanswered: 0,
 		contested: false,
+		untimely: false,
 		/** Budgets of which somebody holds a row. */
 		held: new Set<string>(),
 		recalled: [] as string[][],
@@ -31,22 +32,15 @@ function scriptedStore(available: number) {
 				const { op, budget, want, min, again } = request;
 				state.onGrant(request);
 				const busy = state.held.has(budget);
+				const { unanswered, contested, untimely } = state;
+				if (untimely) return { op, amount: usd(0), available: usd(0), unanswered, contested, busy, untimely };
 				let amount = busy ? 0 : granted.get(op);
 				if (amount === undefined) {
 					amount = min <= state.available ? Math.min(want, state.available) : 0;
 					state.available -= amount;
 					if (amount > 0 || again) granted.set(op, amount);
 				}
-				const { unanswered, contested } = state;
-				return {
-					op,
-					amount: usd(amount),
-					available: usd(state.available),
-					unanswered,
-					contested,
-					busy,
-					untimely: false,
-				};
+				return { op, amount: usd(amount), available: usd(state.available), unanswered, contested, busy, untimely };
 			});
 			await state.beforeReply();
 			return replies;

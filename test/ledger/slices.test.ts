@@ -136,7 +136,24 @@ test("an answer to a recall waits for a grant that is on its way here", async ()
 
 test("a shortage names the budget, the need and what could be reserved at most", async () => {
 	const { slices } = scripted(30);
-	expect(await slices.draw(["b"], usd(31))).toEqual({ budget: "b", needNanoUsd: usd(31), availableNanoUsd: usd(30) });
+	expect(await slices.draw(["b"], usd(31))).toEqual({
+		budget: "b",
+		needNanoUsd: usd(31),
+		availableNanoUsd: usd(30),
+		untimely: false,
+	});
+});
+
+test("a period that the database gives no credit of is said to be that, to all who wait, and not to be spent", async () => {
+	const { slices, state } = scripted(1_000);
+	state.untimely = true;
+	const drawn = await Promise.all([slices.draw(["b"], usd(10)), slices.draw(["b"], usd(20))]);
+	expect(drawn).toEqual([
+		expect.objectContaining({ budget: "b", needNanoUsd: usd(10), untimely: true }),
+		expect.objectContaining({ budget: "b", needNanoUsd: usd(20), untimely: true }),
+	]);
+	state.untimely = false;
+	expect(await slices.draw(["b"], usd(10))).toBe(null);
 });
 
 test("what is on its way back is waited for before a need is refused", async () => {

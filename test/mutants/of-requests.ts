@@ -7,6 +7,11 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		killers: ["admission/admission"],
 		mutants: [
 			{
+				breaks: "who comes before the news of a cap that was lifted is refused",
+				before: "if (shortage?.untimely) await awaitCapNews(key, shortage.budget);",
+				after: "",
+			},
+			{
 				breaks: "a key is not looked at in the moment of admission",
 				before: "checkAccess(key, nowMs);",
 				after: "",

@@ -101,6 +101,11 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/slices", "ledger/refusals", 60],
 		mutants: [
 			{
+				breaks: "a cap that was lifted a moment ago is said to be spent",
+				before: "refuse(slice, slice.waiters, ZERO_USD, true);",
+				after: "refuse(slice, slice.waiters, ZERO_USD);",
+			},
+			{
 				breaks: "own returns are not awaited before a need is refused",
 				before: "await Promise.all(slice.returns);\n\t\t\t\t\tif (slice.returnsEver === returnsBefore) search",
 				after: "search",

@@ -125,8 +125,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 }
 
 /** Its clock is so far off the server's that it asks for another day than it is there. */
-function isAstray(world: World, { clock }: SimProcess, { budgets }: Drawing): boolean {
-	if (budgets === undefined) return false;
+export function isAstray(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;
 }
@@ -145,13 +144,13 @@ async function drawWatched(
 	world.draws.add(draw);
 	try {
 		const shortage = await ledger.draw(drawing, amount);
-		if (shortage) checkShortage(world, draw, shortage);
+		if (shortage && !shortage.untimely) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {
 		// Only what befalls its own account, or everybody, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
-			!isAstray(world, process, drawing) &&
+			!(drawing.budgets && isAstray(world, process)) &&
 			!hadHeldRows(world, account, draw.startedMs)
 		)
 			throw new Broken(`${process.name} got no credit of ${account} in calm weather: ${String(error)}`);

@@ -5,8 +5,9 @@ import type { KeyDigest } from "../../src/keys/digest.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
 import type { Outcome } from "../../src/ledger/outcome.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { boundOfAmount, MODEL } from "./admission.ts";
+import { boundOfAmount, isAstray, MODEL } from "./admission.ts";
 import { endAnswer } from "./ending.ts";
+import { hadHeldRows, isCalm } from "./invariants.ts";
 import type { SimProcess } from "./process.ts";
 import { Broken, type RequestRecord, type World } from "./world.ts";
 
@@ -53,13 +54,18 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	record.ended = true;
 }
 
-function isFault(error: unknown): error is { code: string } {
+/** Nothing is wrong that may keep it from its credit. */
+const isFair = (world: World, { process, account }: RequestRecord, sinceMs: number) =>
+	isCalm(world, sinceMs) && !isAstray(world, process) && !hadHeldRows(world, account, sinceMs);
+
+function isFault(error: unknown): error is { code: string; private?: string } {
 	return (error as Error | null)?.name === "Fault";
 }
 
 async function admit(world: World, process: SimProcess, record: RequestRecord): Promise<Admitted | undefined> {
 	// Here a key is its own digest.
 	const digest = record.key as KeyDigest;
+	const startedMs = world.timeline.nowMs();
 	const known = process.keyring.peek(digest);
 	const entry = known === undefined || known === "unknown" ? await process.keyring.load(digest) : known;
 	if (!entry) throw new Broken(`key ${record.key} exists and was not found`);
@@ -78,6 +84,8 @@ async function admit(world: World, process: SimProcess, record: RequestRecord): 
 		if (error instanceof CreditFault) world.count("refused");
 		else if (isFault(error) && error.code === "overloaded")
 			throw new Broken(`request ${record.id} drew for credit in vain again and again`);
+		else if (isFault(error) && error.code === "service_unavailable" && isFair(world, record, startedMs))
+			throw new Broken(`request ${record.id} heard ${error.private} in calm weather`);
 		else throw error;
 		return undefined;
 	}

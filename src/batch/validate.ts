@@ -1,4 +1,4 @@
-import { findModel } from "../catalog/find-model.ts";
+import { findModel, notFoundText } from "../catalog/find-model.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { LineProblem } from "./batch-line.ts";
 import { readLine } from "./batch-line.ts";
@@ -22,8 +22,7 @@ function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchE
 	const model = findModel(snapshot, name);
 	const param = "body.model";
 	if (model === undefined) {
-		const message = `The model \`${name.slice(0, 128)}\` does not exist or is not connected: see GET /v1/models.`;
-		return { code: "model_not_found", message, param };
+		return { code: "model_not_found", message: notFoundText(snapshot, name), param };
 	}
 	if (model.batch !== undefined && serves(model, endpoint)) return model;
 	const message = `The model \`${model.id}\` does not take batches at ${endpoint}: see \`modes\` at GET /v1/models.`;

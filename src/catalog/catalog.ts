@@ -13,6 +13,7 @@ import type { CatalogFile } from "./file.ts";
 import { CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
+import { countRetired, servedAt } from "./retirement.ts";
 import { resolveRoutes } from "./routes.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
@@ -34,6 +35,8 @@ export interface Catalog {
 	problems(): readonly Problem[];
 	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
 	reload(): Promise<ReloadResult>;
+	/** Whether the day of a model has come, or is to come again by a clock that was set back: a reload then swaps. */
+	isStale(): boolean;
 	/** Calls `listener` after each swap; the returned function ends that. */
 	onChange(listener: CatalogListener): () => void;
 }
@@ -64,6 +67,8 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	let problems: readonly Problem[] = [];
 	/** The text of the file in force: the same text again is no change. */
 	let textInForce: string | undefined;
+	/** All models of that file, and how many of them are not served any more. */
+	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
 	let running: Promise<ReloadResult> | undefined;
 	let following: Promise<ReloadResult> | undefined;
 
@@ -75,7 +80,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		} catch (error) {
 			return refuse([{ line: 0, message: `the file cannot be read: ${messageOf(error)}` }], false);
 		}
-		if (text === textInForce) return accept();
+		if (text === textInForce && !isStale()) return accept();
 		try {
 			file = parseCatalogFile(text, deps.env);
 		} catch (error) {
@@ -83,7 +88,9 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			throw error;
 		}
 		try {
-			await store.swap(file);
+			const nowMs = deps.clock.wallMs();
+			await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
+			inForce = { models: file.models, retired: countRetired(file.models, nowMs) };
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
@@ -91,6 +98,10 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		textInForce = text;
 		if (file.warnings.length > 0) log.warn("the catalogue is in force; of its file", { warnings: file.warnings });
 		return accept();
+	}
+
+	function isStale(): boolean {
+		return countRetired(inForce.models, deps.clock.wallMs()) !== inForce.retired;
 	}
 
 	function accept(): ReloadResult {
@@ -122,6 +133,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	return {
 		...store.reader,
 		problems: () => problems,
+		isStale,
 		reload() {
 			if (running === undefined) return start();
 			// The reload under way may have read the file before its latest change.
@@ -139,12 +151,14 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 	return {
 		...store.reader,
 		problems: () => [],
+		isStale: () => false,
 		reload: async () => ({ ok: true }),
-		setModels: (specs) => store.swap({ models: specs, routes: [], limits: options.limits ?? DEFAULT_LIMITS }),
+		setModels: (specs) =>
+			store.swap({ models: specs, routes: [], limits: options.limits ?? DEFAULT_LIMITS, retired: new Map() }),
 	};
 }
 
-type Swapped = Pick<CatalogFile, "models" | "routes" | "limits">;
+type Swapped = Pick<CatalogFile, "models" | "routes" | "limits"> & Pick<CatalogSnapshot, "retired">;
 
 /** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {
@@ -154,6 +168,7 @@ function createStore(deps: StoreDeps) {
 		models: new Map(),
 		aliases: new Map(),
 		routes: new Map(),
+		retired: new Map(),
 	});
 	let limits: ServiceLimits = DEFAULT_LIMITS;
 	const listeners = new Set<CatalogListener>();
@@ -218,6 +233,7 @@ function createStore(deps: StoreDeps) {
 			models,
 			routes: resolveRoutes(file.routes, models),
 			aliases: new Map(priced.flatMap((model) => model.aliases.map((alias) => [alias, model.id] as const))),
+			retired: file.retired,
 		});
 		limits = file.limits;
 		log.info("the catalogue is in force", describeChange(before, snapshot));

@@ -16,6 +16,7 @@ export interface ModelSummary {
 	readonly rates: Readonly<Record<string, string>>;
 	/** What lines of managed batches cost; absent where the model takes none. */
 	readonly batch_rates?: Readonly<Record<string, string>>;
+	readonly retires_on?: string;
 }
 
 export type CatalogCheck =
@@ -42,9 +43,10 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 /** For the terminal; no line end at the end. */
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
-	const models = check.models.map(({ id, kind, replicas, rates, batch_rates }) => {
+	const models = check.models.map(({ id, kind, replicas, rates, batch_rates, retires_on }) => {
+		const end = retires_on === undefined ? "" : `; until ${retires_on}`;
 		const lines = batch_rates === undefined ? "" : `; in batches: ${pricesOf(batch_rates)}`;
-		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${pricesOf(rates)}${lines}`;
+		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${pricesOf(rates)}${lines}${end}`;
 	});
 	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
 	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
@@ -62,7 +64,7 @@ function pricesOf(rates: Readonly<Record<string, string>>): string {
 }
 
 function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
-	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch } = model;
+	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch, retiresOn } = model;
 	return {
 		id,
 		name,
@@ -72,6 +74,7 @@ function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rate
 		max_output_tokens: maxOutputTokens,
 		rates: writtenRates(rates),
 		...(batch === undefined ? {} : { batch_rates: writtenRates(batch.rates ?? rates) }),
+		...(retiresOn === undefined ? {} : { retires_on: retiresOn }),
 	};
 }
 

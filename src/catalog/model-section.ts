@@ -1,3 +1,4 @@
+import { msOfIso } from "../base/iso-date.ts";
 import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, UpstreamSpec } from "./model.ts";
 import { readRates } from "./rates-section.ts";
 import { whyNotHonoured } from "./request-fields.ts";
@@ -22,6 +23,7 @@ const FIELDS = [
 	"unsupported_parameters",
 	"rates",
 	"batch_rates",
+	"retires_on",
 	"upstreams",
 ] as const;
 
@@ -40,6 +42,7 @@ const ALIASES_MAX = 32;
 const PARAMETERS_MAX = 200;
 const UPSTREAMS_MAX = 256;
 const TOKENS_MAX = 100_000_000;
+const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
 /** Only chat must say its lengths: for the other kinds they bound a cost that is small either way. */
@@ -77,6 +80,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
 	const rates = ratesField && readRates(reader, ratesField, kind);
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
+	const retiresOn = readDay(reader, map.get("retires_on"));
 	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
 	if (kind !== undefined && upstreams !== undefined) leaveOutUnheard(reader, kind, listed, upstreams);
 
@@ -104,6 +108,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		unsupportedParameters: unsupported,
 		rates,
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
+		...(retiresOn === undefined ? {} : { retiresOn }),
 		upstreams: Object.freeze(upstreams),
 	});
 }
@@ -126,6 +131,15 @@ export function readName(reader: YamlReader, field: YamlField | undefined): stri
 	if (field === undefined || name === undefined) return undefined;
 	if (name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name)) return name;
 	reader.report(field, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
+	return undefined;
+}
+
+/** A day that there is, without a time. */
+function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
+	const day = field && reader.text(field);
+	if (field === undefined || day === undefined) return undefined;
+	if (day.length === DAY_LENGTH && msOfIso(day) !== undefined) return day;
+	reader.report(field, `must be a day such as 2027-01-31, got ${show(day)}`);
 	return undefined;
 }
 

@@ -82,6 +82,8 @@ export interface Model {
 	/** Optional request fields that the deployment honours. */
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject";
+	/** `2027-01-31`: from the beginning of that day (UTC) on it is not served. Absent: nobody has said so. */
+	readonly retiresOn?: string;
 	readonly rateCard: RateCard;
 	readonly upstreams: readonly UpstreamSpec[];
 	/** Unix seconds of the first time this id was seen in the catalogue. */
@@ -115,6 +117,13 @@ export interface Route {
 	readonly by: RouteOrder;
 }
 
+/** What a name stood for that is not served any more. */
+export interface Retired {
+	/** Day in UTC, as the file says it: the first one without the model. */
+	readonly on: string;
+	readonly kind: ModelKind;
+}
+
 /** The whole catalogue at one moment; swapped whole, never changed in place. */
 export interface CatalogSnapshot {
 	/** Grows with each swap. */
@@ -125,4 +134,6 @@ export interface CatalogSnapshot {
 	readonly aliases: ReadonlyMap<string, string>;
 	/** By id, in the order of the file. */
 	readonly routes: ReadonlyMap<string, Route>;
+	/** Names of models and routes of the file that are not served any more. */
+	readonly retired: ReadonlyMap<string, Retired>;
 }

@@ -28,9 +28,9 @@ export interface CatalogWatchOptions {
 const SETTLE_MS = 200;
 const POLL_MS = 3_000;
 
-/** Calls `reload` after each change, and again at each poll while it fails for a reason that may pass. */
+/** Calls `reload` after each change, when `isStale`, and again at each poll while it fails for a reason that may pass. */
 export function watchCatalog(
-	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult> },
+	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	options: CatalogWatchOptions,
 ): CatalogWatch {
 	const { clock, log } = deps;
@@ -72,6 +72,8 @@ export function watchCatalog(
 				if (!settled) nextMs = settleMs;
 				else if (await reload()) loaded = identity;
 			}
+			// The file is the same, and the day of one of its models has come.
+			else if (identity !== undefined && deps.isStale?.()) await reload();
 			openWatcher();
 		} finally {
 			looking = false;

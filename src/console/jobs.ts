@@ -1,7 +1,7 @@
 import type { Log } from "../base/log.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Statements } from "../db/statements.ts";
-import { forgetOldReports } from "../deployments/deployments.ts";
+import { type Deployments, forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
 import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldManagementClaims } from "../keys/management-claim.ts";
@@ -13,7 +13,7 @@ import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
-import { forgetOldMarks, lookForAlerts, lookForExpiring } from "./alerts/alerts.ts";
+import { forgetOldMarks, lookForAlerts, lookForExpiring, lookForRetiring } from "./alerts/alerts.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
 import { forgetRefusals } from "./log/refused-log.ts";
 import type { Mailer } from "./mail/mailer.ts";
@@ -31,6 +31,7 @@ export interface JobDeps extends NoticeDeps {
 	/** A client with time: sums are made of many rows at first. */
 	readonly sums: Statements;
 	readonly log: Log;
+	readonly deployments: Deployments;
 	readonly cards: CardPayments | undefined;
 	/** Rows of sealed days that are read again in a second, in the mean; 0 for none. */
 	readonly booksVerifyRowsPerS: number;
@@ -44,6 +45,7 @@ const CLEAR_MS = 10 * 60_000;
 /** While nothing has changed, each look costs one statement. */
 const LOOK_MS = 5_000;
 const EXPIRING_MS = 10 * 60_000;
+const RETIRING_MS = 30 * 60_000;
 const NET_MS = 10_000;
 const NOTICE_MS = 5_000;
 /** While there is nothing to seal, each look costs one statement. */
@@ -101,6 +103,9 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
 	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(deps.statements));
 	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(deps.statements));
+	every(RETIRING_MS, "models that go away", async () =>
+		lookForRetiring(deps.statements, (await deps.deployments.current()).models, clock.wallMs()),
+	);
 	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(deps.statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements));
 	every(FORGET_MS, "old claims of the management interface", () => forgetOldManagementClaims(deps.statements));

@@ -13,10 +13,12 @@ export interface DeployedModel {
 	readonly maxOutputTokens: number;
 	readonly parameters: readonly string[];
 	readonly rateCard: RateCard;
+	/** `2027-01-31`, in UTC; absent where nobody has said so, and of a gateway of the version before. */
+	readonly retiresOn?: string;
 }
 
 export function deployedModel(model: Model): DeployedModel {
-	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard } = model;
+	const { id, aliases, name, kind, contextLength, maxOutputTokens, rateCard, retiresOn } = model;
 	return {
 		id,
 		aliases,
@@ -29,5 +31,6 @@ export function deployedModel(model: Model): DeployedModel {
 		maxOutputTokens,
 		parameters: [...model.parameters],
 		rateCard,
+		...(retiresOn === undefined ? {} : { retiresOn }),
 	};
 }

@@ -28,7 +28,7 @@ export async function openCatalog(
 		const list = first.problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
 		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
 	}
-	const watch = watchCatalog({ clock, log, reload: () => catalog.reload() }, { path });
+	const watch = watchCatalog({ clock, log, reload: () => catalog.reload(), isStale: catalog.isStale }, { path });
 	deps.cleanup.add(() => watch.stop());
 	return { catalog, fixedCatalog: undefined };
 }

@@ -236,6 +236,11 @@ extra: 1
 		expect(linesOf(text, { X: "a" }).join("\n")).toContain(expected);
 	});
 
+	test.each(["2027-02-30", "2027-01-31T12:00:00Z", "31.1.2027", "soon", '""'])("%s is no day to retire on", (day) => {
+		const [line] = linesOf(oneModel({ extra: `    retires_on: ${day}\n` }));
+		expect(line).toStartWith("8: models[0].retires_on: must be a day such as 2027-01-31, got ");
+	});
+
 	test("an alias that is its own content ends with a problem, not with a hang", () => {
 		expect(linesOf("models: &a [*a]\n")[0]).toContain("1: models[0]: must be a mapping");
 	});

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import { ALERT_TYPES, lookForAlerts, lookForExpiring } from "../../src/console/alerts/alerts.ts";
+import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
 import { type NoticeDeps, sendBatchNotices } from "../../src/console/batches/batch-notices.ts";
 import type { WebhookMessage } from "../../src/console/batches/webhook.ts";
 import type { Mail } from "../../src/console/mail/mailer.ts";
@@ -222,6 +222,42 @@ test("credit is booked while somebody looks, waits for nobody, and is told of by
 		expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 0 }]);
 	});
 	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
+});
+
+test("a model that goes away is told of to accounts that used it lately, 30 and 7 days before, once each; a new day is told anew", async () => {
+	const asked = await newAccount(["model.retiring"]);
+	const silent = await newAccount([]);
+	const other = await newAccount(["model.retiring"]);
+	const longAgo = await newAccount(["model.retiring"]);
+	await spend(asked, await newKey(asked), 1);
+	await spend(silent, await newKey(silent), 0, 29 * 24);
+	await spend(longAgo, await newKey(longAgo), 1, 31 * 24);
+	await spend(other, await newKey(other), 1);
+	for (const id of [asked, silent, longAgo])
+		await db.sql`update usage_hour set model = 'leaves' where account_id = ${id}`;
+	const startMs = Date.UTC(2027, 0, 1);
+	const look = async (daysBefore: number, retiresOn = "2027-01-01") => {
+		mails.length = 0;
+		calls.length = 0;
+		const models = [{ id: "leaves", retiresOn }, { id: "stays" }, { id: "gone", retiresOn: "2020-01-01" }];
+		const looks = Array.from({ length: 3 }, () =>
+			lookForRetiring(db.statements, models, startMs - daysBefore * 86_400_000),
+		);
+		await Promise.all(looks);
+		await lookAndTell();
+		return [calls.map(({ body }) => JSON.parse(body).data), new Set(mails.map(({ to }) => to))];
+	};
+	const none = [[], new Set<string>()];
+	expect(await look(30.001)).toEqual(none);
+	const people = new Set([asked, silent].flatMap((id) => [`owner_${id}@example.com`, `billing_${id}@example.com`]));
+	const told = [[{ model: "leaves", retires_on: "2027-01-01" }], people];
+	expect(await look(30)).toEqual(told);
+	expect(await look(7.001)).toEqual(none);
+	expect(await look(7)).toEqual(told);
+	expect(mails[0]?.text).toContain("The model leaves is retired on 2027-01-01");
+	expect(await look(0.001)).toEqual(none);
+	expect(await look(0)).toEqual(none);
+	expect(await look(6, "2027-01-02")).toEqual([[{ model: "leaves", retires_on: "2027-01-02" }], people]);
 });
 
 test("a key that expires within a week is told of once; a later end is a new one, a replaced key is none", async () => {

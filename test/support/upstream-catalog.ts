@@ -49,6 +49,7 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 		revision: 1,
 		models: new Map(models.map((model) => [model.id, model])),
 		aliases: new Map(),
+		retired: new Map(),
 		routes: new Map(),
 	};
 }

@@ -48,6 +48,12 @@ export function alertMail({ type, data }: Alert): { subject: string; says: strin
 				says: `USD ${usd(data.spent)} were spent in the hour from ${data.hour}: more than three times what was spent in the same hour of the same weekday in any of the last four weeks (at most USD ${usd(data.most)}).`,
 				path: "/usage?range=24h&bucket=hour",
 			};
+		case "model.retiring":
+			return {
+				subject: "A model that you use goes away",
+				says: `The model ${data.model} is retired on ${data.retires_on}: from the beginning of that day (UTC) on, requests that name it are refused. Your account used it in the last 30 days.`,
+				path: `/models/${data.model}`,
+			};
 		default:
 			return {
 				subject: "A top-up is confirmed",

@@ -1,3 +1,4 @@
+import { msOfIso } from "../../base/iso-date.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
@@ -8,6 +9,7 @@ export const ALERT_TYPES = [
 	"key.expiring",
 	"spend.unusual",
 	"top_up.confirmed",
+	"model.retiring",
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
@@ -15,6 +17,11 @@ export type AlertType = (typeof ALERT_TYPES)[number];
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
+/** Accounts that are looked through in one statement. */
+const RETIRING_ACCOUNTS_MAX = 1_000;
+/** Before the day, the nearest first. */
+const RETIRING_DAYS = [7, 30];
+const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 const ROLES = rolesJson("notices.get");
@@ -37,6 +44,28 @@ export async function lookForAlerts(statements: Statements): Promise<void> {
 /** Keys that end within a week. */
 export async function lookForExpiring(statements: Statements): Promise<void> {
 	await statements`select alerts_expiring(${EXPIRING_MAX}, ${ROLES}::text::jsonb)`;
+}
+
+/**
+ * Models of the catalogue that go away: accounts that used one in the last 30 days hear of it by mail in any case, once
+ * from 30 days before on and once more from 7 days before on. Costs nothing while no model is about to.
+ */
+export async function lookForRetiring(
+	statements: Statements,
+	models: readonly { readonly id: string; readonly retiresOn?: string }[],
+	nowMs: number,
+): Promise<void> {
+	for (const { id, retiresOn } of models) {
+		const leftMs = retiresOn === undefined ? 0 : (msOfIso(retiresOn) ?? 0) - nowMs;
+		const line = RETIRING_DAYS.find((days) => leftMs <= days * DAY_MS);
+		if (retiresOn === undefined || leftMs <= 0 || line === undefined) continue;
+		let after: string | null | undefined = "";
+		while (typeof after === "string") {
+			const [row]: { after: string | null }[] = await statements`
+				select alerts_retiring(${id}, ${retiresOn}::text::date, ${line}, ${after}, ${RETIRING_ACCOUNTS_MAX}, ${ROLES}::text::jsonb) as after`;
+			after = row?.after;
+		}
+	}
 }
 
 export async function forgetOldMarks(statements: Statements): Promise<void> {

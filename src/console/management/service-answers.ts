@@ -98,6 +98,7 @@ function modelView(model: DeployedModel, isConnected: boolean): ManagementAnswer
 		supported_parameters: model.parameters,
 		pricing: pricingOf([model.rateCard]),
 		rate_card: model.rateCard.id,
+		expiration_date: model.retiresOn ?? null,
 		status: isConnected ? "connected" : "unavailable",
 	};
 }

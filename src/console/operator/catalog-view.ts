@@ -14,6 +14,8 @@ export interface ModelView {
 	readonly outputModalities: string[];
 	readonly rates: Rates;
 	readonly rateCard: string;
+	/** `2027-01-31`: the first day, in UTC, on which it is not served. */
+	readonly retiresOn: string | null;
 	readonly status: "connected" | "unavailable";
 	readonly replicas: { readonly up: number; readonly total: number };
 }
@@ -39,6 +41,7 @@ export function modelView(model: DeployedModel, deployed: DeploymentsView): Mode
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
+		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? "connected" : "unavailable",
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};

@@ -16,16 +16,16 @@ begin
         and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
 end $$;
 
--- Tells of p_mark, once, an account that asked for events of that type.
-create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb) returns void
-language plpgsql as $$
+-- Tells of p_mark, once, an account that asked for events of that type; p_mailed: others too, by mail.
+create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean default false)
+returns void language plpgsql as $$
 begin
-  if not exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type) then
+  if not p_mailed and not exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type) then
     return;
   end if;
   insert into alert_mark (account_id, mark) values (p_account, p_mark) on conflict do nothing;
   if found then
-    perform alert_notice(p_account, p_type, p_data, p_roles, false);
+    perform alert_notice(p_account, p_type, p_data, p_roles, p_mailed);
   end if;
 end $$;
 
@@ -152,3 +152,23 @@ language sql as $$
   select count(alert_tell(f.account_id, f.mark, 'key.expiring', jsonb_build_object('key_id', f.id, 'last_four', f.last_four,
     'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
 $$;
+
+-- A model goes away on p_on: tells accounts that used it in the last 30 days, whether they asked or not, once for p_days.
+-- Of p_limit accounts from behind p_after; returns the last of them, null if there are no more.
+create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
+language plpgsql set enable_seqscan = off as $$
+declare
+  v_account text;
+  v_mark text := 'retires:' || p_model || ':' || p_on || ':' || p_days;
+  v_seen integer := 0;
+begin
+  for v_account in select u.account_id from usage_total u where u.account_id > p_after order by u.account_id limit p_limit loop
+    v_seen := v_seen + 1;
+    if not exists (select 1 from alert_mark m where m.account_id = v_account and m.mark = v_mark)
+        and exists (select 1 from usage_hour h where h.account_id = v_account and h.model = p_model
+          and h.class in ('ok', 'failed', 'left') and h.hour >= now() - interval '30 days') then
+      perform alert_tell(v_account, v_mark, 'model.retiring', jsonb_build_object('model', p_model, 'retires_on', p_on::text), p_roles, true);
+    end if;
+  end loop;
+  return case when v_seen = p_limit then v_account end;
+end $$;

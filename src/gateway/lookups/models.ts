@@ -26,6 +26,8 @@ export interface ModelEntry {
 	/** Of lines of managed batches; absent where the model takes none. */
 	readonly batch_pricing?: Readonly<Record<string, string>>;
 	readonly rate_card: string;
+	/** `2027-01-31`: from the beginning of that day (UTC) on it is not served; null if nobody has said so. */
+	readonly expiration_date: string | null;
 	/** Whether a server for it is connected right now. */
 	readonly status: "connected" | "unavailable";
 }
@@ -59,7 +61,7 @@ export function findModelEntry(
 	const route = snapshot.routes.get(id);
 	if (route) return routeEntry(route, connected);
 	const model = findModel(snapshot, id);
-	if (!model) throw modelNotFound(id);
+	if (!model) throw modelNotFound(snapshot, id);
 	return modelEntry(model, connected(model.id));
 }
 
@@ -93,6 +95,7 @@ function modelEntry(model: Model, connected: boolean): ModelEntry {
 		pricing: pricingOf([model.rateCard]),
 		...(model.batch === undefined ? {} : { batch_pricing: pricingOf([model.batch.rateCard ?? model.rateCard]) }),
 		rate_card: model.rateCard.id,
+		expiration_date: model.retiresOn ?? null,
 		status: connected ? "connected" : "unavailable",
 	};
 }
@@ -120,7 +123,14 @@ function routeEntry(route: Route, connected: (modelId: string) => boolean): Rout
 		architecture: { ...modalities, output_modalities: output },
 		pricing: pricingOf(models.map(({ rateCard }) => rateCard)),
 		rate_card: null,
+		// While one of its models is served, it is.
+		expiration_date: lastDay(models),
 		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",
 		route: { models: models.map((model) => model.id), by },
 	};
+}
+
+function lastDay(models: readonly Model[]): string | null {
+	const days = models.flatMap(({ retiresOn }) => retiresOn ?? []);
+	return days.length < models.length ? null : (days.toSorted().at(-1) ?? null);
 }

@@ -162,6 +162,7 @@ const model = {
 	supported_parameters: Type.Array(Type.String()),
 	pricing: Type.Record(Type.String(), Type.String(), { description: "US dollars per single unit." }),
 	rate_card: Type.String(),
+	expiration_date: orNull(Type.String({ format: "date" })),
 	status: oneOf("connected", "unavailable"),
 };
 const deployment = {

@@ -128,6 +128,9 @@ const Model = exact({
 	batch_pricing: Type.Optional(Pricing),
 	/** Null for a route, which has those of its models. */
 	rate_card: orNull(Type.String()),
+	expiration_date: orNull(
+		Type.String({ format: "date", description: "The first day, in UTC, on which it is not served: 404 from then on." }),
+	),
 	status: oneOf("connected", "unavailable"),
 	route: Type.Optional(exact({ models: Type.Array(Type.String()), by: oneOf("listed", "price", "speed") })),
 });

@@ -1,5 +1,5 @@
 import { Fault } from "../../base/fault.ts";
-import { findModel } from "../../catalog/find-model.ts";
+import { findModel, notFoundText } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 
 /** Which deployments an endpoint takes. */
@@ -12,6 +12,8 @@ export interface Takes {
 export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
+	// Who names one of these is told since when it is gone.
+	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No deployment for this operation is available.");
 }
 
@@ -19,7 +21,7 @@ export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
 export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: Takes): Model {
 	assertServed(snapshot, endpoint);
 	const model = findModel(snapshot, name);
-	if (!model) throw modelNotFound(name);
+	if (!model) throw modelNotFound(snapshot, name);
 	assertTakes(endpoint, model);
 	return model;
 }
@@ -47,10 +49,6 @@ function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {
 	return `The model \`${id}\` does not serve ${endpoint}: see \`modes\` at GET /v1/models.`;
 }
 
-export function modelNotFound(name: string): Fault {
-	return new Fault(
-		"model_not_found",
-		`The model \`${name.slice(0, 128)}\` does not exist or is not connected: see GET /v1/models.`,
-		{ param: "model" },
-	);
+export function modelNotFound(snapshot: CatalogSnapshot, name: string): Fault {
+	return new Fault("model_not_found", notFoundText(snapshot, name), { param: "model" });
 }

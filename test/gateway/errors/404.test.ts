@@ -9,7 +9,8 @@ const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replac
 	"[chat, completions]",
 	"[completions]",
 );
-const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}` });
+const retired = `${chatModel({ id: "gone-model", url: upstream.url })}\n    retires_on: 2020-01-01`;
+const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}` });
 const customer = await service.customer();
 
 test("404 model_not_found: names the model, cut to a length", async () => {
@@ -23,6 +24,18 @@ test("404 model_not_found: names the model, cut to a length", async () => {
 	}
 	const { error } = await errorOf(await service.get("/v1/models/no/such", customer.secret));
 	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
+});
+
+test("404 model_not_found: a model that was retired says since when, and is listed no more", async () => {
+	const asked = await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "gone-model" }));
+	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
+		const { status, error } = await errorOf(answer);
+		expect(status).toBe(404);
+		expect(error).toMatchObject({ code: "model_not_found", type: "invalid_request_error", param: "model" });
+		expect(error.message).toBe("The model `gone-model` was retired on 2020-01-01: see GET /v1/models.");
+	}
+	const list = (await (await service.get("/v1/models", customer.secret)).json()) as { data: { id: string }[] };
+	expect(list.data.map(({ id }) => id)).toEqual(["test-model", "old-model"]);
 });
 
 test("404 unsupported_mode: the model exists and does not serve chats", async () => {

@@ -68,6 +68,12 @@ function Detail({ item }: { item: ModelDetail }) {
 					<a href="/status">status page</a> says the same.
 				</Notice>
 			)}
+			{item.retiresOn && (
+				<Notice kind="warn">
+					This model goes away: from {item.retiresOn} (UTC) on, requests that name it are refused with 404.{" "}
+					<Link to="/models">All models</Link>
+				</Notice>
+			)}
 			<div className="grid-even">
 				<Panel title="Model">
 					<Facts

@@ -18,11 +18,12 @@ const MAILS = [
 	{ value: "owners", label: "All owners" },
 ];
 const ALERTS: readonly { value: AlertType; label: string }[] = [
-	{ value: "credit.low", label: "Credit below the alert's threshold" },
+	{ value: "credit.low", label: "Credit below the threshold of the credit page (mails are sent in any case)" },
 	{ value: "key.cap_reached", label: "A key at 80 % and at 100 % of its cap" },
 	{ value: "key.expiring", label: "A key that expires within a week" },
 	{ value: "spend.unusual", label: "An hour that costs three times the same hour of the last four weeks" },
 	{ value: "top_up.confirmed", label: "A confirmed top-up" },
+	{ value: "model.retiring", label: "A model that you use goes away (mails are sent in any case)" },
 ];
 const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"credit.low": "Credit low",
@@ -30,6 +31,7 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"key.expiring": "Key expires",
 	"spend.unusual": "Unusual spend",
 	"top_up.confirmed": "Top-up",
+	"model.retiring": "Model goes",
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 

@@ -27,6 +27,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 				<div className="small dim">
 					<code>{model.id}</code>
 				</div>
+				{model.retiresOn && <div className="small">Until {model.retiresOn}</div>}
 			</div>
 		),
 	},

@@ -1,0 +1,42 @@
+import { msOfIso } from "../base/iso-date.ts";
+import type { ModelSpec, Retired, RouteSpec } from "./model.ts";
+
+interface Named {
+	readonly models: readonly ModelSpec[];
+	readonly routes: readonly RouteSpec[];
+}
+
+function hasRetired({ retiresOn }: Pick<ModelSpec, "retiresOn">, nowMs: number): boolean {
+	return retiresOn !== undefined && nowMs >= (msOfIso(retiresOn) ?? Number.POSITIVE_INFINITY);
+}
+
+export function countRetired(models: readonly ModelSpec[], nowMs: number): number {
+	return models.filter((model) => hasRetired(model, nowMs)).length;
+}
+
+/**
+ * What of a file is served at a moment: models whose day has come are gone from it and from routes, a route with them once
+ * it has none left. Their names, aliases too, stay known, so that who still asks for one is told since when it is gone.
+ */
+export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
+	const gone = new Map<string, Retired>();
+	const names = new Map<string, Retired>();
+	for (const model of models) {
+		if (!hasRetired(model, nowMs)) continue;
+		const retired = { on: model.retiresOn ?? "", kind: model.kind };
+		gone.set(model.id, retired);
+		for (const name of [model.id, ...model.aliases]) names.set(name, retired);
+	}
+	if (gone.size === 0) return { models, routes, retired: names };
+	const left: RouteSpec[] = [];
+	for (const route of routes) {
+		const modelIds = route.modelIds.filter((id) => !gone.has(id));
+		if (modelIds.length > 0) {
+			left.push({ ...route, modelIds });
+			continue;
+		}
+		const [last] = route.modelIds.flatMap((id) => gone.get(id) ?? []).toSorted((a, b) => (a.on < b.on ? 1 : -1));
+		if (last !== undefined) names.set(route.id, last);
+	}
+	return { models: models.filter(({ id }) => !gone.has(id)), routes: left, retired: names };
+}

@@ -1,0 +1,119 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../src/base/log.ts";
+import { createCatalog } from "../../src/catalog/catalog.ts";
+import { findModel, notFoundText } from "../../src/catalog/find-model.ts";
+import { watchCatalog } from "../../src/catalog/watch.ts";
+import { listModels } from "../../src/gateway/lookups/models.ts";
+import { modelFor } from "../../src/gateway/serve/model-for.ts";
+import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+import { modelYaml } from "./catalog-text.ts";
+
+/** A model goes on its day: at its beginning in UTC, by itself, with its names and out of its routes, and says since when. */
+
+const database = await withDatabase();
+const DAY_MS = 86_400_000;
+const NEW_YEAR_MS = Date.UTC(2027, 0, 1);
+const TEXT = `models:
+${modelYaml({ id: "stays" })}${modelYaml({ id: "goes", extra: "    aliases: [nick]\n    retires_on: 2027-01-01\n" })}${modelYaml({ id: "later", extra: '    retires_on: "2027-01-02"\n' })}
+routes:
+  - { id: both, models: [goes, stays] }
+  - { id: going, models: [nick, later] }
+`;
+
+function catalogAt(nowMs: number, text = TEXT) {
+	const clock = createManualClock(nowMs);
+	const file = { text };
+	const deps = { statements: database.statements, clock, log: silentLog, env: {} };
+	return { clock, file, catalog: createCatalog({ ...deps, readFile: async () => file.text }) };
+}
+
+test("until its day a model is served and says when it goes; from its first moment on it is gone, and comes back with the clock", async () => {
+	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 1);
+	await catalog.reload();
+	const listed = () =>
+		listModels(catalog.current(), () => true).data.map(({ id, expiration_date }) => [id, expiration_date]);
+	const before: (string | null)[][] = [
+		["stays", null],
+		["goes", "2027-01-01"],
+		["later", "2027-01-02"],
+		["both", null],
+		["going", "2027-01-02"],
+	];
+	expect(listed()).toEqual(before);
+	expect(catalog.isStale()).toBe(false);
+	const revision = catalog.current().revision;
+	await catalog.reload();
+	expect(catalog.current().revision).toBe(revision);
+
+	clock.advance(1);
+	expect(catalog.isStale()).toBe(true);
+	await catalog.reload();
+	expect(catalog.isStale()).toBe(false);
+	expect(listed()).toEqual(before.filter(([id]) => id !== "goes"));
+	const { routes } = catalog.current();
+	expect([...routes.values()].map(({ models }) => models.map(({ id }) => id))).toEqual([["stays"], ["later"]]);
+	for (const name of ["goes", "nick"]) {
+		expect(findModel(catalog.current(), name)).toBeUndefined();
+		expect(() => modelFor(catalog.current(), name, { kind: "chat" })).toThrow(
+			`The model \`${name}\` was retired on 2027-01-01`,
+		);
+	}
+
+	clock.advance(DAY_MS);
+	await catalog.reload();
+	expect(listed()).toEqual([
+		["stays", null],
+		["both", null],
+	]);
+	expect(notFoundText(catalog.current(), "going")).toContain("was retired on 2027-01-02");
+	expect(notFoundText(catalog.current(), "none")).toContain("does not exist");
+
+	clock.advance(-2 * DAY_MS);
+	expect(catalog.isStale()).toBe(true);
+	await catalog.reload();
+	expect(listed()).toEqual(before);
+});
+
+test("who asks for the last model of a kind is told of its day and not that there is none", async () => {
+	const text = `models:
+  - id: vectors
+    kind: embedding
+    retires_on: 2027-01-01
+    rates: { input: "1" }
+    upstreams: [{ url: "http://127.0.0.1:8000/v1", model: served, dialect: vllm }]
+`;
+	const { catalog } = catalogAt(NEW_YEAR_MS, text);
+	await catalog.reload();
+	expect(() => modelFor(catalog.current(), "vectors", { kind: "embedding" })).toThrow("was retired on 2027-01-01");
+	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" })).toThrow("No deployment for this operation");
+});
+
+test("the day comes without anybody who touches the file", async () => {
+	const directory = mkdtempSync(join(tmpdir(), "catalog-"));
+	const path = join(directory, "tollgate.yaml");
+	writeFileSync(path, TEXT);
+	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);
+	const watching = watchCatalog(
+		{ clock, log: silentLog, reload: catalog.reload, isStale: catalog.isStale },
+		{ path, events: false },
+	);
+	const goes = () => catalog.current().models.has("goes");
+	// A look is over when it has set the next one.
+	const look = (ms: number) => waitFor(() => clock.pending() > 0, "the next look").then(() => clock.advance(ms));
+	try {
+		while (!goes()) await look(3_000);
+		while (clock.wallMs() < NEW_YEAR_MS - 3_000) await look(3_000);
+		expect(goes()).toBe(true);
+		await look(3_000);
+		await look(3_000);
+		await waitFor(() => !goes(), "the model to go");
+	} finally {
+		watching.stop();
+		rmSync(directory, { recursive: true });
+	}
+});

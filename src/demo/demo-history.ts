@@ -81,7 +81,7 @@ async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise
 	try {
 		await draw(store, events);
 		// All or nothing: a week that was cut off would be taken for the whole one.
-		await store.flush(JSON.stringify(events), "[]");
+		await store.flush(events, "[]");
 	} finally {
 		await store.close();
 	}

@@ -5,19 +5,9 @@ import type { JournalDisk } from "./journal-disk.ts";
 import { RecordKind, readRecords } from "./journal-record.ts";
 import type { Progress } from "./outcome.ts";
 
-/** A settlement that a journal holds or makes out. */
-export interface LeftBehind {
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	readonly budgets?: readonly string[] | undefined;
-	/** A SettledEvent. */
-	readonly json: string;
-}
-
 export interface EndOfJournal {
 	/** Requests that it opened and did not close: charged what they have received for sure. */
-	readonly recovered: readonly LeftBehind[];
+	readonly recovered: readonly SettledEvent[];
 	/** Bytes behind the first torn or damaged record of a segment; they were not read. Zeros at its end are none. */
 	readonly damagedBytes: number;
 }
@@ -27,7 +17,7 @@ export interface EndOfJournal {
  * request without a settlement has received something between the two amounts of its last progress record; it is charged
  * the lower one, for a customer pays for nothing that he may not have got.
  */
-export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<LeftBehind, EndOfJournal> {
+export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
 	let damagedBytes = 0;
 	for (const name of disk.list()) {
@@ -43,7 +33,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 			const record = JSON.parse(body) as SettledEvent;
 			if (kind === RecordKind.settle) {
 				open.delete(record.id);
-				yield leftBehind(record, body);
+				yield record;
 			} else if (kind === RecordKind.admit) {
 				// Again when it was carried forward; what was known of it still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
@@ -54,10 +44,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Le
 		}
 	}
 	return {
-		recovered: [...open.values()].map(({ admitted, progress }) => {
-			const event = crashedEvent(admitted, progress, nowWallMs);
-			return leftBehind(event, JSON.stringify(event));
-		}),
+		recovered: [...open.values()].map(({ admitted, progress }) => crashedEvent(admitted, progress, nowWallMs)),
 		damagedBytes,
 	};
 }
@@ -89,11 +76,3 @@ export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undef
 		ms: Math.max(0, nowWallMs - admitted.at),
 	};
 }
-
-const leftBehind = ({ id, account, key, budgets }: AdmittedEvent, json: string): LeftBehind => ({
-	id,
-	account,
-	key,
-	budgets,
-	json,
-});

@@ -61,10 +61,10 @@ export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store
 			}
 			return busy;
 		},
-		async flush(settledJson, openJson) {
+		async flush(settled, openJson) {
 			const startedMs = clock.monotonicMs();
 			try {
-				const flushed = await store.flush(settledJson, openJson);
+				const flushed = await store.flush(settled, openJson);
 				counts.flushSize.observe(flushed.fresh);
 				return flushed;
 			} catch (error) {

@@ -229,7 +229,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			release(hold, hold.key, charged, journalled);
 			for (const slice of hold.further) release(hold, slice, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
-			writer.settle(new Settlement({ hold, json, charged, journalled, posted }, acknowledged));
+			writer.settle(new Settlement({ hold, event, json, charged, journalled, posted }, acknowledged));
 			if (posted) {
 				settling.set(hold, posted.promise);
 				writer.hurry();

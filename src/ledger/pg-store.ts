@@ -44,8 +44,8 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 				select op from lease_return(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json) as op`;
 			return new Set(rows.map(({ op }) => op));
 		},
-		async flush(settledJson, openJson) {
-			const s = settledColumns(settledJson);
+		async flush(settled, openJson) {
+			const s = settledColumns(settled);
 			try {
 				const [row] = await statements<{ late: boolean; fresh: number; busy: string[] }>`
 					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${s.id}::text::uuid[], ${s.account}::text::text[],

@@ -2,9 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { DatabaseBusy } from "../db/statements.ts";
+import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
-import type { LeftBehind } from "./journal-reader.ts";
 import { readJournal } from "./journal-reader.ts";
 import { isHeld } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
@@ -76,8 +76,8 @@ async function handIn(
 ): Promise<{ settled: number; recovered: number; damagedBytes: number }> {
 	const reader = readJournal(disk, deps.clock.wallMs());
 	let settled = 0;
-	let batch: LeftBehind[] = [];
-	let held: LeftBehind[] = [];
+	let batch: SettledEvent[] = [];
+	let held: SettledEvent[] = [];
 	const settle = async (): Promise<void> => {
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
@@ -103,12 +103,12 @@ async function handIn(
 }
 
 /** Gives those that wait for a row that somebody holds. */
-async function settleBatch(deps: HandInDeps, batch: readonly LeftBehind[]): Promise<readonly LeftBehind[]> {
+async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	return untilDone(deps, async () => {
 		try {
-			const { late, busy } = await store.flush(`[${batch.map(({ json }) => json).join(",")}]`, "[]");
+			const { late, busy } = await store.flush(batch, "[]");
 			if (!late) return batch.filter((one) => isHeld(one, busy));
 		} catch (error) {
 			if (!(error instanceof LeaseExceeded)) throw error;
@@ -117,10 +117,10 @@ async function settleBatch(deps: HandInDeps, batch: readonly LeftBehind[]): Prom
 			log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
 			await closeEpoch(deps);
 		}
-		const held: LeftBehind[] = [];
+		const held: SettledEvent[] = [];
 		for (const one of batch) {
 			try {
-				await store.settleLate(one.json);
+				await store.settleLate(JSON.stringify(one));
 			} catch (error) {
 				if (!(error instanceof DatabaseBusy)) throw error;
 				held.push(one);
@@ -130,9 +130,9 @@ async function settleBatch(deps: HandInDeps, batch: readonly LeftBehind[]): Prom
 	});
 }
 
-async function settleHeld(deps: HandInDeps, held: readonly LeftBehind[]): Promise<LeftBehind[]> {
+async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Promise<SettledEvent[]> {
 	await sleep(deps.clock, RETRY_MS);
-	const still: LeftBehind[] = [];
+	const still: SettledEvent[] = [];
 	for (let at = 0; at < held.length; at += BATCH_REQUESTS) {
 		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS))));
 	}

@@ -6,9 +6,7 @@ import type { SettledEvent } from "./event.ts";
  */
 export type SettledColumns = Readonly<Record<keyof SettledEvent, string>>;
 
-/** `json`: an array of SettledEvent. Throws if it is no JSON. */
-export function settledColumns(json: string): SettledColumns {
-	const events = JSON.parse(json) as readonly SettledEvent[];
+export function settledColumns(events: readonly SettledEvent[]): SettledColumns {
 	const column = (name: Exclude<keyof SettledEvent, "budgets">) => literalOf(events.map((event) => event[name]));
 	return {
 		id: column("id"),
@@ -38,22 +36,22 @@ export function settledColumns(json: string): SettledColumns {
 	};
 }
 
-/** Texts without anything special, the most, are quoted by what stands between them: no text is made for each. */
-function literalOf(values: readonly Exclude<SettledEvent[keyof SettledEvent], readonly string[]>[]): string {
-	const isPlain = values.length > 0 && values.every((value) => typeof value === "string" && !SPECIAL.test(value));
-	return isPlain ? `{"${values.join('","')}"}` : `{${values.map(element).join(",")}}`;
+type Value = Exclude<SettledEvent[keyof SettledEvent], readonly string[]>;
+
+/**
+ * An array of JSON is one of Postgres in other brackets as long as no text of it needs a backslash, and the runtime writes
+ * it all at once. A field that a journal of a former version does not have is null.
+ */
+function literalOf(values: readonly Value[]): string {
+	const json = JSON.stringify(values);
+	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
 }
 
 /** Arrays of arrays are of one length in Postgres, so each is a literal of its own. */
 const budgetsOf = ({ budgets }: SettledEvent) => (budgets === undefined ? null : literalOf(budgets));
 
 /** What a text must not hold as it is: it ends the element, or changes what is behind it. */
-const SPECIAL = /["\\]/;
-const EACH_SPECIAL = /["\\]/g;
+const SPECIAL = /["\\]/g;
 
-function element(value: Exclude<SettledEvent[keyof SettledEvent], readonly string[]>): string | number | boolean {
-	// A field that a journal of a former version does not have.
-	if (value === null || value === undefined) return "NULL";
-	if (typeof value !== "string") return value;
-	return `"${SPECIAL.test(value) ? value.replaceAll(EACH_SPECIAL, "\\$&") : value}"`;
-}
+const element = (value: Value): string =>
+	typeof value === "string" ? `"${value.replaceAll(SPECIAL, "\\$&")}"` : JSON.stringify(value ?? null);

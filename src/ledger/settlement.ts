@@ -1,14 +1,12 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
+import type { SettledEvent } from "./event.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Slice } from "./slice.ts";
 import type { QueuedSettlement } from "./writer.ts";
 
 /** How a hold ended, on its way to Postgres. The hold itself is let go: what waits here survives young collections. */
 export class Settlement implements QueuedSettlement {
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	readonly budgets: readonly string[] | undefined;
+	readonly event: SettledEvent;
 	readonly json: string;
 	readonly accountSlice: Slice;
 	readonly keySlice: Slice;
@@ -26,17 +24,15 @@ export class Settlement implements QueuedSettlement {
 	constructor(
 		{
 			hold,
+			event,
 			json,
 			charged,
 			journalled,
 			posted,
-		}: Pick<Settlement, "json" | "charged" | "journalled" | "posted"> & { readonly hold: HoldOf<unknown> },
+		}: Pick<Settlement, "event" | "json" | "charged" | "journalled" | "posted"> & { readonly hold: HoldOf<unknown> },
 		acknowledged: (settlement: Settlement) => void,
 	) {
-		this.id = hold.admitted.id;
-		this.account = hold.admitted.account;
-		this.key = hold.admitted.key;
-		this.budgets = hold.admitted.budgets;
+		this.event = event;
 		this.json = json;
 		this.accountSlice = hold.account;
 		this.keySlice = hold.key;

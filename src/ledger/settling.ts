@@ -1,16 +1,11 @@
 import { DatabaseBusy } from "../db/statements.ts";
+import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
-/** A settlement as Postgres takes it. */
-export interface SettlementText {
-	/** By these it is told apart whose row is held. */
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	readonly budgets?: readonly string[] | undefined;
-	/** A SettledEvent as JSON. */
-	readonly json: string;
+/** What is to be brought to Postgres. */
+export interface Unsettled {
+	readonly event: SettledEvent;
 }
 
 export interface Settled<T> {
@@ -31,15 +26,15 @@ const NONE: ReadonlySet<never> = new Set();
  * behind the one before, or an older copy. It will not remember them, so a settlement that does not fit goes the way of
  * those whose epoch is over: charged to what is available, the rest written off. The others still go to their leases.
  */
-export async function settleBatch<T extends SettlementText>(
+export async function settleBatch<T extends Unsettled>(
 	store: LedgerStore,
 	batch: readonly T[],
 	openJson: string,
 ): Promise<Settled<T>> {
 	try {
-		const { late, fresh, busy } = await store.flush(jsonOf(batch), openJson);
+		const { late, fresh, busy } = await store.flush(eventsOf(batch), openJson);
 		if (late) return { held: await settleLate(store, batch), fresh: 0, forgotten: 0 };
-		const held = busy.size === 0 ? NONE : new Set(batch.filter((one) => isHeld(one, busy)));
+		const held = busy.size === 0 ? NONE : new Set(batch.filter(({ event }) => isHeld(event, busy)));
 		return { held, fresh, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
@@ -47,23 +42,23 @@ export async function settleBatch<T extends SettlementText>(
 	}
 }
 
-async function settleEach<T extends SettlementText>(
+async function settleEach<T extends Unsettled>(
 	store: LedgerStore,
 	batch: readonly T[],
 	openJson: string,
 ): Promise<Settled<T>> {
-	if (openJson !== "[]") await store.flush("[]", openJson);
+	if (openJson !== "[]") await store.flush([], openJson);
 	const held = new Set<T>();
 	let fresh = 0;
 	let forgotten = 0;
 	for (const one of batch) {
-		const fits = await store.flush(jsonOf([one]), "[]").catch((error: unknown) => {
+		const fits = await store.flush([one.event], "[]").catch((error: unknown) => {
 			if (error instanceof LeaseExceeded) return undefined;
 			throw error;
 		});
 		if (fits && !fits.late) {
 			fresh += fits.fresh;
-			if (isHeld(one, fits.busy)) held.add(one);
+			if (isHeld(one.event, fits.busy)) held.add(one);
 			continue;
 		}
 		const [isStillHeld] = await settleLate(store, [one]);
@@ -74,11 +69,11 @@ async function settleEach<T extends SettlementText>(
 }
 
 /** Gives those that wait for a row that somebody holds. */
-async function settleLate<T extends SettlementText>(store: LedgerStore, batch: readonly T[]): Promise<ReadonlySet<T>> {
+async function settleLate<T extends Unsettled>(store: LedgerStore, batch: readonly T[]): Promise<ReadonlySet<T>> {
 	const held = new Set<T>();
 	for (const one of batch) {
 		try {
-			await store.settleLate(one.json);
+			await store.settleLate(JSON.stringify(one.event));
 		} catch (error) {
 			if (!(error instanceof DatabaseBusy)) throw error;
 			held.add(one);
@@ -87,11 +82,8 @@ async function settleLate<T extends SettlementText>(store: LedgerStore, batch: r
 	return held;
 }
 
-const jsonOf = (batch: readonly SettlementText[]) => `[${batch.map(({ json }) => json).join(",")}]`;
+const eventsOf = (batch: readonly Unsettled[]) => batch.map(({ event }) => event);
 
 /** Whether it needs one of the rows that somebody holds. */
-export const isHeld = (
-	{ id, account, key, budgets }: Omit<SettlementText, "json">,
-	busy: ReadonlySet<string>,
-): boolean =>
+export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

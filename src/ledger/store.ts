@@ -1,4 +1,5 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
+import type { SettledEvent } from "./event.ts";
 
 /** One wish for a slice. The same `op` asked twice is granted once. */
 export interface GrantRequest {
@@ -67,10 +68,10 @@ export interface LedgerStore {
 	/** Gives the ops that were left out. */
 	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
 	/**
-	 * JSON arrays of SettledEvent and AdmittedEvent. Rejects with LeaseExceeded, for good, if the charges are more than the
+	 * `openJson`: an array of AdmittedEvent. Rejects with LeaseExceeded, for good, if the charges are more than the
 	 * leases hold.
 	 */
-	flush(settledJson: string, openJson: string): Promise<Flushed>;
+	flush(settled: readonly SettledEvent[], openJson: string): Promise<Flushed>;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
 	/** Closes some leases; when all are closed, ends the epoch. */

@@ -5,12 +5,14 @@ import { isDatabaseAway } from "../db/outage.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
 import type { SettledEvent } from "./event.ts";
 import { createKeptBatches } from "./kept-batches.ts";
-import type { Settled, SettlementText } from "./settling.ts";
+import type { Settled, Unsettled } from "./settling.ts";
 import { settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A settlement on its way to Postgres. */
-export interface QueuedSettlement extends SettlementText {
+export interface QueuedSettlement extends Unsettled {
+	/** The event as it stands in the journal. */
+	readonly json: string;
 	/** Postgres has it, now and for good. */
 	acknowledge(): void;
 }
@@ -196,7 +198,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return held.size === 0 ? NONE : new Set(batch.filter(({ item }) => held.has(item)));
 	}
 
-	function noteForgotten({ forgotten }: Settled<SettlementText>): void {
+	function noteForgotten({ forgotten }: Settled<Unsettled>): void {
 		if (forgotten > 0)
 			log.error("settlements pass what the database says that it granted; they are settled as late", {
 				settlements: forgotten,
@@ -206,7 +208,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	async function sendAgain(): Promise<number> {
 		let unknown = 0;
 		for (const json of kept.texts()) {
-			let batch = textsOf(json);
+			let batch = unsettledOf(json);
 			while (batch.length > 0 && !stopped) {
 				try {
 					const settledNow = await settleBatch(store, batch, "[]");
@@ -302,8 +304,4 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.json).join(",")}]`;
 
 /** Of an array of SettledEvents. */
-const textsOf = (json: string): SettlementText[] =>
-	(JSON.parse(json) as SettledEvent[]).map((event) => {
-		const { id, account, key, budgets } = event;
-		return { id, account, key, budgets, json: JSON.stringify(event) };
-	});
+const unsettledOf = (json: string): Unsettled[] => (JSON.parse(json) as SettledEvent[]).map((event) => ({ event }));

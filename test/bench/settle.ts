@@ -46,8 +46,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const postgresCpu = cpuMicros(world.postgres.pids());
 			const startedMs = performance.now();
 			for (const { event, json } of queue) {
-				const { id, account, key } = event;
-				writer.settle({ id, account, key, json, acknowledge: () => void acknowledged++ });
+				writer.settle({ event, json, acknowledge: () => void acknowledged++ });
 			}
 			await writer.drain();
 			const seconds = (performance.now() - startedMs) / 1000;

@@ -43,7 +43,7 @@ export async function agedBooks() {
 		await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 		for (let n = 0; n < REQUESTS_A_DAY; n++) {
 			const event = settledEvent("acc", "key", CHARGED + n, { at: noon(daysAgo) + n });
-			await store.flush(JSON.stringify([event]), "[]");
+			await store.flush([event], "[]");
 			settled.push({ daysAgo, epoch, event });
 		}
 		await store.giveBack([giving("acc", 100)]);
@@ -64,7 +64,7 @@ export async function agedBooks() {
 		/** Settled at the end of so many days ago; any epoch's, which is late for one that has ended. */
 		async settle(event: SettledEvent, epoch: number): Promise<void> {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
-			if ((await store.flush(JSON.stringify([event]), "[]")).late) await store.settleLate(JSON.stringify(event));
+			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));
 		},
 		/** As if some hours had gone by since it was said what is not settled any more. */
 		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,

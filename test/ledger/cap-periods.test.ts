@@ -145,8 +145,8 @@ test("what was reserved in a period is settled on it, in time, late and after a 
 	await setDay(1);
 	const tomorrow = await periodAt("0");
 	expect((await store.grant([wish(tomorrow, 1_000)]))[0]).toMatchObject({ amount: 1_000 });
-	const charge = (nano: number, budgets: string[]) => JSON.stringify(settledEvent(account, key, nano, { budgets }));
-	expect(await store.flush(`[${charge(250, [today])},${charge(100, [today])}]`, "[]")).toMatchObject({ fresh: 2 });
+	const charge = (nano: number, budgets: string[]) => settledEvent(account, key, nano, { budgets });
+	expect(await store.flush([charge(250, [today]), charge(100, [today])], "[]")).toMatchObject({ fresh: 2 });
 	const lease = async (budget: string) => {
 		const [row] =
 			await db.sql`select settled_nano_usd as settled from lease where budget_id = ${budget} and instance_id = 'over'`;
@@ -155,7 +155,7 @@ test("what was reserved in a period is settled on it, in time, late and after a 
 	expect([await lease(today), await lease(key), await lease(tomorrow)]).toEqual([350, 350, 0]);
 	await patient(store).close();
 	// Late: it draws on what its own period has left, and on nothing of another.
-	await store.settleLate(charge(700, [today]));
+	await store.settleLate(JSON.stringify(charge(700, [today])));
 	expect(await budgetOf(today)).toMatchObject({ drawn: 1_000 });
 	expect(await budgetOf(tomorrow)).toMatchObject({ drawn: 0 });
 	const [row] =
@@ -163,7 +163,7 @@ test("what was reserved in a period is settled on it, in time, late and after a 
 	expect([Number(row?.charged), Number(row?.off)]).toEqual([1_000, 50]);
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 	// A period that these books never heard of may have been spent: nothing is charged to it.
-	await store.settleLate(charge(10, [`${key}:day:2001-01-01`]));
+	await store.settleLate(JSON.stringify(charge(10, [`${key}:day:2001-01-01`])));
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
 

@@ -4,7 +4,6 @@ import { silentLog } from "../../src/base/log.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
-import type { LeftBehind } from "../../src/ledger/journal-reader.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
 import type { Outcome } from "../../src/ledger/outcome.ts";
 import { NOTHING_USED } from "../../src/ledger/outcome.ts";
@@ -124,9 +123,9 @@ export function patient(store: LedgerStore): LedgerStore {
 			}
 			return new Set();
 		},
-		async flush(settledJson, openJson) {
+		async flush(settled, openJson) {
 			for (;;) {
-				const flushed = await store.flush(settledJson, openJson);
+				const flushed = await store.flush(settled, openJson);
 				if (flushed.busy.size === 0) return flushed;
 			}
 		},
@@ -142,7 +141,7 @@ export function patient(store: LedgerStore): LedgerStore {
 
 /** All that a journal holds, at once. */
 export function replayed(disk: JournalDisk, nowWallMs = 0) {
-	const settled: LeftBehind[] = [];
+	const settled: SettledEvent[] = [];
 	const reader = readJournal(disk, nowWallMs);
 	for (;;) {
 		const next = reader.next();
@@ -150,5 +149,3 @@ export function replayed(disk: JournalDisk, nowWallMs = 0) {
 		settled.push(next.value);
 	}
 }
-
-export const eventOf = ({ json }: LeftBehind) => JSON.parse(json) as SettledEvent;

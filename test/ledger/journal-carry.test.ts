@@ -7,7 +7,7 @@ import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import type { Hold } from "../../src/ledger/ledger.ts";
 import { ledgerOver } from "../bench/bench-ledger.ts";
 import { atEnd } from "../support/at-end.ts";
-import { admitted, eventOf, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
+import { admitted, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
 
 const path = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 atEnd(() => rmSync(path, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 	// It is given up while the request runs: the journal stays as a crash leaves it.
 	expect(await ledger.retire(0)).toBe(false);
 	const { recovered } = replayed(openJournalDisk(path, { create: false }));
-	expect(recovered.map(eventOf)).toMatchObject([
+	expect(recovered).toMatchObject([
 		{ id: long.admitted.id, reserved: 1_000, charged: 10, prompt: 1, completion: 2, ending: "crashed" },
 	]);
 });

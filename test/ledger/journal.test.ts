@@ -8,7 +8,7 @@ import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts"
 import { DiskFull, openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { decodeRecords, encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
 import { manualClock } from "../keys/manual-clock.ts";
-import { admitted, eventOf, openTestJournal, replayed, settledEvent } from "./fixture.ts";
+import { admitted, openTestJournal, replayed, settledEvent } from "./fixture.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -146,7 +146,7 @@ test("a settlement in a later segment outlives that segment's own requests until
 	journal.admit(admit("next"));
 	journal.acknowledge(second);
 	const replay = replayed(disk, 0);
-	expect(replay.settled.map((one) => eventOf(one).charged as number)).toEqual([77]);
+	expect(replay.settled.map((one) => one.charged as number)).toEqual([77]);
 	journal.close();
 });
 
@@ -279,7 +279,7 @@ test("a replay knows what was known of a request before it was carried forward, 
 	journal.admit(admit("beyond"));
 	journal.progress(progress("beyond", 150, 200));
 	journal.close();
-	expect(replayed(disk, 0).recovered.map((one) => [one.id, eventOf(one).charged as number])).toEqual([
+	expect(replayed(disk, 0).recovered.map((one) => [one.id, one.charged as number])).toEqual([
 		["carried", 10],
 		["beyond", 100],
 	]);

@@ -62,7 +62,7 @@ test("what an epoch that has not ended did stays, however long ago; so does what
 	const refused = wish("key", 60_000, 60_000, { again: true });
 	await store.grant([grant, refused]);
 	await store.giveBack([back]);
-	await store.flush(JSON.stringify([settledEvent("acc", "key", 0)]), "[]");
+	await store.flush([settledEvent("acc", "key", 0)], "[]");
 	await sql`update lease_op set at = now() - interval '20 days' where instance_id = 'long'`;
 	const before = await money(books);
 	await removeLeases(books.deps, KEPT_DAYS);

@@ -52,9 +52,9 @@ test("what Postgres carried out is counted once, what it left out not yet, and a
 	expect(counts).toMatchObject({ returnedNanoUsd: 25, recallsAnswered: 1 });
 	await store.recall(["acc_1", "acc_2"]);
 	expect(counts.recallsAsked).toBe(2);
-	await store.flush("[]", "[]");
+	await store.flush([], "[]");
 	isAway = true;
-	await expect(store.flush("[]", "[]")).rejects.toThrow("away");
+	await expect(store.flush([], "[]")).rejects.toThrow("away");
 	expect(counts.failedFlushes).toBe(1);
 	expect(counts.flushMs.sum).toBe(80);
 	expect(counts.flushSize.sum).toBe(3);

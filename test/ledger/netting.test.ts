@@ -42,7 +42,7 @@ async function former(name: string, requests: readonly [charged: number, deliver
 	const crashed: Crashed[] = [];
 	for (const [charged, delivered] of requests) {
 		const event = settledEvent(accountId, keyId, charged, { basis: "recovered", ending: "crashed", status: 500 });
-		await store.flush(JSON.stringify([event]), "[]");
+		await store.flush([event], "[]");
 		if (charged > delivered)
 			await sql`select ledger_book(${`led_${event.id}`}, ${accountId}, 'credit_note', ${charged - delivered}, ${`recovered:${event.id}`}, 'recovery', '', false)`;
 		crashed.push({ id: event.id, charged, delivered });

@@ -11,7 +11,7 @@ await goLive(db, "i");
 const store = createPgLedgerStore({ statements: db.ledger }, "i", 1);
 await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 const open = { ...settledEvent("acc", "key", 0), id: newUuid() };
-await store.flush(JSON.stringify([settledEvent("acc", "key", 100)]), JSON.stringify([open]));
+await store.flush([settledEvent("acc", "key", 100)], JSON.stringify([open]));
 await store.giveBack([giving("acc", 300)]);
 
 const broken = async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);

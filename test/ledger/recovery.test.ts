@@ -31,8 +31,8 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
 	claim.release();
 	const done: string[] = [];
 	const store = {
-		async flush(settledJson: string) {
-			const accounts = (JSON.parse(settledJson) as SettledEvent[]).map(({ account }) => account);
+		async flush(settled: readonly SettledEvent[]) {
+			const accounts = settled.map(({ account }) => account);
 			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...flush(accounts) };
 			const taken = accounts.filter((account) => !flushed.busy.has(account));
 			if (!flushed.late) done.push(`settled ${taken.join("")}`);

@@ -22,7 +22,7 @@ for (let epoch = 1; epoch <= EPOCHS; epoch++) {
 	for (const account of ACCOUNTS) {
 		await store.grant([wish(account, 1_000), wish(keyOf(account), 1_000)]);
 		const events = [10, 3].map((charged) => settledEvent(account, keyOf(account), charged));
-		await store.flush(JSON.stringify(events), "[]");
+		await store.flush(events, "[]");
 	}
 	await store.close();
 }

@@ -21,12 +21,12 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	await goLive(db, id);
 	const store = createPgLedgerStore({ statements: db.ledger }, id, 1);
 	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
-	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush(json([settledEvent("acc", "key", 10 + n)]), "[]");
+	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush([settledEvent("acc", "key", 10 + n)], "[]");
 	await store.giveBack([giving("acc", 100)]);
 	// Two epochs that have ended and one that lives, which has been at it today too.
 	if (id !== "k") await store.close();
 	await backdate(DAYS_AGO[index] ?? 0);
-	if (id === "k") await store.flush(json([settledEvent("acc", "key", 5)]), "[]");
+	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
 }
 
 /** What was written in the last hour happened at noon, so many days ago. */
@@ -272,7 +272,7 @@ test("a server's clock that goes back writes nothing into a closed day", () =>
 		// As if the day that is open had been closed while the clock was ahead.
 		await run("update sealing set closed_until = now() + interval '1 day'");
 		const store = createPgLedgerStore({ statements }, "k", 1);
-		await store.flush(json([settledEvent("acc", "key", 5)]), "[]");
+		await store.flush([settledEvent("acc", "key", 5)], "[]");
 		await store.grant([wish("acc", 10)]);
 		await run("select ledger_book('late', 'acc', 'adjustment', 5, 'late', 'test', '', false)");
 		await run(`select ledger_settle_late('i', 1, '${json(settledEvent("acc", "key", 7))}'::json)`);

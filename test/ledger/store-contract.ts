@@ -5,6 +5,7 @@ import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { WitnessStore } from "../../src/cluster/witness.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
@@ -99,7 +100,7 @@ export function modelContractStore(): ContractStore {
 		ledger: (id, epoch) => ({
 			grant: (requests: readonly GrantRequest[]) => now(() => model.grant(id, epoch, requests)),
 			giveBack: (requests: readonly ReturnRequest[]) => now(() => model.giveBack(id, epoch, requests)),
-			flush: (settled: string, open: string) => now(() => model.flush(id, epoch, settled, open)),
+			flush: (settled: readonly SettledEvent[], open: string) => now(() => model.flush(id, epoch, settled, open)),
 			settleLate: (event: string) => now(() => model.settleLate(id, epoch, event)),
 			close: () => now(() => model.close(id, epoch, false, Number.POSITIVE_INFINITY)),
 			recall: (budgets: readonly string[]) => now(() => model.recall(id, epoch, budgets)),

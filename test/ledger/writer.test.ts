@@ -5,6 +5,7 @@ import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { settledEvent } from "./fixture.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -22,8 +23,8 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 	const store: LedgerStore = {
 		grant: async () => [],
 		giveBack: async () => new Set(),
-		async flush(settledJson, openJson) {
-			const settled = (JSON.parse(settledJson) as { id: string }[]).map(({ id }) => id);
+		async flush(events, openJson) {
+			const settled = events.map(({ id }) => id);
 			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
 			const answer = await state.flush(settled);
 			return { late: answer === "late", fresh: state.fresh, busy: new Set(state.busy) };
@@ -44,14 +45,10 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 		{ flushIntervalMs: 100, batchMax: options.batchMax ?? 10, queueMax: options.queueMax ?? 100 },
 	);
 	const acknowledged: string[] = [];
-	const settle = (id: string, account = `account ${id}`) =>
-		writer.settle({
-			id,
-			account,
-			key: `key ${id}`,
-			json: JSON.stringify({ id, account, key: `key ${id}` }),
-			acknowledge: () => acknowledged.push(id),
-		});
+	const settle = (id: string, account = `account ${id}`) => {
+		const event = settledEvent(account, `key ${id}`, 1, { id });
+		writer.settle({ event, json: JSON.stringify(event), acknowledge: () => acknowledged.push(id) });
+	};
 	const pass = async (ms: number) => {
 		await turn();
 		clock.advance(ms);

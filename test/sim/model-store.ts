@@ -114,7 +114,7 @@ export interface ModelStore {
 	giveBack(id: string, epoch: number, requests: readonly ReturnRequest[]): ReadonlySet<string>;
 	recall(id: string, epoch: number, budgets: readonly string[]): number;
 	recalled(id: string, epoch: number): Recall[];
-	flush(id: string, epoch: number, settledJson: string, openJson: string): Flushed;
+	flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): Flushed;
 	settleLate(id: string, epoch: number, eventJson: string): void;
 	close(id: string, epoch: number, journalLost: boolean, limit: number): { closed: number; done: boolean };
 	/** Whether what lies idle on a lease can be there again: its instance answers, or the lease will be closed. */
@@ -295,11 +295,10 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		return lease;
 	}
 
-	function flush(id: string, epoch: number, settledJson: string, openJson: string): Flushed {
+	function flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): Flushed {
 		const state = stateOf(id, epoch);
 		const busy = new Set<string>();
 		if (state === undefined || state === "closing" || state === "left") return { late: true, fresh: 0, busy };
-		const settled = JSON.parse(settledJson) as SettledEvent[];
 		for (const event of settled) {
 			const { id: request, charged } = event;
 			for (const budget of charged > 0 ? budgetsOf(event) : []) {

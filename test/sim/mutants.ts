@@ -1,5 +1,6 @@
 import { sleep } from "../../src/base/clock.ts";
 import type { Gate } from "../../src/cluster/gate.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
 import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { RecordKind } from "../../src/ledger/journal-record.ts";
@@ -37,9 +38,9 @@ export const mutants: readonly Mutant[] = [
 		seed: 2,
 		model: (model) => ({
 			...model,
-			flush(id, epoch, settledJson, openJson) {
-				for (const event of JSON.parse(settledJson) as { id: string }[]) model.usage.delete(event.id);
-				return model.flush(id, epoch, settledJson, openJson);
+			flush(id, epoch, settled, openJson) {
+				for (const event of settled) model.usage.delete(event.id);
+				return model.flush(id, epoch, settled, openJson);
 			},
 		}),
 	},
@@ -209,10 +210,10 @@ function returnsLate(store: LedgerStore, process: SimProcess): LedgerStore {
 }
 
 function acknowledgesEarly(store: LedgerStore, process: SimProcess): LedgerStore {
-	async function untilFlushed(settledJson: string, openJson: string): Promise<void> {
+	async function untilFlushed(settled: readonly SettledEvent[], openJson: string): Promise<void> {
 		for (;;) {
 			try {
-				const { busy } = await store.flush(settledJson, openJson);
+				const { busy } = await store.flush(settled, openJson);
 				if (busy.size === 0) return;
 			} catch {
 				await sleep(process.clock, 100);
@@ -221,8 +222,8 @@ function acknowledgesEarly(store: LedgerStore, process: SimProcess): LedgerStore
 	}
 	return {
 		...store,
-		async flush(settledJson, openJson) {
-			void untilFlushed(settledJson, openJson);
+		async flush(settled, openJson) {
+			void untilFlushed(settled, openJson);
 			return { late: false, fresh: 0, busy: new Set() };
 		},
 	};

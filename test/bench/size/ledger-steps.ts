@@ -1,6 +1,7 @@
 /** What the ledger's own statements cost in books of a size, one after the other on the real functions. */
 import { newUuid } from "../../../src/base/id.ts";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
+import type { SettledEvent } from "../../../src/ledger/event.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
 import type { LedgerStore } from "../../../src/ledger/store.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
@@ -147,11 +148,10 @@ async function contested({ counter, add }: Measured, here: LedgerStore, there: L
 	add("the grant behind it", await counter.cost(ask, CONTESTED));
 }
 
-function settlements(): string {
+function settlements(): SettledEvent[] {
 	const at = Date.now();
-	const events = Array.from({ length: SETTLED }, (_, nth) => {
+	return Array.from({ length: SETTLED }, (_, nth) => {
 		const account = FIRST + (nth % 100);
 		return settledEvent(accountId(account), keyId(account, 1), CHARGE_NANO_USD, { at });
 	});
-	return JSON.stringify(events);
 }

@@ -53,7 +53,7 @@ export function takeSeat(cell: Cell, id: string, random: Random, nowMs: number):
 	const unsent = new Map<string, SettledEvent>();
 	const journal: Seat["journal"] = { admitted: new Map(), settled: new Map() };
 	let lastReturn: Parameters<typeof store.giveBack>[2] = [];
-	let lastFlush = "[]";
+	let lastFlush: readonly SettledEvent[] = [];
 	// A row that is read is as new as the log at that moment.
 	for (const [key, row] of cell.keys) if (row.revoked) revoked.add(key);
 	for (const [account, state] of cell.accounts) accounts.set(account, state);
@@ -105,7 +105,7 @@ export function takeSeat(cell: Cell, id: string, random: Random, nowMs: number):
 		},
 		flush() {
 			if (down || unsent.size === 0) return;
-			lastFlush = JSON.stringify([...unsent.values()]);
+			lastFlush = [...unsent.values()];
 			const { late } = store.flush(id, epoch, lastFlush, "[]");
 			if (!late && random.chance(0.8)) unsent.clear();
 		},
@@ -139,7 +139,7 @@ export function takeSeat(cell: Cell, id: string, random: Random, nowMs: number):
 			for (const request of [...journal.admitted.values()]) settle(request, 0);
 			store.leave(id, epoch);
 			// What is acknowledged already is known by its id.
-			store.flush(id, epoch, JSON.stringify([...journal.settled.values()]), "[]");
+			store.flush(id, epoch, [...journal.settled.values()], "[]");
 			return store.close(id, epoch, false, 1).done;
 		},
 		repeat() {

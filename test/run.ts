@@ -1,5 +1,5 @@
 /**
- * Runs the tests in three processes, on one test database: `bun test/run.ts [path…]`, by default all of them. What failed
+ * Runs the tests in four processes, on one test database: `bun test/run.ts [path…]`, by default all of them. What failed
  * is told once more at the end, whole. Ends with 1 if anything failed, be it a test, a file or the runner itself. With
  * `--cpu` it tells how many seconds of processor each file used, which unlike the time it took is the same on a busy
  * machine, or nearly.
@@ -14,8 +14,8 @@ import { writeDurations } from "./support/file-order.ts";
 import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
 import { bundleProduct } from "./support/product-bundle.ts";
 
-/** One more than the processors that it is meant for: a test that waits leaves its own to another. */
-const PROCESSES = 3;
+/** Twice the processors that it is meant for: tests wait for deadlines and other processes for almost half of their time. */
+const PROCESSES = 4;
 /** A test beside others on a busy machine; only one that hangs takes so long. */
 const TEST_MS_MAX = 60_000;
 /** They measure time: they run one by one, after all others. */

@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
 import { isPublicAddress } from "../../src/console/batches/public-address.ts";
-import { createWebhookSender, webhookSecret, webhookUrlProblem } from "../../src/console/batches/webhook.ts";
+import { publicUrlProblem } from "../../src/console/batches/public-request.ts";
+import { createWebhookSender, webhookSecret } from "../../src/console/batches/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";
 
 /** Calls of customers' servers: signed as everybody checks it, and to no machine of ours. */
@@ -94,7 +95,7 @@ test("in production nothing is called that a name leads to within our own networ
 	}
 	expect(new Set(asked)).toEqual(new Set(["hook.example"]));
 	for (const url of ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:7f00:1]", "localhost", "127.1", "0"]) {
-		expect({ url, problem: webhookUrlProblem(`https://${url}:${port}/`, true) }).toEqual({
+		expect({ url, problem: publicUrlProblem(`https://${url}:${port}/`, true) }).toEqual({
 			url,
 			problem: "The address must be one of the public internet.",
 		});
@@ -137,10 +138,10 @@ test("an address must be https and must have no password in it", () => {
 		"hook.example",
 		"",
 	])
-		expect({ url, ok: webhookUrlProblem(url, false) === undefined }).toEqual({ url, ok: false });
-	expect(webhookUrlProblem("https://hook.example/?token=1", true)).toBeUndefined();
-	expect(webhookUrlProblem("http://127.0.0.1:1/", true)).toBe("The address must begin with https://");
-	expect(webhookUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("That is no address.");
+		expect({ url, ok: publicUrlProblem(url, false) === undefined }).toEqual({ url, ok: false });
+	expect(publicUrlProblem("https://hook.example/?token=1", true)).toBeUndefined();
+	expect(publicUrlProblem("http://127.0.0.1:1/", true)).toBe("The address must begin with https://");
+	expect(publicUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("That is no address.");
 });
 
 test("public addresses are those of the internet and no others", () => {

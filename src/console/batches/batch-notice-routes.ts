@@ -8,7 +8,7 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { NoticeProblem } from "./batch-notices.ts";
-import { webhookUrlProblem } from "./webhook.ts";
+import { publicUrlProblem } from "./public-request.ts";
 
 /** Who is told at the end of a batch, and what came of it lately. */
 export interface BatchNotices {
@@ -129,7 +129,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 }
 
 function checkedUrl({ config }: ConsoleParts, text: string): string {
-	const problem = webhookUrlProblem(text, config.production);
+	const problem = publicUrlProblem(text, config.production);
 	if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "webhookUrl" });
 	return text;
 }

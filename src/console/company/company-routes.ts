@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import { audit } from "../../ops/audit.ts";
-import { webhookUrlProblem } from "../batches/webhook.ts";
+import { publicUrlProblem } from "../batches/public-request.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { CompanySettings } from "./company-store.ts";
@@ -71,7 +71,7 @@ export function companyRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
 				const { clientSecret, ...settings } = body;
-				const problem = webhookUrlProblem(settings.issuer, config.production);
+				const problem = publicUrlProblem(settings.issuer, config.production);
 				if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "issuer" });
 				if (Object.keys(settings.roleValues).length > VALUES_MAX)
 					throw new Fault("invalid_request", `At most ${VALUES_MAX} values can be given roles.`, {

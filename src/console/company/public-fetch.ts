@@ -1,9 +1,4 @@
-import { lookup } from "node:dns/promises";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
-import { isPublicAddress } from "../batches/public-address.ts";
-import { webhookUrlProblem } from "../batches/webhook.ts";
+import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "../batches/public-request.ts";
 
 export interface FetchInit {
 	readonly method?: string;
@@ -16,9 +11,11 @@ export type PublicFetch = (url: string, init: FetchInit) => Promise<Response>;
 const DEADLINE_MS = 10_000;
 /** Keys and the description of a provider; the usual ones have some 10 KB. */
 const ANSWER_BYTES_MAX = 512 * 1024;
-
-type Resolve = (host: string) => Promise<readonly { address: string; family: number }[]>;
-const resolveByDns: Resolve = (host) => lookup(host, { all: true });
+const PROBLEMS = {
+	address_not_public: "the address is not public",
+	name_not_found: "its name leads nowhere",
+	timeout: "no answer in time",
+} as const;
 
 /**
  * `fetch` for addresses that customers write down: in production they lead to the public internet alone, the connection
@@ -26,22 +23,15 @@ const resolveByDns: Resolve = (host) => lookup(host, { all: true });
  */
 export function createPublicFetch(options: { production: boolean }, resolve: Resolve = resolveByDns): PublicFetch {
 	return async (address, { method = "GET", headers = {}, body, signal }) => {
-		if (webhookUrlProblem(address, options.production) !== undefined) throw new Error("the address is not public");
-		const url = new URL(address);
-		const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-		const found = isIP(host) === 0 ? await resolve(host) : [{ address: host, family: isIP(host) }];
-		if (found.length === 0 || (options.production && !found.every((one) => isPublicAddress(one.address))))
-			throw new Error("the address is not public");
-		const deadline = AbortSignal.timeout(DEADLINE_MS);
-		const pinned: LookupFunction = (_host, _options, done) => done(null, [...found]);
+		const late = AbortSignal.timeout(DEADLINE_MS);
+		const deadline = signal === undefined ? late : AbortSignal.any([signal, late]);
+		const found = await findPublic(address, options.production, resolve, deadline);
+		if ("problem" in found) throw new Error(PROBLEMS[found.problem]);
 		const bytes = body === undefined || body === null ? undefined : String(body);
-		const send = url.protocol === "https:" ? requestHttps : requestHttp;
 		return new Promise<Response>((answer, fail) => {
-			const sending = send(url, {
+			const sending = pinnedRequest(address, found.addresses, {
 				method,
-				agent: false,
-				lookup: pinned,
-				signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+				signal: deadline,
 				headers: { ...headers, ...(bytes === undefined ? {} : { "content-length": String(Buffer.byteLength(bytes)) }) },
 			});
 			sending.on("error", fail);

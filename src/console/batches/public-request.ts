@@ -1,0 +1,72 @@
+import { lookup } from "node:dns/promises";
+import { type ClientRequest, request as requestHttp } from "node:http";
+import { type RequestOptions, request as requestHttps } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import { isLoopback } from "../../gateway/client-address.ts";
+import { isPublicAddress } from "./public-address.ts";
+
+/** Where an address that a customer wrote down leads, or why nothing is sent there. */
+export type Found =
+	| { readonly addresses: Addresses }
+	| { readonly problem: "address_not_public" | "name_not_found" | "timeout" };
+type Addresses = readonly { readonly address: string; readonly family: number }[];
+
+export type Resolve = (host: string) => Promise<Addresses>;
+export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
+
+const URL_CHARS_MAX = 2_000;
+
+/**
+ * Why nothing is sent to an address that a customer wrote down; undefined if something may be. What its name leads to is
+ * looked at each time something is sent. `production`: false lets a developer's own machine be called, without TLS too.
+ */
+export function publicUrlProblem(text: string, production: boolean): string | undefined {
+	const url = URL.canParse(text) ? new URL(text) : undefined;
+	if (url === undefined || text.length > URL_CHARS_MAX) return "That is no address.";
+	if (url.username !== "" || url.password !== "") return "The address must have no user and no password in it.";
+	const host = hostOf(url);
+	const isOwn = host === "localhost" || isLoopback(host);
+	if (url.protocol !== "https:" && !(url.protocol === "http:" && isOwn && !production))
+		return "The address must begin with https://";
+	if (production && (host === "localhost" || (isIP(host) !== 0 && !isPublicAddress(host))))
+		return "The address must be one of the public internet.";
+	return undefined;
+}
+
+/** In production a name that leads to any address that is not public leads nowhere. */
+export async function findPublic(
+	text: string,
+	production: boolean,
+	resolve: Resolve,
+	signal: AbortSignal,
+): Promise<Found> {
+	if (publicUrlProblem(text, production) !== undefined) return { problem: "address_not_public" };
+	const host = hostOf(new URL(text));
+	const addresses = isIP(host) === 0 ? await resolved(resolve, host, signal) : [{ address: host, family: isIP(host) }];
+	if (addresses === undefined) return { problem: signal.aborted ? "timeout" : "name_not_found" };
+	if (production && !addresses.every(({ address }) => isPublicAddress(address)))
+		return { problem: "address_not_public" };
+	return { addresses };
+}
+
+/** To the very addresses that were looked at, on a connection of its own. Redirects are answers like any others. */
+export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
+	const url = new URL(text);
+	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
+	return (url.protocol === "https:" ? requestHttps : requestHttp)(url, { ...options, agent: false, lookup: pinned });
+}
+
+/** Undefined if there are none, or not in time. */
+async function resolved(resolve: Resolve, host: string, signal: AbortSignal): Promise<Addresses | undefined> {
+	const late = new Promise<undefined>((done) => {
+		if (signal.aborted) done(undefined);
+		signal.addEventListener("abort", () => done(undefined), { once: true });
+	});
+	const found = await Promise.race([resolve(host).catch(() => undefined), late]);
+	return found?.length ? found : undefined;
+}
+
+/** Without the brackets of IPv6. */
+function hostOf({ hostname }: URL): string {
+	return hostname.replace(/^\[(.*)\]$/, "$1");
+}

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { RECEIVED } from "../ops/payment-watch.ts";
+import { RECEIVED } from "../ops/payment-findings.ts";
 import {
 	codeOf,
 	confirmPaid,

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { IN_HAND_S, RECEIVED } from "../ops/payment-watch.ts";
+import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
 
 export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished";
 

@@ -11,7 +11,7 @@ import type { Connection } from "../gateway/connection.ts";
 import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
-import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-watch.ts";
+import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import {
 	BATCH_INPUT_BYTES_MAX,
 	BATCH_START,

@@ -1,3 +1,4 @@
+import type { Statements } from "../db/statements.ts";
 import type { SealDeps } from "./seals.ts";
 
 /** Rows that one statement looks at: some tens of milliseconds. */
@@ -67,4 +68,11 @@ async function inSteps({ clock }: SealDeps, step: () => Promise<{ seen: number; 
 		removed += now.removed;
 	}
 	return removed;
+}
+
+/** Settlements that came too late to be charged, of epochs whose last ones came within a day. */
+export async function countRefusedSettlements(statements: Statements): Promise<number> {
+	const [row] = await statements<{ count: string }>`
+		select coalesce(sum(requests), 0) as count from refused_settlement where at > now() - interval '1 day'`;
+	return Number(row?.count);
 }

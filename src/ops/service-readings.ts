@@ -18,6 +18,8 @@ export interface ServiceState {
 	booksAgeMs(): number | undefined;
 	/** Undefined before the first look. */
 	paymentFindings(): number | undefined;
+	/** Undefined before the first look. */
+	settlementsRefused(): number | undefined;
 }
 
 export interface LedgerState {
@@ -116,6 +118,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			name: "tollgate_payment_findings_open",
 			help: "Card payments that the books and Stripe do not agree about, -1 before the first look.",
 			read: () => state.paymentFindings() ?? -1,
+		},
+		{
+			name: "tollgate_settlements_refused",
+			help: "Settlements of the last day that came when requests of their time were removed, -1 before the first look.",
+			read: () => state.settlementsRefused() ?? -1,
 		},
 	];
 }

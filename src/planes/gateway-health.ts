@@ -3,9 +3,10 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { BooksWatch } from "../ledger/books-watch.ts";
 import type { DurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
+import type { CountWatch } from "../ops/count-watch.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth } from "../ops/health.ts";
-import { PAYMENTS_DIFFER, type PaymentWatch } from "../ops/payment-watch.ts";
+import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleDoor } from "./console-door.ts";
 
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
@@ -21,7 +22,7 @@ export function createGatewayHealth(deps: {
 	instanceLease: InstanceLease;
 	catalog: Catalog;
 	books: Pick<BooksWatch, "last">;
-	payments: Pick<PaymentWatch, "open">;
+	payments: Pick<CountWatch, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	console: Pick<ConsoleDoor, "problem">;
 	clock: Clock;
@@ -37,7 +38,7 @@ export function createGatewayHealth(deps: {
 			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
 			() => (books.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
 			() => (booksAreOld() ? "nobody has checked the books for an hour: no console is running" : undefined),
-			() => ((payments.open() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
+			() => ((payments.last() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
 			deps.durability.problem,
 			() => settlementsLate(instanceLease),
 			deps.console.problem,

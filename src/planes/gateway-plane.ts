@@ -32,9 +32,11 @@ import { startBooksWatch } from "../ledger/books-watch.ts";
 import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
+import { countRefusedSettlements } from "../ledger/removal.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
+import { startCountWatch } from "../ops/count-watch.ts";
 import { startMemoryReturn } from "../ops/memory-return.ts";
-import { countOpenFindings, startPaymentWatch } from "../ops/payment-watch.ts";
+import { countOpenFindings } from "../ops/payment-findings.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
 import type { Secrets } from "../secrets.ts";
@@ -198,8 +200,13 @@ async function build(
 	cleanup.add(() => books.stop());
 	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
 	cleanup.add(() => durability.stop());
-	const payments = startPaymentWatch({ count: () => countOpenFindings(statements), clock, log });
-	cleanup.add(() => payments.stop());
+	const watch = (what: string, count: () => Promise<number>) => {
+		const watching = startCountWatch({ what, count, clock, log });
+		cleanup.add(() => watching.stop());
+		return watching;
+	};
+	const payments = watch("payments in question", () => countOpenFindings(statements));
+	const refused = watch("refused settlements", () => countRefusedSettlements(statements));
 	const gateway = {
 		authenticate: createAuthenticate(
 			{ keyring, lookUps, digest, failedAttempts, clock },
@@ -241,7 +248,8 @@ async function build(
 			waitingForReplica: () => upstreams.waiting(),
 			keyring: () => keyring.size(),
 			replicas: () => upstreams.replicas(),
-			paymentFindings: () => payments.open(),
+			paymentFindings: () => payments.last(),
+			settlementsRefused: () => refused.last(),
 		},
 		workerLabel(config),
 	);

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { creditLate } from "../../src/billing/stripe-events.ts";
-import { countOpenFindings } from "../../src/ops/payment-watch.ts";
+import { countOpenFindings } from "../../src/ops/payment-findings.ts";
 import { operator } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
 import { sessionOf, withPayers } from "./paid.ts";

@@ -71,9 +71,10 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a payment that Stripe has and the books have not",
-		alerts: ["TollgatePaymentsOpen"],
+		what: "a payment that Stripe has and the books have not, and a journal that came back too late",
+		alerts: ["TollgatePaymentsOpen", "TollgateSettlementsRefused"],
 		async run({ database }) {
+			await database.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('gone', 1, 3, 1)`;
 			await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused')`;
 		},
 	},

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/next-turn.ts";
-import { startPaymentWatch } from "../../src/ops/payment-watch.ts";
+import { startCountWatch } from "../../src/ops/count-watch.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel, startService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -12,12 +12,20 @@ const log = createLog({ level: "error", write: () => {} });
 test("a gateway says that a payment and the books do not agree, and stays ready", async () => {
 	const database = await createTestDatabase();
 	await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused: another amount')`;
+	await database.sql`
+		insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at)
+		values ('a', 1, 2, 1, now()), ('b', 1, 3, 1, now() - interval '23 hours'), ('c', 1, 7, 1, now() - interval '25 hours')`;
 	const service = await startService({ models: chatModel({ url: "http://127.0.0.1:9" }), database });
 	try {
 		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
 		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
 		expect((await service.get("/readyz")).status).toBe(200);
+		// Of what came back too late those of the last day count, all instances together.
 		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
+		await waitFor(
+			async () => (await (await service.get("/metrics")).text()).includes("\ntollgate_settlements_refused 5\n"),
+			"the refused settlements",
+		);
 	} finally {
 		await service.stop();
 	}
@@ -26,22 +34,22 @@ test("a gateway says that a payment and the books do not agree, and stays ready"
 test("the watch looks again each minute, and keeps what it knew while the database is away", async () => {
 	const clock = createManualClock();
 	let answer = () => Promise.resolve(2);
-	const watch = startPaymentWatch({ count: () => answer(), clock, log });
+	const watch = startCountWatch({ what: "a", count: () => answer(), clock, log });
 	const pass = async (ms: number) => {
 		clock.advance(ms);
 		await nextTurn();
 	};
-	expect(watch.open()).toBeUndefined();
+	expect(watch.last()).toBeUndefined();
 	await pass(1_000);
-	expect(watch.open()).toBe(2);
+	expect(watch.last()).toBe(2);
 	answer = () => Promise.reject(new Error("away"));
 	await pass(60_000);
-	expect(watch.open()).toBe(2);
+	expect(watch.last()).toBe(2);
 	answer = () => Promise.resolve(0);
 	await pass(60_000);
-	expect(watch.open()).toBe(0);
+	expect(watch.last()).toBe(0);
 	watch.stop();
 	answer = () => Promise.resolve(7);
 	await pass(60_000);
-	expect(watch.open()).toBe(0);
+	expect(watch.last()).toBe(0);
 });

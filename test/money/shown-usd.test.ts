@@ -2,15 +2,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import {
-	showLineCost,
-	shownDecimals,
-	showRatePerMillion,
-	showRatePerUnit,
-	showUsd,
-	showUsdExact,
-	showUsdShort,
-} from "../../src/money/shown-usd.ts";
+import { createUsdFormat, ENGLISH_USD, GERMAN_USD, shownDecimals } from "../../src/money/shown-usd.ts";
+
+const { showLineCost, showRatePerMillion, showRatePerUnit, showUsd, showUsdExact, showUsdShort } =
+	createUsdFormat(ENGLISH_USD);
 
 const shown = (show: (amount: ReturnType<typeof nanoUsd>) => string, cases: readonly (readonly [number, string])[]) =>
 	expect(cases.map(([amount]) => [amount, show(nanoUsd(amount))])).toEqual(cases.map((one) => [...one]));
@@ -93,4 +88,24 @@ test("a line of a bill is exact, however small or large", () => {
 	expect(showLineCost({ units: 2 ** 31, rate: 4_000_000_000_001 as PicoUsdPerUnit })).toBe(
 		"USD 8,589,934,592.002147483648",
 	);
+});
+
+describe("an amount in German", () => {
+	const german = createUsdFormat(GERMAN_USD);
+
+	test("has the same digits as in English, with the separators of the locale and the sign behind them", () => {
+		const currency = new Intl.NumberFormat("de", { style: "currency", currency: "USD" });
+		for (const amount of [0, 1_204_500_000_000, 9_007_199_254_740_991, -3_000_000_000]) {
+			const whole = currency.format(amount / 1e9).replace("-", "−");
+			expect(german.showUsd(nanoUsd(amount))).toBe(whole);
+		}
+		shown(german.showUsd, [[312_450, "0,0003\u00a0$"]]);
+		shown(german.showUsdExact, [[9_007_199_254_740_991, "9.007.199,254740991\u00a0USD"]]);
+		shown(german.showUsdWhole, [[1_000_000_000_000, "1.000\u00a0$"]]);
+		shown(german.showUsdShort, [
+			[0, "0\u00a0$"],
+			[1_230_000_000_000, "1,23\u00a0Tsd.\u00a0$"],
+			[340_000_000_000_000_000 / 100, "3,4\u00a0Mio.\u00a0$"],
+		]);
+	});
 });

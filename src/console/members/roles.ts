@@ -10,14 +10,14 @@ export type Scope = "all" | "own";
 export const GIVEN_ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const satisfies readonly Role[];
 export type GivenRole = (typeof GIVEN_ROLES)[number];
 
-export const ROLE_LABELS: Readonly<Record<Role, string>> = {
+export const ROLE_LABELS = {
 	owner: "Owner",
 	admin: "Admin",
 	developer: "Developer",
 	billing: "Billing",
 	viewer: "Viewer",
 	member: "Member (as before)",
-};
+} as const satisfies Readonly<Record<Role, string>>;
 
 interface RightRow {
 	/** For people: "may …". */
@@ -60,7 +60,8 @@ const TABLE = {
 } as const satisfies Record<string, RightRow>;
 
 export type Right = keyof typeof TABLE;
-export const RIGHTS: Readonly<Record<Right, RightRow>> = TABLE;
+/** The texts are those that pages have in other languages too. */
+export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
 /** Of what he may do it; undefined: of nothing. A role that a later version made has no rights here. */
 export function scopeOf(role: Role, right: Right): Scope | undefined {

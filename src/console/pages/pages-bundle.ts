@@ -28,6 +28,7 @@ function commandLine(directory: string): string[] {
 	return [
 		"build",
 		join(import.meta.dir, "..", "web", "index.html"),
+		join(import.meta.dir, "..", "web", "german", "german-texts.ts"),
 		"--target=browser",
 		"--minify",
 		"--splitting",

@@ -1,7 +1,9 @@
+import { assert } from "../../base/assert.ts";
 import { newRequestId } from "../../base/id.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, secure } from "../security-headers.ts";
+import { type Language, languageOf } from "../texts/language.ts";
 import scheme from "../web/scheme.js" with { type: "text" };
 import { packed, takesGzip } from "./pack.ts";
 
@@ -28,8 +30,8 @@ interface Asset {
 }
 
 interface Bundle {
-	/** Split where each page's nonce goes. */
-	readonly document: readonly string[];
+	/** In each language, split where each page's nonce goes. */
+	readonly documents: Readonly<Record<Language, readonly string[]>>;
 	readonly assets: ReadonlyMap<string, Asset>;
 }
 
@@ -79,10 +81,15 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 
 	async function page(request: Request, status: number): Promise<Response> {
 		const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))).toString("base64");
-		const html = (await bundle()).document.join(nonce);
+		const language = languageOf(request.headers);
+		const html = (await bundle()).documents[language].join(nonce);
 		const response = new Response(request.method === "HEAD" ? null : html, {
 			status,
-			headers: { "content-type": "text/html; charset=utf-8" },
+			headers: {
+				"content-type": "text/html; charset=utf-8",
+				"content-language": language,
+				vary: "accept-language, cookie",
+			},
 		});
 		return secure(await packed(request, response), {
 			requestId: newRequestId().requestId,
@@ -158,7 +165,28 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 		`<script src="/assets/${schemeName}"></script>`,
 	].join("");
 	// As a function: a name may hold what a replacement takes for a pattern.
-	return { document: html.replace(/<title>.*<\/title>/, () => head).split(NONCE_MARK), assets };
+	const english = html.replace(/<title>.*<\/title>/, () => head);
+	return { documents: { en: english.split(NONCE_MARK), de: inGerman(english, files).split(NONCE_MARK) }, assets };
+}
+
+/** What stands in the document itself; the rest is drawn by its script, in the language that the document names. */
+const GERMAN: Readonly<Record<string, string>> = {
+	'<html lang="en">': '<html lang="de">',
+	"Prepaid access to open models over the chat-completion interface.":
+		"Zugang zu offenen Modellen auf Guthabenbasis, über die Chat-Completions-Schnittstelle.",
+	"The console needs JavaScript. The inference interface under /v1 does not.":
+		"Die Konsole braucht JavaScript. Die Schnittstelle für Anfragen unter /v1 braucht es nicht.",
+};
+
+/** Scripts of this kind run in the order in which they stand: the texts are there before a page is drawn. */
+function inGerman(english: string, files: Readonly<Record<string, string>>): string {
+	const texts = Object.keys(files).find((name) => name.startsWith("german-texts-"));
+	assert(texts !== undefined, "the texts of each language are bundled");
+	const document = english.replace("<script", () => `<script type="module" src="/assets/${texts}"></script><script`);
+	return Object.entries(GERMAN).reduce((page, [text, german]) => {
+		assert(page.includes(text), "the document has what stands in it in another language");
+		return page.replace(text, () => german);
+	}, document);
 }
 
 async function readFiles(): Promise<Record<string, string>> {

@@ -20,6 +20,7 @@ import { PublicShell } from "./public-shell.tsx";
 import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
+import { t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
 // What the first visit does not need comes when it is asked for.
@@ -108,7 +109,7 @@ export function App() {
 		<SessionProvider
 			waiting={<PageWaiting />}
 			failed={(error, retry) => (
-				<Door title="The console cannot start">
+				<Door title={t("The console cannot start")}>
 					<Problem error={error} retry={retry} />
 				</Door>
 			)}

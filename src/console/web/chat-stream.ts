@@ -3,6 +3,7 @@ import type { JsonUsd } from "../../money/json-usd.ts";
 import { nanoUsdOfJson } from "../../money/json-usd.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
+import { t } from "./texts.tsx";
 
 /** Reads a chat completion as it streams. */
 
@@ -63,7 +64,7 @@ export async function streamChat(
 			}
 		}
 	} catch (failure) {
-		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : "The answer was cut off.";
+		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : t("The answer was cut off.");
 	}
 	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
 }

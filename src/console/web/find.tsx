@@ -5,6 +5,7 @@ import type { Destination } from "./navigation.ts";
 import { useResource } from "./resource.ts";
 import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
+import { t } from "./texts.tsx";
 
 /** More than this is no answer: a further letter is. */
 const SHOWN_MAX = 10;
@@ -12,7 +13,7 @@ const SHOWN_MAX = 10;
 interface Found {
 	readonly to: string;
 	readonly name: string;
-	readonly kind: "Page" | "Key" | "Model" | "Request";
+	readonly kind: string;
 	readonly apart?: true;
 }
 
@@ -22,8 +23,8 @@ export function Find(props: { opened: boolean; places: readonly Destination[]; o
 		<Modal
 			opened={props.opened}
 			onClose={props.onClose}
-			title="Find"
-			closeButtonProps={{ "aria-label": "Close" }}
+			title={t("Find")}
+			closeButtonProps={{ "aria-label": t("Close") }}
 			returnFocus
 		>
 			<Results places={props.places} onGone={props.onClose} />
@@ -48,14 +49,14 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 			}}
 		>
 			<TextInput
-				label="Page, key, model or request id"
-				description="Enter opens the first"
+				label={t("Page, key, model or request id")}
+				description={t("Enter opens the first")}
 				data-autofocus
 				autoComplete="off"
 				value={wanted}
 				onChange={(event) => setWanted(event.currentTarget.value)}
 			/>
-			<ul className="found" aria-label="Found" aria-live="polite">
+			<ul className="found" aria-label={t("Found")} aria-live="polite">
 				{found.map((one) => (
 					<li key={`${one.kind} ${one.to}`}>
 						{one.apart ? (
@@ -69,7 +70,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 					</li>
 				))}
 			</ul>
-			{found.length === 0 && <p className="dim">Nothing matches.</p>}
+			{found.length === 0 && <p className="dim">{t("Nothing matches.")}</p>}
 		</form>
 	);
 }
@@ -80,11 +81,11 @@ function useFound(places: readonly Destination[], wanted: string): Found[] {
 	const keys = useResource(account ? `keys ${account.id}` : null, () => api.keys(account?.id ?? ""));
 	const isRequest = account && /^(req_)?[0-9a-f-]{16,36}$/i.test(wanted);
 	const all: Found[] = [
-		...places.map(({ to, label, apart }): Found => ({ to, name: label, kind: "Page", ...(apart ? { apart } : {}) })),
-		...(keys.data?.items ?? []).map(({ id, name }): Found => ({ to: `/keys/${id}`, name, kind: "Key" })),
-		...(models.data?.items ?? []).map(({ id }): Found => ({ to: `/models/${id}`, name: id, kind: "Model" })),
+		...places.map(({ to, label, apart }): Found => ({ to, name: label, kind: t("Page"), ...(apart ? { apart } : {}) })),
+		...(keys.data?.items ?? []).map(({ id, name }): Found => ({ to: `/keys/${id}`, name, kind: t("Key") })),
+		...(models.data?.items ?? []).map(({ id }): Found => ({ to: `/models/${id}`, name: id, kind: t("Model") })),
 	];
 	const matching = all.filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()));
-	const request: Found = { to: `/requests/${encodeURIComponent(wanted)}`, name: wanted, kind: "Request" };
+	const request: Found = { to: `/requests/${encodeURIComponent(wanted)}`, name: wanted, kind: t("Request") };
 	return [...(isRequest ? [request] : []), ...matching].slice(0, SHOWN_MAX);
 }

@@ -1,24 +1,41 @@
-/** Numbers and times as people read them. Money is in `src/money/shown-usd.ts`. */
+import { language, locale, t } from "./texts.tsx";
 
-const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+/** Numbers and times as people read them. Money is in `shown-money.ts`. */
+
+/** English numbers are written as the money beside them, wherever the reader lives. */
+const NUMBERS = language === "en" ? "en-US" : locale;
+const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
+const compact = new Intl.NumberFormat(NUMBERS, { notation: "compact", maximumFractionDigits: 1 });
 
 export const formatCount = (value: number): string => whole.format(value);
 export const formatCompact = (value: number): string =>
 	Math.abs(value) < 10_000 ? whole.format(value) : compact.format(value);
 
+const fixed = new Map(([1, 2] as const).map((digits) => [digits, decimals(digits)]));
+const formatFixed = (value: number, digits: 1 | 2): string => (fixed.get(digits) ?? whole).format(value);
+
+function decimals(digits: number): Intl.NumberFormat {
+	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** For fields that take numbers, as they are written here. */
+export const SEPARATORS =
+	language === "de"
+		? { thousandSeparator: ".", decimalSeparator: "," }
+		: { thousandSeparator: ",", decimalSeparator: "." };
+
 /** `84 ms`, `2.31 s`, `3 min 20 s`, `4 h 5 min`, `12 d`. */
 export function formatDuration(ms: number | null): string {
 	if (ms === null) return "–";
-	if (ms < 1000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
-	if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+	if (ms < 1000) return `${ms < 10 && !Number.isInteger(ms) ? formatFixed(ms, 1) : Math.round(ms)} ms`;
+	if (ms < 60_000) return `${formatFixed(ms / 1000, ms < 10_000 ? 2 : 1)} s`;
 	const seconds = Math.round(ms / 1000);
 	if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 	if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 	return `${Math.floor(seconds / 86_400)} d`;
 }
 
-const dateTime = new Intl.DateTimeFormat(undefined, {
+const dateTime = new Intl.DateTimeFormat(locale, {
 	year: "numeric",
 	month: "short",
 	day: "numeric",
@@ -26,14 +43,14 @@ const dateTime = new Intl.DateTimeFormat(undefined, {
 	minute: "2-digit",
 	hourCycle: "h23",
 });
-const clock = new Intl.DateTimeFormat(undefined, {
+const clock = new Intl.DateTimeFormat(locale, {
 	hour: "2-digit",
 	minute: "2-digit",
 	second: "2-digit",
 	fractionalSecondDigits: 3,
 	hourCycle: "h23",
 });
-const shortTime = new Intl.DateTimeFormat(undefined, {
+const shortTime = new Intl.DateTimeFormat(locale, {
 	month: "short",
 	day: "numeric",
 	hour: "2-digit",
@@ -41,12 +58,12 @@ const shortTime = new Intl.DateTimeFormat(undefined, {
 	second: "2-digit",
 	hourCycle: "h23",
 });
-const date = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const date = new Intl.DateTimeFormat(locale, { year: "numeric", month: "short", day: "numeric" });
 
 export const formatDateTime = (atMs: number): string => dateTime.format(atMs);
 export const formatLogTime = (atMs: number): string => shortTime.format(atMs);
 export const formatClock = (atMs: number): string => clock.format(atMs);
-const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" });
+const day = new Intl.DateTimeFormat(locale, { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" });
 
 /** The day in UTC. */
 export const formatDay = (atMs: number): string => day.format(atMs);
@@ -58,7 +75,7 @@ export const formatUtc = (atMs: number): string =>
 export function formatAgo(atMs: number, nowMs: number): string {
 	const distance = nowMs - atMs;
 	const size = Math.abs(distance);
-	if (size < 10_000) return "just now";
+	if (size < 10_000) return t("just now");
 	const [amount, unit] =
 		size < 60_000
 			? [Math.round(size / 1000), "s"]
@@ -67,5 +84,5 @@ export function formatAgo(atMs: number, nowMs: number): string {
 				: size < 172_800_000
 					? [Math.round(size / 3_600_000), "h"]
 					: [Math.round(size / 86_400_000), "d"];
-	return distance > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`;
+	return distance > 0 ? t("{amount} {unit} ago", { amount, unit }) : t("in {amount} {unit}", { amount, unit });
 }

@@ -1,3 +1,4 @@
+import { t } from "./texts.tsx";
 /** The one way that pages speak to the server: JSON over same-origin fetch, failures as `ApiError`. */
 
 /** What the server refused, or that it could not be reached (`status` 0). */
@@ -22,8 +23,8 @@ export class ApiError extends Error {
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
-export const UNREACHABLE = "The service could not be reached. Check the connection and try again.";
-const UNREADABLE = "The service sent an answer that this page cannot read.";
+export const UNREACHABLE = t("The service could not be reached. Check the connection and try again.");
+const UNREADABLE = t("The service sent an answer that this page cannot read.");
 
 export async function requestJson<T>(
 	method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
@@ -73,12 +74,15 @@ export function apiErrorOf(response: Response, body: unknown): ApiError {
 	const inner = record(outer.error);
 	const shown = Object.keys(inner).length > 0 ? inner : outer;
 	const requestId = response.headers.get("x-request-id") ?? text(shown.request_id);
-	return new ApiError(text(shown.message) ?? `The service answered with status ${response.status}.`, {
-		status: response.status,
-		code: text(shown.code) ?? `status_${response.status}`,
-		param: text(shown.param),
-		requestId,
-	});
+	return new ApiError(
+		text(shown.message) ?? t("The service answered with status {status}.", { status: response.status }),
+		{
+			status: response.status,
+			code: text(shown.code) ?? `status_${response.status}`,
+			param: text(shown.param),
+			requestId,
+		},
+	);
 }
 
 export function queryText(query: Query = {}): string {

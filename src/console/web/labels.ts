@@ -1,21 +1,62 @@
+import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../members/roles.ts";
+import { t } from "./texts.tsx";
 import type { LedgerEntry, TopUpView } from "./views.ts";
 
 /** Words for the codes that the interface speaks in; each page says the same. */
 
 export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
-	transfer: "Bank transfer",
-	card: "Card",
-	demo: "Demo credit",
+	transfer: t("Bank transfer"),
+	card: t("Card"),
+	demo: t("Demo credit"),
 };
 
 export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
-	top_up: "Top-up",
-	refund: "Refund",
-	adjustment: "Adjustment",
-	dispute: "Dispute",
-	credit_note: "Credit note",
-	usage: "Usage",
+	top_up: t("Top-up"),
+	refund: t("Refund"),
+	adjustment: t("Adjustment"),
+	dispute: t("Dispute"),
+	credit_note: t("Credit note"),
+	usage: t("Usage"),
 };
+
+export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
+/** Behind "may", as in the table of rights. */
+export const rightText = (right: Right): string => t(RIGHTS[right].says);
+
+const STATES: Readonly<Record<string, string>> = {
+	active: t("Active"),
+	revoked: t("Revoked"),
+	expired: t("Expired"),
+	pending: t("Pending"),
+	confirmed: t("Confirmed"),
+	rejected: t("Rejected"),
+	refunded: t("Refunded"),
+	disputed: t("Disputed"),
+	suspended: t("Suspended"),
+	cancelled: t("Cancelled"),
+	completed: t("Completed"),
+	failed: t("Failed"),
+	validating: t("Validating"),
+	in_progress: t("In progress"),
+	finalizing: t("Finalizing"),
+	cancelling: t("Cancelling"),
+	live: t("Live"),
+	dead: t("Dead"),
+	ended: t("Ended"),
+	draining: t("Draining"),
+	starting: t("Starting"),
+	healthy: t("Healthy"),
+	unhealthy: t("Unhealthy"),
+	unknown: t("Unknown"),
+	up: t("Up"),
+	down: t("Down"),
+	sent: t("Sent"),
+	delivered: t("Delivered"),
+};
+
+/** The word for a state of anything; one without a word of ours is said as it is. */
+export const stateText = (code: string): string =>
+	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 
 const DIALECTS: Readonly<Record<string, string>> = {
 	openai: "OpenAI",

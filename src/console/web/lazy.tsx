@@ -2,12 +2,14 @@ import type { ComponentType, ReactNode } from "react";
 import { useEffect, useState } from "react";
 import { ApiError } from "./http.ts";
 import { Problem } from "./parts/problem.tsx";
+import { t } from "./texts.tsx";
 
 /** A component whose code is fetched when it is first shown, or before by `preload`. */
 export type Lazy<Props extends object> = ((props: Props) => ReactNode) & { preload(): void };
 
-const NOT_LOADED =
-	"This part of the console could not be loaded. The service may be unreachable, or newer than this page.";
+const NOT_LOADED = t(
+	"This part of the console could not be loaded. The service may be unreachable, or newer than this page.",
+);
 
 /**
  * Like React's `lazy` without `Suspense`: that holds back what has arrived until 300 ms after its placeholder was

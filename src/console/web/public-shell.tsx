@@ -1,25 +1,27 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import { brand } from "./brand.ts";
+import { LanguageSwitch } from "./parts/language-switch.tsx";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Brand } from "./shell.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
+import { t } from "./texts.tsx";
 
 const PLACES = [
-	["/models", "Models"],
-	["/docs", "Docs"],
+	["/models", t("Models")],
+	["/docs", t("Docs")],
 ] as const;
 
 /** Where the operator of the service can be reached, and what he says of it. */
 function BrandLinks() {
 	const { support, terms, privacy, imprint } = brand;
 	const links = [
-		["Support", support],
-		["Terms", terms?.url ?? null],
-		["Privacy", privacy],
-		["Imprint", imprint],
+		[t("Support"), support],
+		[t("Terms"), terms?.url ?? null],
+		[t("Privacy"), privacy],
+		[t("Imprint"), imprint],
 	] as const;
 	return links.map(
 		([label, href]) =>
@@ -38,25 +40,25 @@ export function PublicShell({ children }: { children: ReactNode }) {
 	return (
 		<>
 			<a className="skip" href="#main">
-				Skip to the page
+				{t("Skip to the page")}
 			</a>
 			<header className="public-top">
 				<Brand to="/" />
-				<nav aria-label="Main">
+				<nav aria-label={t("Main")}>
 					{PLACES.map(([to, label]) => (
 						<Link key={to} to={to} aria-current={path === to || path.startsWith(`${to}/`) ? "page" : undefined}>
 							{label}
 						</Link>
 					))}
-					<a href="/status">Status</a>
+					<a href="/status">{t("Status")}</a>
 				</nav>
 				<div className="row">
 					<Button component={Link} to="/sign-in" variant="default" size="xs">
-						Sign in
+						{t("Sign in")}
 					</Button>
 					{config.signUp && (
 						<Button component={Link} to="/sign-up" size="xs">
-							Sign up
+							{t("Sign up")}
 						</Button>
 					)}
 				</div>
@@ -65,12 +67,13 @@ export function PublicShell({ children }: { children: ReactNode }) {
 				{children}
 			</main>
 			<footer className="foot">
-				<span>Prepaid inference on open models.</span>
-				<Link to="/docs/errors">Errors</Link>
-				<Link to="/docs/limits">Limits</Link>
-				<a href="/status">Status</a>
+				<span>{t("Prepaid inference on open models.")}</span>
+				<Link to="/docs/errors">{t("Errors")}</Link>
+				<Link to="/docs/limits">{t("Limits")}</Link>
+				<a href="/status">{t("Status")}</a>
 				<BrandLinks />
 				<div className="foot-scheme">
+					<LanguageSwitch />
 					<SchemeSwitch />
 				</div>
 			</footer>

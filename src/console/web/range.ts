@@ -1,4 +1,5 @@
 import type { UsageFilter } from "./api.ts";
+import { t } from "./texts.tsx";
 
 /** Stretches of time that live in the address: `range=7d`, or `from` and `to` in milliseconds. */
 
@@ -8,12 +9,12 @@ const DAY_MS = 24 * HOUR_MS;
 const HOURS_MAX_MS = 31 * DAY_MS;
 
 export const RANGES = [
-	{ value: "24h", label: "24 hours" },
-	{ value: "7d", label: "7 days" },
-	{ value: "30d", label: "30 days" },
-	{ value: "month", label: "This month" },
-	{ value: "90d", label: "90 days" },
-	{ value: "365d", label: "A year" },
+	{ value: "24h", label: t("24 hours") },
+	{ value: "7d", label: t("7 days") },
+	{ value: "30d", label: t("30 days") },
+	{ value: "month", label: t("This month") },
+	{ value: "90d", label: t("90 days") },
+	{ value: "365d", label: t("A year") },
 ] as const;
 
 const LENGTHS_MS: Readonly<Record<string, number>> = {

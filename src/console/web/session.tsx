@@ -6,6 +6,7 @@ import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
 import { ApiError } from "./http.ts";
 import { resources } from "./resource.ts";
+import { t } from "./texts.tsx";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
 
 /** Who looks at the pages, for which account, and what the service offers. */
@@ -43,7 +44,7 @@ export function SessionProvider(props: {
 			setError(
 				failure instanceof ApiError
 					? failure
-					: new ApiError("This page failed to start.", { status: 0, code: "page_fault" }),
+					: new ApiError(t("This page failed to start."), { status: 0, code: "page_fault" }),
 			);
 		}
 	}, []);

@@ -10,6 +10,7 @@ import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
+import { t } from "./texts.tsx";
 
 /** The frame around every page of a signed-in viewer: navigation at the side, on narrow screens in a drawer. */
 export function Shell({ children }: { children: ReactNode }) {
@@ -20,15 +21,15 @@ export function Shell({ children }: { children: ReactNode }) {
 	return (
 		<div className="shell">
 			<a className="skip" href="#main">
-				Skip to the page
+				{t("Skip to the page")}
 			</a>
 			<div className="side">
-				<nav className="side-inner" aria-label="Main">
+				<nav className="side-inner" aria-label={t("Main")}>
 					<Side />
 				</nav>
 			</div>
-			<section className="top" aria-label="Site">
-				<ActionIcon variant="subtle" color="gray" aria-label="Open the menu" onClick={drawer.open}>
+			<section className="top" aria-label={t("Site")}>
+				<ActionIcon variant="subtle" color="gray" aria-label={t("Open the menu")} onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>
 				<Brand to="/overview" />
@@ -37,10 +38,10 @@ export function Shell({ children }: { children: ReactNode }) {
 				opened={open}
 				onClose={drawer.close}
 				size={280}
-				title="Menu"
-				closeButtonProps={{ "aria-label": "Close the menu" }}
+				title={t("Menu")}
+				closeButtonProps={{ "aria-label": t("Close the menu") }}
 			>
-				<nav aria-label="Main">
+				<nav aria-label={t("Main")}>
 					<Side />
 				</nav>
 			</Drawer>
@@ -84,14 +85,14 @@ function Side() {
 		<>
 			<div className="side-head">
 				<Brand to="/overview" />
-				{config.demo && <p className="demo-mark">Demo: play money, and a week of usage that was made up.</p>}
+				{config.demo && <p className="demo-mark">{t("Demo: play money, and a week of usage that was made up.")}</p>}
 				<AccountMenu />
 			</div>
 			<div className="nav">
 				<Destinations items={destinationsFor(me?.account?.role)} />
 				{me?.user.operator && (
 					<>
-						<div className="nav-title">Operator</div>
+						<div className="nav-title">{t("Operator")}</div>
 						<Destinations items={OPERATOR_DESTINATIONS} />
 					</>
 				)}
@@ -128,13 +129,13 @@ function AccountMenu() {
 	return (
 		<Menu width="target" shadow="sm">
 			<Menu.Target>
-				<button type="button" className="account-button" aria-label={`Account: ${account.name}`}>
+				<button type="button" className="account-button" aria-label={t("Account: {name}", { name: account.name })}>
 					<span className="clip">{account.name}</span>
 					<Icon name="chevron" />
 				</button>
 			</Menu.Target>
 			<Menu.Dropdown>
-				<Menu.Label>Account</Menu.Label>
+				<Menu.Label>{t("Account")}</Menu.Label>
 				{me.accounts.map((item) => (
 					<Menu.Item
 						key={item.id}
@@ -155,16 +156,16 @@ function UserMenu() {
 	return (
 		<Menu width={200} position="top-start" shadow="sm">
 			<Menu.Target>
-				<button type="button" className="user-button" aria-label={`You: ${me.user.email}`}>
+				<button type="button" className="user-button" aria-label={t("You: {email}", { email: me.user.email })}>
 					<Icon name="user" />
 					<span className="clip">{me.user.email}</span>
 				</button>
 			</Menu.Target>
 			<Menu.Dropdown>
 				<Menu.Item component={Link} to="/settings">
-					Settings
+					{t("Settings")}
 				</Menu.Item>
-				<Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
+				<Menu.Item onClick={() => void signOut()}>{t("Sign out")}</Menu.Item>
 			</Menu.Dropdown>
 		</Menu>
 	);

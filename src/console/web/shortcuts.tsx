@@ -4,6 +4,7 @@ import { Find } from "./find.tsx";
 import { destinationsFor, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
 import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
+import { t } from "./texts.tsx";
 
 /** How long the second key may come after `g`. */
 const CHORD_MS = 1_000;
@@ -59,21 +60,21 @@ export function Shortcuts() {
 			<Modal
 				opened={listed}
 				onClose={() => setListed(false)}
-				title="Keyboard"
-				closeButtonProps={{ "aria-label": "Close" }}
+				title={t("Keyboard")}
+				closeButtonProps={{ "aria-label": t("Close") }}
 			>
 				<dl className="facts">
 					<div>
 						<dt>
 							<kbd>?</kbd>
 						</dt>
-						<dd>This list</dd>
+						<dd>{t("This list")}</dd>
 					</div>
 					<div>
 						<dt>
 							<kbd>/</kbd>
 						</dt>
-						<dd>Search on this page, or find any page, key, model or request</dd>
+						<dd>{t("Search on this page, or find any page, key, model or request")}</dd>
 					</div>
 					{places.map((item) => (
 						<div key={item.to}>

@@ -1,7 +1,7 @@
-import { showUsd } from "../../../money/shown-usd.ts";
 import { Facts } from "../parts/page.tsx";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 
 export function LimitsSection() {
 	const { config } = useSession();

@@ -1,9 +1,9 @@
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { CodeBlock, CodeTabs } from "../parts/code.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
 
 export function QuickStartSection() {

@@ -1,11 +1,11 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { Facts } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
+import { showUsd } from "../shown-money.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { AdjustmentWaiting } from "./views.ts";

@@ -1,13 +1,13 @@
 import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Clipped, Moment } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
+import { showUsd } from "../shown-money.ts";
 import { operatorApi } from "./api.ts";
 import type { AuditRow } from "./views.ts";
 

@@ -1,7 +1,6 @@
 import { Button, Modal, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
-import { showUsd } from "../../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import { TOP_UP_METHODS } from "../labels.ts";
 import { Facts, State } from "../parts/page.tsx";
@@ -10,6 +9,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { showUsd } from "../shown-money.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { TopUpWaiting } from "./views.ts";

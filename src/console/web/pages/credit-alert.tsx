@@ -1,13 +1,15 @@
 import { Button, NumberInput, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { formatUsd } from "../../../money/nano-usd.ts";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
+import { SEPARATORS } from "../format.ts";
 import { Panel } from "../parts/page.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Moment } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
+import { rich, t } from "../texts.tsx";
 import type { AlertView } from "../views.ts";
 
 /** A mail to the owners when the available credit falls below an amount. */
@@ -21,14 +23,14 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 	});
 	if (!alert) {
 		return (
-			<Panel title="Low-balance alert">
+			<Panel title={t("Low-balance alert")}>
 				<Skeleton height={90} />
 			</Panel>
 		);
 	}
 	const threshold = alert.thresholdNanoUsd;
 	return (
-		<Panel title="Low-balance alert">
+		<Panel title={t("Low-balance alert")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -38,15 +40,15 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 			>
 				<p>
 					{threshold === null
-						? "No alert is set. Requests are refused with 402 when the credit runs out."
-						: `The owners get a mail when less than ${showUsd(threshold)} is available.`}
+						? t("No alert is set. Requests are refused with 402 when the credit runs out.")
+						: t("The owners get a mail when less than {threshold} is available.", { threshold: showUsd(threshold) })}
 				</p>
 				<NumberInput
-					label="Mail me below, in USD"
+					label={t("Mail me below, in USD")}
 					placeholder={threshold === null ? "25" : undefined}
 					hideControls
 					decimalScale={2}
-					thousandSeparator=","
+					{...SEPARATORS}
 					allowNegative={false}
 					value={usd ?? (threshold === null ? "" : formatUsd(threshold))}
 					error={save.error?.param === "usd" ? save.error.message : undefined}
@@ -56,18 +58,18 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 				/>
 				{alert.lastSentAtMs !== null && (
 					<p className="small dim">
-						Last sent <Moment atMs={alert.lastSentAtMs} />
+						{rich("Last sent {lastSent}", { lastSent: <Moment atMs={alert.lastSentAtMs} /> })}
 					</p>
 				)}
 				{save.error && save.error.param !== "usd" && <Problem error={save.error} />}
 				<div className="form-end">
 					{threshold !== null && (
 						<Button variant="default" loading={save.busy} onClick={() => void save.run(null)}>
-							Switch off
+							{t("Switch off")}
 						</Button>
 					)}
 					<Button type="submit" loading={save.busy} disabled={!usd}>
-						Save
+						{t("Save")}
 					</Button>
 				</div>
 			</form>

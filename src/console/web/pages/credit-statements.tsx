@@ -4,46 +4,51 @@ import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { locale, rich, t } from "../texts.tsx";
 import type { StatementMonth } from "../views.ts";
 
 const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "ok" | "warn" | "off" }>> = {
-	closed: { label: "Closed", tone: "ok" },
-	over: { label: "Being closed", tone: "warn" },
-	running: { label: "Running", tone: "off" },
+	closed: { label: t("Closed"), tone: "ok" },
+	over: { label: t("Being closed"), tone: "warn" },
+	running: { label: t("Running"), tone: "off" },
 };
-const MONTH = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "long", timeZone: "UTC" });
+const MONTH = new Intl.DateTimeFormat(locale, { year: "numeric", month: "long", timeZone: "UTC" });
 
 /** What each month came to, for the books of who pays. */
 export function StatementsPanel({ accountId }: { accountId: string }) {
 	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
 	const file = (month: string, kind: "pdf" | "csv") => (
-		<a href={api.statementAddress(accountId, month, kind)} download aria-label={`${month} as ${kind.toUpperCase()}`}>
+		<a
+			href={api.statementAddress(accountId, month, kind)}
+			download
+			aria-label={t("{month} as {kind}", { month, kind: kind.toUpperCase() })}
+		>
 			{kind.toUpperCase()}
 		</a>
 	);
 	return (
-		<Panel title="Statements" flush>
+		<Panel title={t("Statements")} flush>
 			<DataTable
-				label="Statements"
+				label={t("Statements")}
 				rows={months.data?.items}
 				rowKey={({ month }) => month}
 				error={months.error}
 				retry={() => void months.reload()}
 				skeletonRows={2}
-				empty={<Empty title="No month yet." />}
+				empty={<Empty title={t("No month yet.")} />}
 				columns={[
 					{
-						label: "Month",
+						label: t("Month"),
 						lead: true,
 						render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)),
 					},
 					{
-						label: "State",
+						label: t("State"),
 						corner: true,
 						render: ({ state }) => <State value={state} {...STATES[state]} />,
 					},
 					{
-						label: "Files",
+						label: t("Files"),
 						act: true,
 						right: true,
 						render: ({ month }) => (
@@ -55,8 +60,10 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 				]}
 			/>
 			<p className="small dim panel-note">
-				Months in UTC. Each is closed within hours of its end and never changes then. Your company, address and VAT ID
-				are in the <Link to="/settings">settings</Link>.
+				{rich(
+					"Months in UTC. Each is closed within hours of its end and never changes then. Your company, address and VAT ID are in the <link>settings</link>.",
+					{ link: (inner) => <Link to="/settings">{inner}</Link> },
+				)}
 			</p>
 		</Panel>
 	);

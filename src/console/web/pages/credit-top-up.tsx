@@ -1,14 +1,16 @@
 import { Button, NumberInput, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../../money/nano-usd.ts";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
+import { SEPARATORS } from "../format.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount, useSession } from "../session.tsx";
+import { showUsd, showUsdWhole } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
@@ -43,8 +45,8 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		const { topUpMinNanoUsd: least, topUpMaxNanoUsd: most } = config;
 		// The field takes digits alone, so that what cannot be an amount is empty or too large to be written down.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
-		if (amount < least) setOutside(`A top-up is at least ${showUsd(least)}.`);
-		else if (amount > most) setOutside(`A top-up is at most ${showUsd(most)}.`);
+		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
+		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
 		else void topUp.run();
 	}
 	function choose(amount: string) {
@@ -55,24 +57,24 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 	if (made) {
 		return (
-			<Panel title="Top up">
+			<Panel title={t("Top up")}>
 				<div className="stack">
-					<Notice kind="ok">Recorded as pending. Now make the transfer:</Notice>
+					<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
 					<Facts
 						items={[
-							["Amount", <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
-							["Reference", <Id key="reference" value={made.reference} label="Copy the reference" />],
+							[t("Amount"), <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
+							[t("Reference"), <Id key="reference" value={made.reference} label={t("Copy the reference")} />],
 						]}
 					/>
 					<TransferDetails details={made.transferDetails} />
 					<p className="dim">
-						Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and
-						confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a
-						receipt.
+						{t(
+							"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
+						)}
 					</p>
 					<div className="form-end">
 						<Button variant="default" onClick={() => setMade(undefined)}>
-							Make another
+							{t("Make another")}
 						</Button>
 					</div>
 				</div>
@@ -80,7 +82,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		);
 	}
 	return (
-		<Panel title="Top up">
+		<Panel title={t("Top up")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -89,7 +91,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				}}
 			>
 				{/* biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label */}
-				<div className="presets" role="group" aria-label="Common amounts">
+				<div className="presets" role="group" aria-label={t("Common amounts")}>
 					{PRESETS_USD.map((preset) => (
 						<Button
 							key={preset}
@@ -98,18 +100,21 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 							aria-pressed={usd === preset}
 							onClick={() => choose(preset)}
 						>
-							${Number(preset).toLocaleString("en-US")}
+							{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
 						</Button>
 					))}
 				</div>
 				<NumberInput
-					label="Amount in USD"
-					description={`From ${showUsd(config.topUpMinNanoUsd)} to ${showUsd(config.topUpMaxNanoUsd)} at a time`}
+					label={t("Amount in USD")}
+					description={t("From {topUpMin} to {topUpMax} at a time", {
+						topUpMin: showUsd(config.topUpMinNanoUsd),
+						topUpMax: showUsd(config.topUpMaxNanoUsd),
+					})}
 					required
 					withAsterisk={false}
 					hideControls
 					decimalScale={2}
-					thousandSeparator=","
+					{...SEPARATORS}
 					allowNegative={false}
 					value={usd}
 					error={outside ?? (topUp.error?.param === "usd" ? topUp.error.message : undefined)}
@@ -119,10 +124,10 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				/>
 				{config.cardPayments && (
 					<SegmentedControl
-						aria-label="Method"
+						aria-label={t("Method")}
 						data={[
-							{ value: "card", label: "Card" },
-							{ value: "transfer", label: "Bank transfer" },
+							{ value: "card", label: t("Card") },
+							{ value: "transfer", label: t("Bank transfer") },
 						]}
 						value={method}
 						onChange={(value) => setMethod(value === "card" ? "card" : "transfer")}
@@ -130,14 +135,14 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				)}
 				<p className="small dim">
 					{method === "card"
-						? "You pay on Stripe's page. The credit appears when Stripe has confirmed the payment."
-						: "You get a reference for the transfer. The credit appears when an operator has seen the payment."}
+						? t("You pay on Stripe's page. The credit appears when Stripe has confirmed the payment.")
+						: t("You get a reference for the transfer. The credit appears when an operator has seen the payment.")}
 				</p>
 				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
 				{topUp.error && topUp.error.param !== "usd" && <Problem error={topUp.error} />}
 				<div className="form-end">
 					<Button type="submit" loading={topUp.busy} disabled={usd === ""}>
-						{method === "card" ? "Pay by card" : "Get the reference"}
+						{method === "card" ? t("Pay by card") : t("Get the reference")}
 					</Button>
 				</div>
 			</form>
@@ -147,10 +152,10 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 function TransferDetails({ details }: { details: string | null }) {
 	if (details === null)
-		return <p className="small dim">The operator of the service sends you the details of the bank account.</p>;
+		return <p className="small dim">{t("The operator of the service sends you the details of the bank account.")}</p>;
 	return (
-		<section aria-label="Bank details">
-			<CodeBlock code={details} label="Copy the bank details" />
+		<section aria-label={t("Bank details")}>
+			<CodeBlock code={details} label={t("Copy the bank details")} />
 		</section>
 	);
 }

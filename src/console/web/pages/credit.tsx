@@ -1,10 +1,9 @@
 import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
+import { LEDGER_KINDS, stateText, TOP_UP_METHODS } from "../labels.ts";
 import { Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
@@ -13,6 +12,8 @@ import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
+import { plural, rich, t } from "../texts.tsx";
 import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
 import { AlertPanel } from "./credit-alert.tsx";
 import { StatementsPanel } from "./credit-statements.tsx";
@@ -45,7 +46,7 @@ export default function CreditPage() {
 	};
 
 	return (
-		<Page title="Credit">
+		<Page title={t("Credit")}>
 			<PaymentReturn topUps={topUps.items} />
 			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
@@ -59,9 +60,9 @@ export default function CreditPage() {
 			)}
 			<TopUpList list={topUps} onChanged={reloadAll} />
 			<StatementsPanel accountId={account.id} />
-			<Panel title="Ledger" flush>
+			<Panel title={t("Ledger")} flush>
 				<DataTable
-					label="Ledger"
+					label={t("Ledger")}
 					columns={LEDGER_COLUMNS}
 					rows={ledger.items}
 					rowKey={(entry) => entry.id}
@@ -73,7 +74,11 @@ export default function CreditPage() {
 						error: ledger.more.error,
 						load: () => void ledger.more.run(),
 					}}
-					empty={<Empty title="No movements yet.">Each top-up, refund and day of usage will be a line here.</Empty>}
+					empty={
+						<Empty title={t("No movements yet.")}>
+							{t("Each top-up, refund and day of usage will be a line here.")}
+						</Empty>
+					}
 				/>
 			</Panel>
 		</Page>
@@ -82,27 +87,31 @@ export default function CreditPage() {
 
 const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
 	{
-		label: "What",
+		label: t("What"),
 		lead: true,
 		render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
 	},
 	{
-		label: "Time",
+		label: t("Time"),
 		render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
 	},
 	{
-		label: "Note",
+		label: t("Note"),
 		render: (entry) =>
 			entry.kind === "usage" ? (
 				<Link to={`/requests?from=${entry.atMs}&to=${entry.atMs + 86_400_000}`}>
-					{formatCount(entry.requests ?? 0)} {entry.requests === 1 ? "request" : "requests"}
+					{plural(
+						entry.requests ?? 0,
+						{ one: "{count} request", other: "{count} requests" },
+						{ count: formatCount(entry.requests ?? 0) },
+					)}
 				</Link>
 			) : (
 				entry.note || <span className="dim">–</span>
 			),
 	},
-	{ label: "Amount", amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
-	{ label: "Balance", amount: (entry) => entry.runningNanoUsd },
+	{ label: t("Amount"), amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
+	{ label: t("Balance"), amount: (entry) => entry.runningNanoUsd },
 ];
 
 function BalancePanel({ credit }: { credit: CreditView | undefined }) {
@@ -112,42 +121,45 @@ function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	const value = (pick: (balance: Balance) => NanoUsd) =>
 		credit ? <Amount nanoUsd={pick(credit.balance)} /> : <Skeleton height={24} width={90} mt={4} />;
 	return (
-		<Panel title="Balance">
+		<Panel title={t("Balance")}>
 			<div className="stats">
-				<Stat label="Available" value={value((balance) => balance.availableNanoUsd)}>
-					for new requests
+				<Stat label={t("Available")} value={value((balance) => balance.availableNanoUsd)}>
+					{t("for new requests")}
 				</Stat>
-				<Stat label="Held" value={value((balance) => balance.heldNanoUsd)}>
+				<Stat label={t("Held")} value={value((balance) => balance.heldNanoUsd)}>
 					<button type="button" className="link" id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
-						What is held?
+						{t("What is held?")}
 					</button>
 				</Stat>
-				<Stat label="Balance" value={value((balance) => balance.balanceNanoUsd)}>
-					available and held
+				<Stat label={t("Balance")} value={value((balance) => balance.balanceNanoUsd)}>
+					{t("available and held")}
 				</Stat>
-				<Stat label="Spent in all" value={value((balance) => balance.spentNanoUsd)} />
+				<Stat label={t("Spent in all")} value={value((balance) => balance.spentNanoUsd)} />
 			</div>
 			{open && (
 				<div className="held">
 					<p className="dim">
-						A running request holds the most that it can cost. When it ends it is charged what it used and the rest is
-						free again.
+						{t(
+							"A running request holds the most that it can cost. When it ends it is charged what it used and the rest is free again.",
+						)}
 					</p>
 					{credit && credit.heldByAbsentInstancesNanoUsd > 0 && (
 						<Notice kind="warn">
-							<Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> is held for an instance of the service that is
-							not running. It comes back when that instance's books are read.
+							{rich(
+								"{heldByAbsentInstances} is held for an instance of the service that is not running. It comes back when that instance's books are read.",
+								{ heldByAbsentInstances: <Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> },
+							)}
 						</Notice>
 					)}
 					<DataTable
-						label="Running requests"
+						label={t("Running requests")}
 						columns={RUNNING_COLUMNS}
 						rows={running.data?.items}
 						rowKey={(row) => row.requestId}
 						error={running.error}
 						retry={() => void running.reload()}
 						skeletonRows={2}
-						empty={<Empty title="No request is running." />}
+						empty={<Empty title={t("No request is running.")} />}
 					/>
 				</div>
 			)}
@@ -156,11 +168,11 @@ function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 }
 
 const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
-	{ label: "Request", lead: true, render: (row) => <Id value={row.requestId} label="Copy the request's id" /> },
-	{ label: "Model", render: (row) => row.model },
-	{ label: "Key", render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
-	{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
-	{ label: "Held", amount: (row) => row.reservedNanoUsd, corner: true },
+	{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} label={t("Copy the request's id")} /> },
+	{ label: t("Model"), render: (row) => row.model },
+	{ label: t("Key"), render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
+	{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 ];
 
 function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
@@ -172,53 +184,53 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 		props.onChanged();
 	});
 	return (
-		<Panel title="Top-ups" flush>
+		<Panel title={t("Top-ups")} flush>
 			{cancel.error && <Problem error={cancel.error} />}
 			<DataTable
-				label="Top-ups"
+				label={t("Top-ups")}
 				rows={list.items}
 				rowKey={(topUp) => topUp.id}
 				error={list.error}
 				retry={() => void list.reload()}
 				more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
-				empty={<Empty title="No top-ups yet.">A top-up and its verification can be followed here.</Empty>}
+				empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
 				columns={[
 					{
-						label: "Reference",
+						label: t("Reference"),
 						lead: true,
-						render: (topUp) => <Id value={topUp.reference} label="Copy the reference" />,
+						render: (topUp) => <Id value={topUp.reference} label={t("Copy the reference")} />,
 					},
-					{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
-					{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
+					{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
+					{ label: t("Made"), render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
 					{
-						label: "State",
+						label: t("State"),
 						render: (topUp) => (
 							<>
 								<State
 									value={topUp.state}
-									label={topUp.state === "pending" ? "Pending verification" : capital(topUp.state)}
+									label={topUp.state === "pending" ? t("Pending verification") : stateText(topUp.state)}
 								/>
 								{topUp.whyRejected && <div className="small dim">{topUp.whyRejected}</div>}
 							</>
 						),
 					},
-					{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
+					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (topUp) => {
 							if (topUp.state === "pending") {
 								return !may("credit.buy") ? null : (
 									<button type="button" className="link" onClick={() => void cancel.run(topUp.id)}>
-										Cancel
+										{t("Cancel")}
 									</button>
 								);
 							}
 							if (topUp.state === "rejected") return <span className="dim">–</span>;
 							return (
 								<a href={api.receiptAddress(account.id, topUp.id)} target="_blank" rel="noreferrer">
-									Receipt
+									{t("Receipt")}
 								</a>
 							);
 						},
@@ -241,7 +253,7 @@ function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined })
 			<div className="row between">
 				<span>{returnText(topUp, payment === "done")}</span>
 				<Button size="xs" variant="default" onClick={dismiss}>
-					Close
+					{t("Close")}
 				</Button>
 			</div>
 		</Notice>
@@ -249,12 +261,11 @@ function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined })
 }
 
 function returnText({ state, amountNanoUsd }: TopUpView, paid: boolean): string {
-	if (state === "confirmed") return `The payment is verified: ${showUsd(amountNanoUsd)} is in your credit.`;
-	if (state === "rejected") return "The payment was not made. No credit was given.";
-	if (state !== "pending") return `The payment is ${state}.`;
+	if (state === "confirmed")
+		return t("The payment is verified: {amount} is in your credit.", { amount: showUsd(amountNanoUsd) });
+	if (state === "rejected") return t("The payment was not made. No credit was given.");
+	if (state !== "pending") return t("The payment is {state}.", { state: stateText(state).toLowerCase() });
 	return paid
-		? "The payment was made. The credit appears here as soon as it is verified, usually within a minute."
-		: "The payment was not made. Nothing was charged.";
+		? t("The payment was made. The credit appears here as soon as it is verified, usually within a minute.")
+		: t("The payment was not made. Nothing was charged.");
 }
-
-const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);

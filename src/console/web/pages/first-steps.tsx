@@ -1,6 +1,5 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -8,7 +7,9 @@ import { Panel } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useMay, useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
+import { t } from "../texts.tsx";
 import type { Checklist } from "../views.ts";
 
 /** The conditions of access, each with the one thing to do next. They turn green by themselves. */
@@ -19,22 +20,22 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 	const minimum = showUsd(config.topUpMinNanoUsd);
 	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
 	return (
-		<Panel title={finished ? "All set" : "First steps"}>
+		<Panel title={finished ? t("All set") : t("First steps")}>
 			<ol className="checklist">
-				<Step number={1} done={checklist.signedIn} what="Signed in" />
+				<Step number={1} done={checklist.signedIn} what={t("Signed in")} />
 				<Step
 					number={2}
 					done={checklist.toppedUp}
-					what={waiting ? "Top-up: waiting for verification" : "Top-up confirmed"}
+					what={waiting ? t("Top-up: waiting for verification") : t("Top-up confirmed")}
 					why={
 						waiting
-							? "The operator checks the payment. This line turns green by itself; there is nothing to reload."
-							: `Access opens with the first confirmed top-up of at least ${minimum}.`
+							? t("The operator checks the payment. This line turns green by itself; there is nothing to reload.")
+							: t("Access opens with the first confirmed top-up of at least {minimum}.", { minimum })
 					}
 					action={
 						may("credit.buy") && (
 							<Button component={Link} to="/credit" size="xs" variant={waiting ? "default" : "filled"}>
-								{waiting ? "See the top-up" : "Top up"}
+								{waiting ? t("See the top-up") : t("Top up")}
 							</Button>
 						)
 					}
@@ -42,8 +43,8 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 				<Step
 					number={3}
 					done={checklist.keyMade}
-					what="API key made"
-					why="One key for each application and environment. The secret is shown once."
+					what={t("API key made")}
+					why={t("One key for each application and environment. The secret is shown once.")}
 					action={
 						may("keys.change") && (
 							<Button
@@ -52,7 +53,7 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 								size="xs"
 								variant={checklist.toppedUp ? "filled" : "default"}
 							>
-								Create a key
+								{t("Create a key")}
 							</Button>
 						)
 					}
@@ -60,12 +61,15 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 				<Step
 					number={4}
 					done={checklist.firstRequest}
-					what="First request seen"
-					why={`Put the key into ${KEY_VARIABLE}, then run one of these. This line turns green when the request arrives.`}
+					what={t("First request seen")}
+					why={t(
+						"Put the key into {variable}, then run one of these. This line turns green when the request arrives.",
+						{ variable: KEY_VARIABLE },
+					)}
 					action={
 						may("requests.send") && (
 							<Button component={Link} to="/playground" size="xs" variant="default">
-								Use the playground
+								{t("Use the playground")}
 							</Button>
 						)
 					}
@@ -93,7 +97,7 @@ function Step(props: {
 			<div>
 				<div className="what">
 					{props.what}
-					<span className="visually-hidden">{props.done ? " (done)" : " (to do)"}</span>
+					<span className="visually-hidden"> {props.done ? t("(done)") : t("(to do)")}</span>
 				</div>
 				{!props.done && props.why && <p className="dim">{props.why}</p>}
 			</div>
@@ -113,7 +117,7 @@ function FirstRequest() {
 			snippets={chatSnippets({
 				baseUrl: config.baseUrl,
 				model: model?.id ?? "MODEL_ID",
-				messages: [{ role: "user", content: "Hello! Who are you?" }],
+				messages: [{ role: "user", content: t("Hello! Who are you?") }],
 			})}
 		/>
 	);

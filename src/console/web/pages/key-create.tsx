@@ -7,6 +7,7 @@ import { CopyButton } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
+import { rich, t } from "../texts.tsx";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 
 /** Makes a key, then shows its secret: the only time. */
@@ -32,13 +33,13 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 		props.onClose();
 	}
 
-	if (secret !== undefined) return <SecretDialog secret={secret} title="Key created" onStored={close} />;
+	if (secret !== undefined) return <SecretDialog secret={secret} title={t("Key created")} onStored={close} />;
 	return (
 		<Modal
 			opened={props.open}
 			onClose={close}
-			title="Create a key"
-			closeButtonProps={{ "aria-label": "Close" }}
+			title={t("Create a key")}
+			closeButtonProps={{ "aria-label": t("Close") }}
 			closeOnClickOutside={draft === EMPTY_DRAFT}
 		>
 			<form
@@ -50,18 +51,20 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 			>
 				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} />
 				<Checkbox
-					label="Only reads usage and credit"
-					description="For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it."
+					label={t("Only reads usage and credit")}
+					description={t(
+						"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.",
+					)}
 					checked={readsOnly}
 					onChange={(event) => setReadsOnly(event.currentTarget.checked)}
 				/>
 				{create.error && <Problem error={create.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={close}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" loading={create.busy}>
-						Create
+						{t("Create")}
 					</Button>
 				</div>
 			</form>
@@ -96,29 +99,30 @@ export function SecretDialog(props: { secret: string; title: string; variable?: 
 		>
 			<div className="stack">
 				<p>
-					<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a
-					digest of it.
+					{rich(
+						"<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a digest of it.",
+						{ strong: (inner) => <strong>{inner}</strong> },
+					)}
 				</p>
 				<div className="secret">
 					<code data-testid="secret">{props.secret}</code>
-					<CopyButton text={props.secret} label="Copy the secret" />
+					<CopyButton text={props.secret} label={t("Copy the secret")} />
 				</div>
-				<p className="dim">
-					For a <code>.env</code> file that is not checked in:
-				</p>
+				<p className="dim">{rich("For a {code} file that is not checked in:", { code: <code>.env</code> })}</p>
 				<CodeBlock code={`${props.variable ?? KEY_VARIABLE}=${props.secret}`} />
 				<p className="dim">
-					In production keep it in a secret manager. Use one key for each application and environment, so that one can
-					be revoked without the others.
+					{t(
+						"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.",
+					)}
 				</p>
 				<Checkbox
-					label="I have stored it"
+					label={t("I have stored it")}
 					checked={stored}
 					onChange={(event) => setStored(event.currentTarget.checked)}
 				/>
 				<div className="form-end">
 					<Button disabled={!stored} onClick={props.onStored}>
-						Done
+						{t("Done")}
 					</Button>
 				</div>
 			</div>

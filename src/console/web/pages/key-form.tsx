@@ -3,7 +3,9 @@ import type { CapPeriod } from "../../../keys/cap-period.ts";
 import { formatUsd } from "../../../money/nano-usd.ts";
 import type { KeySettingsInput } from "../api.ts";
 import { api } from "../api.ts";
+import { SEPARATORS } from "../format.ts";
 import { useResource } from "../resource.ts";
+import { t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 
 /** What a person types; texts, so that nothing typed is lost on the way. */
@@ -65,10 +67,10 @@ export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySetting
 }
 
 const PERIODS: { value: CapPeriod; label: string }[] = [
-	{ value: "lifetime", label: "The key's lifetime" },
-	{ value: "day", label: "Each day" },
-	{ value: "week", label: "Each week" },
-	{ value: "month", label: "Each month" },
+	{ value: "lifetime", label: t("The key's lifetime") },
+	{ value: "day", label: t("Each day") },
+	{ value: "week", label: t("Each week") },
+	{ value: "month", label: t("Each month") },
 ];
 
 /** `param` is the field that the service refused. */
@@ -87,9 +89,9 @@ export function KeyFields(props: {
 	return (
 		<>
 			<TextInput
-				label="Name"
-				description="The application and environment that will use it"
-				placeholder="search-api production"
+				label={t("Name")}
+				description={t("The application and environment that will use it")}
+				placeholder={t("search-api production")}
 				required
 				withAsterisk={false}
 				maxLength={100}
@@ -102,20 +104,20 @@ export function KeyFields(props: {
 				<>
 					<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 						<NumberInput
-							label="Cap in USD"
-							description="Optional. Counts what is spent and held."
-							placeholder="No cap"
+							label={t("Cap in USD")}
+							description={t("Optional. Counts what is spent and held.")}
+							placeholder={t("No cap")}
 							min={0}
 							decimalScale={9}
-							thousandSeparator=","
+							{...SEPARATORS}
 							hideControls
 							value={draft.capUsd}
 							error={wrong("capUsd")}
 							onValueChange={(value) => set({ capUsd: value.value })}
 						/>
 						<Select
-							label="The cap is for"
-							description="In the account's time zone"
+							label={t("The cap is for")}
+							description={t("In the account's time zone")}
 							data={PERIODS}
 							allowDeselect={false}
 							disabled={draft.capUsd === ""}
@@ -125,23 +127,23 @@ export function KeyFields(props: {
 						/>
 					</SimpleGrid>
 					<MultiSelect
-						label="Models"
-						description="Optional. None chosen: all available models, those of later too."
-						placeholder={draft.models.length === 0 ? "All models" : ""}
+						label={t("Models")}
+						description={t("Optional. None chosen: all available models, those of later too.")}
+						placeholder={draft.models.length === 0 ? t("All models") : ""}
 						data={[...new Set([...known, ...draft.models])]}
 						searchable
 						clearable
 						value={draft.models}
 						error={wrong("models")}
 						onChange={(chosen) => set({ models: chosen })}
-						nothingFoundMessage="No such model"
-						clearButtonProps={{ "aria-label": "Allow all models" }}
+						nothingFoundMessage={t("No such model")}
+						clearButtonProps={{ "aria-label": t("Allow all models") }}
 					/>
 				</>
 			)}
 			<TextInput
-				label="Expires"
-				description="Optional, in your local time"
+				label={t("Expires")}
+				description={t("Optional, in your local time")}
 				type="datetime-local"
 				value={draft.expires}
 				error={wrong("expiresAtMs")}
@@ -150,8 +152,8 @@ export function KeyFields(props: {
 			{!readsOnly && (
 				<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 					<NumberInput
-						label="Requests a minute"
-						placeholder="No limit"
+						label={t("Requests a minute")}
+						placeholder={t("No limit")}
 						min={1}
 						allowDecimal={false}
 						hideControls
@@ -160,8 +162,8 @@ export function KeyFields(props: {
 						onValueChange={(value) => set({ requestsPerMinute: value.value })}
 					/>
 					<NumberInput
-						label="Requests at a time"
-						placeholder="No limit"
+						label={t("Requests at a time")}
+						placeholder={t("No limit")}
 						min={1}
 						allowDecimal={false}
 						hideControls

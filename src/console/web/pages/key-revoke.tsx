@@ -6,6 +6,7 @@ import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
+import { plural, rich, t } from "../texts.tsx";
 import type { Fence, KeyView } from "../views.ts";
 
 /** Revoking cannot be undone: the name is typed, and the answer says since when no instance accepts the key. */
@@ -17,19 +18,19 @@ export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => 
 
 	if (result) {
 		return (
-			<Modal opened onClose={onClose} title="Key revoked" closeButtonProps={{ "aria-label": "Close" }}>
+			<Modal opened onClose={onClose} title={t("Key revoked")} closeButtonProps={{ "aria-label": t("Close") }}>
 				<div className="stack">
-					<FenceNotice fence={result.fence} done="No instance accepts this key" />
+					<FenceNotice fence={result.fence} done={t("No instance accepts this key")} />
 					<p>{runningText(result.runningRequests)}</p>
 					<div className="form-end">
-						<Button onClick={onClose}>Done</Button>
+						<Button onClick={onClose}>{t("Done")}</Button>
 					</div>
 				</div>
 			</Modal>
 		);
 	}
 	return (
-		<Modal opened onClose={onClose} title="Revoke the key" closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={onClose} title={t("Revoke the key")} closeButtonProps={{ "aria-label": t("Close") }}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -38,11 +39,13 @@ export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => 
 				}}
 			>
 				<p>
-					Every application that uses <strong>{item.name}</strong> is refused from now on. This cannot be undone.
-					Requests that are already admitted finish and are charged.
+					{rich(
+						"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+						{ name: <strong>{item.name}</strong> },
+					)}
 				</p>
 				<TextInput
-					label={`Type the key's name: ${item.name}`}
+					label={t("Type the key's name: {name}", { name: item.name })}
 					autoComplete="off"
 					data-autofocus
 					value={typed}
@@ -51,10 +54,10 @@ export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => 
 				{revoke.error && <Problem error={revoke.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" className="danger-filled" disabled={typed.trim() !== item.name} loading={revoke.busy}>
-						Revoke
+						{t("Revoke")}
 					</Button>
 				</div>
 			</form>
@@ -63,6 +66,10 @@ export function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => 
 }
 
 function runningText(count: number): string {
-	if (count === 0) return "No request was running under it.";
-	return count === 1 ? "1 admitted request is finishing." : `${formatCount(count)} admitted requests are finishing.`;
+	if (count === 0) return t("No request was running under it.");
+	return plural(
+		count,
+		{ one: "{count} admitted request is finishing.", other: "{count} admitted requests are finishing." },
+		{ count: formatCount(count) },
+	);
 }

@@ -5,15 +5,16 @@ import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 import { SecretDialog } from "./key-create.tsx";
 
 const HOUR_MS = 3_600_000;
 const GRACES = [
-	{ value: "0", label: "None: the old key stops at once" },
-	{ value: String(HOUR_MS), label: "1 hour" },
-	{ value: String(24 * HOUR_MS), label: "1 day" },
-	{ value: String(7 * 24 * HOUR_MS), label: "7 days" },
+	{ value: "0", label: t("None: the old key stops at once") },
+	{ value: String(HOUR_MS), label: t("1 hour") },
+	{ value: String(24 * HOUR_MS), label: t("1 day") },
+	{ value: String(7 * 24 * HOUR_MS), label: t("7 days") },
 ];
 
 /** 32 hex digits; `randomUUID` is not there where the page came over plain HTTP. */
@@ -36,17 +37,19 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 			onClose();
 			navigate(`/keys/${made.id}`);
 		};
-		return <SecretDialog secret={made.secret} title="Replacement created" onStored={stored} />;
+		return <SecretDialog secret={made.secret} title={t("Replacement created")} onStored={stored} />;
 	}
 	return (
-		<Modal opened onClose={onClose} title="Rotate the key" closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={onClose} title={t("Rotate the key")} closeButtonProps={{ "aria-label": t("Close") }}>
 			<div className="form">
 				<p>
-					A new key with the settings of <strong>{item.name}</strong> is made. Change the application over to it; the
-					old key stops when its time is over.
+					{rich(
+						"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
+						{ name: <strong>{item.name}</strong> },
+					)}
 				</p>
 				<Select
-					label="The old key works for"
+					label={t("The old key works for")}
 					data={GRACES}
 					value={grace}
 					allowDeselect={false}
@@ -55,10 +58,10 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 				{rotate.error && <Problem error={rotate.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button loading={rotate.busy} onClick={() => void rotate.run()}>
-						Make the replacement
+						{t("Make the replacement")}
 					</Button>
 				</div>
 			</div>

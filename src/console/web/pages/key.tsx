@@ -12,6 +12,7 @@ import { UsageChart } from "../parts/usage-chart.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
 import type { Fence, KeyView } from "../views.ts";
 import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
@@ -33,19 +34,19 @@ export default function KeyPage({ id }: { id: string }) {
 
 	return (
 		<Page
-			title={item?.name ?? "Key"}
+			title={item?.name ?? t("Key")}
 			aside={
 				item?.state === "active" &&
 				may("keys.change") && (
 					<>
 						<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
-							Edit
+							{t("Edit")}
 						</Button>
 						<Button size="xs" variant="default" onClick={() => setDialog("rotate")}>
-							Rotate
+							{t("Rotate")}
 						</Button>
 						<Button size="xs" variant="default" className="danger" onClick={() => setDialog("revoke")}>
-							Revoke
+							{t("Revoke")}
 						</Button>
 					</>
 				)
@@ -68,33 +69,33 @@ export default function KeyPage({ id }: { id: string }) {
 
 function KeyFacts({ item }: { item: KeyView }) {
 	return (
-		<Panel title="Key">
+		<Panel title={t("Key")}>
 			<Facts
 				items={[
-					["State", <KeyState key="state" item={item} />],
+					[t("State"), <KeyState key="state" item={item} />],
 					[
-						"Secret",
+						t("Secret"),
 						<code key="secret">
 							{item.prefix}…{item.lastFour}
 						</code>,
 					],
-					["Id", <Id key="id" value={item.id} label="Copy the key's id" />],
-					...(item.readsOnly ? [["Use", "Only reads usage and credit"] as const] : []),
-					["Cap", <CapBar key="cap" item={item} />],
-					["Spent in all", <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
-					["Models", item.models.length === 0 ? "All available models" : item.models.join(", ")],
-					["Limits", limitsText(item)],
-					["Created", <Moment key="created" atMs={item.createdAtMs} />],
-					["Last used", <Ago key="used" atMs={item.lastUsedAtMs} />],
-					["Expires", item.expiresAtMs === null ? "Never" : <Moment key="expires" atMs={item.expiresAtMs} />],
+					[t("Id"), <Id key="id" value={item.id} label={t("Copy the key's id")} />],
+					...(item.readsOnly ? [[t("Use"), t("Only reads usage and credit")] as const] : []),
+					[t("Cap"), <CapBar key="cap" item={item} />],
+					[t("Spent in all"), <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
+					[t("Models"), item.models.length === 0 ? t("All available models") : item.models.join(", ")],
+					[t("Limits"), limitsText(item)],
+					[t("Created"), <Moment key="created" atMs={item.createdAtMs} />],
+					[t("Last used"), <Ago key="used" atMs={item.lastUsedAtMs} />],
+					[t("Expires"), item.expiresAtMs === null ? t("Never") : <Moment key="expires" atMs={item.expiresAtMs} />],
 					...(item.revokedAtMs === null
 						? []
-						: [["Revoked", <Moment key="revoked" atMs={item.revokedAtMs} />] as const]),
+						: [[t("Revoked"), <Moment key="revoked" atMs={item.revokedAtMs} />] as const]),
 					...(item.replacedBy === null
 						? []
 						: [
 								[
-									"Replaced by",
+									t("Replaced by"),
 									<Link key="by" to={`/keys/${item.replacedBy}`}>
 										{item.replacedBy}
 									</Link>,
@@ -108,10 +109,12 @@ function KeyFacts({ item }: { item: KeyView }) {
 
 function limitsText(item: KeyView): string {
 	const parts = [
-		item.requestsPerMinute === null ? undefined : `${formatCount(item.requestsPerMinute)} requests a minute`,
-		item.concurrencyMax === null ? undefined : `${formatCount(item.concurrencyMax)} at a time`,
+		item.requestsPerMinute === null
+			? undefined
+			: t("{count} requests a minute", { count: formatCount(item.requestsPerMinute) }),
+		item.concurrencyMax === null ? undefined : t("{count} at a time", { count: formatCount(item.concurrencyMax) }),
 	].filter((part) => part !== undefined);
-	return parts.length === 0 ? "Those of the service" : parts.join(", ");
+	return parts.length === 0 ? t("Those of the service") : parts.join(", ");
 }
 
 function KeyUsage({ item }: { item: KeyView }) {
@@ -132,20 +135,34 @@ function KeyUsage({ item }: { item: KeyView }) {
 	);
 	return (
 		<>
-			<Panel title="Spend, last 30 days" aside={<Link to={`/usage?key=${item.id}`}>Usage of this key</Link>}>
+			<Panel
+				title={t("Spend, last 30 days")}
+				aside={<Link to={`/usage?key=${item.id}`}>{t("Usage of this key")}</Link>}
+			>
 				{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
 				{usage.error && !usage.data ? null : usage.data?.total.requests === 0 ? (
-					<Empty title="Not used in the last 30 days." />
+					<Empty title={t("Not used in the last 30 days.")} />
 				) : (
-					<UsageChart series={usage.data} measure="cost" groupedBy="model" label="Spend of this key by day and model" />
+					<UsageChart
+						series={usage.data}
+						measure="cost"
+						groupedBy={t("Model")}
+						label={t("Spend of this key by day and model")}
+					/>
 				)}
 			</Panel>
-			<Panel title="Newest requests" aside={<Link to={`/requests?key=${item.id}`}>All of this key</Link>} flush>
+			<Panel
+				title={t("Newest requests")}
+				aside={<Link to={`/requests?key=${item.id}`}>{t("All of this key")}</Link>}
+				flush
+			>
 				<RequestTable
 					rows={requests.data?.items}
 					error={requests.error}
 					retry={() => void requests.reload()}
-					empty={<Empty title="No requests yet.">Requests made with this key appear here when they end.</Empty>}
+					empty={
+						<Empty title={t("No requests yet.")}>{t("Requests made with this key appear here when they end.")}</Empty>
+					}
 				/>
 			</Panel>
 		</>
@@ -162,12 +179,12 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 		setFence(changed.fence);
 	});
 	return (
-		<Modal opened onClose={onClose} title="Edit the key" closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={onClose} title={t("Edit the key")} closeButtonProps={{ "aria-label": t("Close") }}>
 			{fence ? (
 				<div className="stack">
-					<FenceNotice fence={fence} done="The change applies on all instances" />
+					<FenceNotice fence={fence} done={t("The change applies on all instances")} />
 					<div className="form-end">
-						<Button onClick={onClose}>Done</Button>
+						<Button onClick={onClose}>{t("Done")}</Button>
 					</div>
 				</div>
 			) : (
@@ -182,10 +199,10 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 					{save.error && <Problem error={save.error} />}
 					<div className="form-end">
 						<Button variant="default" onClick={onClose}>
-							Cancel
+							{t("Cancel")}
 						</Button>
 						<Button type="submit" loading={save.busy}>
-							Save
+							{t("Save")}
 						</Button>
 					</div>
 				</form>

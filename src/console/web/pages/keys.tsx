@@ -12,29 +12,30 @@ import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 import { KeyCreateDialog } from "./key-create.tsx";
 
 const COLUMNS: readonly Column<KeyView>[] = [
-	{ label: "Name", lead: true, render: (key) => <Link to={`/keys/${key.id}`}>{key.name}</Link> },
+	{ label: t("Name"), lead: true, render: (key) => <Link to={`/keys/${key.id}`}>{key.name}</Link> },
 	{
-		label: "Key",
+		label: t("Key"),
 		render: (key) => (
 			<code>
 				{key.prefix}…{key.lastFour}
 			</code>
 		),
 	},
-	{ label: "State", corner: true, render: (key) => <KeyState item={key} /> },
-	{ label: "Models", render: (key) => (key.models.length === 0 ? "All" : formatCount(key.models.length)) },
-	{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
-	{ label: "Cap", render: (key) => <CapBar item={key} small /> },
-	{ label: "Spent", amount: (key) => key.spentNanoUsd },
+	{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
+	{ label: t("Models"), render: (key) => (key.models.length === 0 ? t("All") : formatCount(key.models.length)) },
+	{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+	{ label: t("Cap"), render: (key) => <CapBar item={key} small /> },
+	{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
 ];
 
 export function KeyState({ item }: { item: KeyView }) {
-	if (item.state === "active" && item.replacedBy) return <State value="draining" label="Being replaced" />;
-	return <State value={item.state} label={item.state[0]?.toUpperCase() + item.state.slice(1)} />;
+	if (item.state === "active" && item.replacedBy) return <State value="draining" label={t("Being replaced")} />;
+	return <State value={item.state} />;
 }
 
 export function KeysPage() {
@@ -48,19 +49,19 @@ export function KeysPage() {
 	const openCreate = () => change({ create: "1" });
 	const create = may("keys.change") && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={openCreate}>
-			Create a key
+			{t("Create a key")}
 		</Button>
 	);
 
 	return (
-		<Page title="Keys" lead="One key for each application and environment." aside={create}>
+		<Page title={t("Keys")} lead={t("One key for each application and environment.")} aside={create}>
 			<Panel
 				flush
-				title="API keys"
+				title={t("API keys")}
 				aside={
 					<TextInput
-						aria-label="Search keys"
-						placeholder="Search, press /"
+						aria-label={t("Search keys")}
+						placeholder={t("Search, press /")}
 						size="xs"
 						data-search
 						value={search}
@@ -69,7 +70,7 @@ export function KeysPage() {
 				}
 			>
 				<DataTable
-					label="API keys"
+					label={t("API keys")}
 					columns={COLUMNS}
 					rows={shown}
 					rowKey={(key) => key.id}
@@ -78,11 +79,13 @@ export function KeysPage() {
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						wanted === "" ? (
-							<Empty title="No keys yet." action={create}>
-								A key lets an application call the service. It can have a lifetime cap in USD and a list of models.
+							<Empty title={t("No keys yet.")} action={create}>
+								{t(
+									"A key lets an application call the service. It can have a lifetime cap in USD and a list of models.",
+								)}
 							</Empty>
 						) : (
-							<Empty title={`No key matches “${search.trim()}”.`} />
+							<Empty title={t("No key matches “{search}”.", { search: search.trim() })} />
 						)
 					}
 				/>

@@ -1,5 +1,4 @@
 import { Button, Skeleton } from "@mantine/core";
-import { showUsd } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
@@ -9,6 +8,7 @@ import { PriceCalculator } from "../parts/price-calculator.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 import { chatSnippets } from "../snippets.ts";
 
 const HEADLINE = brand.headline ?? "Open models behind the client you already use";

@@ -1,7 +1,6 @@
 import { Button, Skeleton } from "@mantine/core";
 import type { Rates } from "../../../catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
-import { showRatePerMillion, showRatePerUnit } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { formatCount, formatDuration } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
@@ -13,6 +12,7 @@ import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
 import { chatSnippets } from "../snippets.ts";
 import type { ModelDetail } from "../views.ts";
 

@@ -1,17 +1,26 @@
 import { Button } from "@mantine/core";
-import { RIGHTS, type Right, ROLE_LABELS } from "../../members/roles.ts";
+import type { Right } from "../../members/roles.ts";
+import { rightText, roleName } from "../labels.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { Link } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 
 export function NotAllowedPage({ right }: { right: Right }) {
 	const account = useAccount();
 	return (
-		<Page title="Not for your role">
+		<Page title={t("Not for your role")}>
 			<Panel>
-				<Empty title={`Your role in ${account.name} is ${ROLE_LABELS[account.role]}.`}>
-					It may not {RIGHTS[right].says}. An owner or admin of the account can give you another role.
+				<Empty
+					title={t("Your role in {name} is {role}.", {
+						name: account.name,
+						role: roleName(account.role),
+					})}
+				>
+					{rich("It may not {says}. An owner or admin of the account can give you another role.", {
+						says: rightText(right),
+					})}
 				</Empty>
 			</Panel>
 		</Page>
@@ -23,17 +32,19 @@ export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
 	return (
-		<Page title="By your company's sign-in">
+		<Page title={t("By your company's sign-in")}>
 			<Panel>
 				<Empty
-					title={`${account.name} is opened by its company's sign-in alone.`}
+					title={t("{name} is opened by its company's sign-in alone.", { name: account.name })}
 					action={
 						<Button variant="default" onClick={() => void signOut()}>
-							Sign out, and in with your company
+							{t("Sign out, and in with your company")}
 						</Button>
 					}
 				>
-					What is your own stands in the <Link to="/settings">settings</Link> as before.
+					{rich("What is your own stands in the <link>settings</link> as before.", {
+						link: (inner) => <Link to="/settings">{inner}</Link>,
+					})}
 				</Empty>
 			</Panel>
 		</Page>

@@ -12,6 +12,7 @@ import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { plural, rich, t } from "../texts.tsx";
 import { seriesColor } from "../theme.ts";
 import type { Overview, OverviewLive } from "../views.ts";
 import { FirstSteps } from "./first-steps.tsx";
@@ -30,16 +31,21 @@ export function OverviewPage() {
 
 	return (
 		<Page
-			title="Overview"
+			title={t("Overview")}
 			aside={
-				<span className="small dim" title="Figures on this page follow the service by themselves while it is live.">
-					{live ? "Live" : "Connecting…"}
+				<span
+					className="small dim"
+					title={t("Figures on this page follow the service by themselves while it is live.")}
+				>
+					{live ? t("Live") : t("Connecting…")}
 				</span>
 			}
 		>
 			{overview.error && <Problem error={overview.error} retry={() => void overview.reload()} />}
 			{account.state === "suspended" && (
-				<Notice kind="warn">This account is suspended: its keys are refused. Ask the operator of the service.</Notice>
+				<Notice kind="warn">
+					{t("This account is suspended: its keys are refused. Ask the operator of the service.")}
+				</Notice>
 			)}
 			{data && (!finished || wasUnfinished) && (
 				<FirstSteps checklist={data.checklist} pendingTopUps={data.pendingTopUps} />
@@ -55,34 +61,34 @@ function Figures({ data }: { data: Overview | undefined }) {
 		<>
 			<BalancePanel data={data} />
 			<div className="grid-2">
-				<Panel title="Spend, last 30 days" aside={<Link to="/usage">Usage</Link>}>
+				<Panel title={t("Spend, last 30 days")} aside={<Link to="/usage">{t("Usage")}</Link>}>
 					{data && data.chart.total.requests === 0 ? (
-						<Empty title="Nothing spent yet.">The cost of each day by model will be drawn here.</Empty>
+						<Empty title={t("Nothing spent yet.")}>{t("The cost of each day by model will be drawn here.")}</Empty>
 					) : (
 						<UsageChart
 							series={data?.chart}
 							measure="cost"
 							groupedBy="model"
-							label="Spend by day and model, last 30 days"
+							label={t("Spend by day and model, last 30 days")}
 						/>
 					)}
 				</Panel>
 				<TopModels data={data} />
 			</div>
-			<Panel title="Newest requests" aside={<Link to="/requests">All requests</Link>} flush>
+			<Panel title={t("Newest requests")} aside={<Link to="/requests">{t("All requests")}</Link>} flush>
 				<RequestTable
 					short
 					rows={data?.newest}
 					empty={
 						<Empty
-							title="No requests yet."
+							title={t("No requests yet.")}
 							action={
 								<Button component={Link} to="/playground" variant="default" size="xs">
-									Try a model
+									{t("Try a model")}
 								</Button>
 							}
 						>
-							Each request appears here when it ends, with its tokens, duration and cost.
+							{t("Each request appears here when it ends, with its tokens, duration and cost.")}
 						</Empty>
 					}
 				/>
@@ -97,35 +103,42 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 		nanoUsd === undefined ? <Skeleton height={24} width={90} mt={4} /> : <Amount nanoUsd={nanoUsd} />;
 	return (
 		<Panel
-			title="Credit"
+			title={t("Credit")}
 			aside={
 				may("credit.buy") && (
 					<Button component={Link} to="/credit" size="xs">
-						Top up
+						{t("Top up")}
 					</Button>
 				)
 			}
 		>
 			<div className="stats">
-				<Stat label="Available" value={value(data?.balance.availableNanoUsd)}>
-					for new requests
+				<Stat label={t("Available")} value={value(data?.balance.availableNanoUsd)}>
+					{t("for new requests")}
 				</Stat>
-				<Stat label="Held" value={value(data?.balance.heldNanoUsd)}>
-					{may("credit.see") ? <Link to="/credit#held">by running requests</Link> : "by running requests"}
+				<Stat label={t("Held")} value={value(data?.balance.heldNanoUsd)}>
+					{may("credit.see") ? <Link to="/credit#held">{t("by running requests")}</Link> : t("by running requests")}
 				</Stat>
-				<Stat label="Spent this month" value={value(data?.monthSpentNanoUsd)}>
-					<Link to="/usage?range=month">where it went</Link>
+				<Stat label={t("Spent this month")} value={value(data?.monthSpentNanoUsd)}>
+					<Link to="/usage?range=month">{t("where it went")}</Link>
 				</Stat>
-				<Stat label="Spent today" value={value(data?.todaySpentNanoUsd)}>
-					since 00:00 UTC
+				<Stat label={t("Spent today")} value={value(data?.todaySpentNanoUsd)}>
+					{t("since 00:00 UTC")}
 				</Stat>
 			</div>
 			{data && data.pendingTopUps > 0 && may("credit.see") && (
 				<p className="small dim">
-					<Link to="/credit">
-						{data.pendingTopUps === 1 ? "One top-up waits" : `${data.pendingTopUps} top-ups wait`} for verification
-					</Link>
-					; the credit appears here when it is confirmed.
+					{rich("{link}; the credit appears here when it is confirmed.", {
+						link: (
+							<Link to="/credit">
+								{plural(
+									data.pendingTopUps,
+									{ one: "One top-up waits for verification", other: "{count} top-ups wait for verification" },
+									{ count: data.pendingTopUps },
+								)}
+							</Link>
+						),
+					})}
 				</p>
 			)}
 		</Panel>
@@ -135,15 +148,15 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 function TopModels({ data }: { data: Overview | undefined }) {
 	const known = useKnownModels();
 	return (
-		<Panel title="Top models" flush>
+		<Panel title={t("Top models")} flush>
 			<DataTable
-				label="Top models of the last 30 days"
+				label={t("Top models of the last 30 days")}
 				rows={data?.topModels}
 				rowKey={(row) => row.model}
-				empty={<Empty title="No model used yet.">The models that cost most will be listed here.</Empty>}
+				empty={<Empty title={t("No model used yet.")}>{t("The models that cost most will be listed here.")}</Empty>}
 				columns={[
 					{
-						label: "Model",
+						label: t("Model"),
 						lead: true,
 						render: (row) => (
 							<span className="named">
@@ -153,7 +166,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 						),
 					},
 					{
-						label: "Tokens",
+						label: t("Tokens"),
 						right: true,
 						render: (row) => (
 							<span className="num" title={formatCount(row.tokens)}>
@@ -161,7 +174,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 							</span>
 						),
 					},
-					{ label: "Cost", amount: (row) => row.costNanoUsd, corner: true },
+					{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
 				]}
 			/>
 		</Panel>

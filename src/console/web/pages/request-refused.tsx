@@ -6,6 +6,7 @@ import { Notice } from "../parts/problem.tsx";
 import { Refused } from "../parts/request-table.tsx";
 import { Amount, Moment } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
+import { rich, t } from "../texts.tsx";
 import type { RefusedDetail } from "../views.ts";
 
 type Shortage = NonNullable<RefusedDetail["shortage"]>;
@@ -16,8 +17,8 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 		<>
 			{row.shortage === null ? <Notice kind="warn">{row.message}</Notice> : <ShortagePanel shortage={row.shortage} />}
 			<div className="grid-even">
-				<Panel title="What to do">{adviceOf(row)}</Panel>
-				<Panel title="Request">
+				<Panel title={t("What to do")}>{adviceOf(row)}</Panel>
+				<Panel title={t("Request")}>
 					<Facts items={factsOf(row)} />
 				</Panel>
 			</div>
@@ -26,38 +27,47 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 }
 
 const WHOSE = {
-	account: { lacking: "The account's credit", of: "of the account's credit" },
-	project: { lacking: "The spending cap of the key's project", of: "under the project's cap" },
-	key: { lacking: "The key's spending cap", of: "under the key's cap" },
+	account: {
+		lacking: t("The account's credit did not cover the most that this request could cost."),
+		of: t("of the account's credit"),
+	},
+	project: {
+		lacking: t("The spending cap of the key's project did not cover the most that this request could cost."),
+		of: t("under the project's cap"),
+	},
+	key: {
+		lacking: t("The key's spending cap did not cover the most that this request could cost."),
+		of: t("under the key's cap"),
+	},
 } as const;
 
 function ShortagePanel({ shortage }: { shortage: Shortage }) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return (
 		<>
-			<Notice kind="warn">
-				{`${WHOSE[shortage.limit].lacking} did not cover the most that this request could cost.`}
-			</Notice>
+			<Notice kind="warn">{WHOSE[shortage.limit].lacking}</Notice>
 			<Panel>
 				<div className="stats">
-					<Stat label="Available" value={<Amount nanoUsd={availableNanoUsd} />}>
+					<Stat label={t("Available")} value={<Amount nanoUsd={availableNanoUsd} />}>
 						{WHOSE[shortage.limit].of}
 					</Stat>
-					<Stat label="Held" value={<Amount nanoUsd={heldNanoUsd} />}>
-						by requests that were running
+					<Stat label={t("Held")} value={<Amount nanoUsd={heldNanoUsd} />}>
+						{t("by requests that were running")}
 					</Stat>
-					<Stat label="Needed" value={<Amount nanoUsd={requiredNanoUsd} />}>
-						the most that it could cost
+					<Stat label={t("Needed")} value={<Amount nanoUsd={requiredNanoUsd} />}>
+						{t("the most that it could cost")}
 					</Stat>
 					<Stat
-						label="Missing"
+						label={t("Missing")}
 						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
 					/>
 					<Stat
-						label="Would have fitted"
-						value={affordableMaxTokens === null ? "–" : `${formatCount(affordableMaxTokens)} tokens`}
+						label={t("Would have fitted")}
+						value={
+							affordableMaxTokens === null ? "–" : t("{count} tokens", { count: formatCount(affordableMaxTokens) })
+						}
 					>
-						{affordableMaxTokens === null ? "not with this prompt" : <code>max_tokens: {affordableMaxTokens}</code>}
+						{affordableMaxTokens === null ? t("not with this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
 					</Stat>
 				</div>
 			</Panel>
@@ -69,7 +79,7 @@ function adviceOf(row: RefusedDetail): ReactNode {
 	if (row.shortage !== null) return <ShortageAdvice row={row} shortage={row.shortage} />;
 	const advice = ADVICE[row.code];
 	return (
-		<p className="advice">{advice === undefined ? "Name the request's id when you ask for help." : advice(row)}</p>
+		<p className="advice">{advice === undefined ? t("Name the request's id when you ask for help.") : advice(row)}</p>
 	);
 }
 
@@ -79,99 +89,120 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 		<ul className="advice">
 			{shortage.limit === "key" ? (
 				<li>
-					<Link to={`/keys/${row.keyId}`}>Raise the cap of {row.keyName}</Link>, or take it away.
+					{rich("{link}, or take it away.", {
+						link: keyLink(row, t("Raise the cap of {keyName}", { keyName: row.keyName })),
+					})}
 				</li>
 			) : shortage.limit === "project" ? (
-				<li>Raise the cap of the key's project, or take it away.</li>
+				<li>{t("Raise the cap of the key's project, or take it away.")}</li>
 			) : (
 				<li>
-					<Link to="/credit">Top up the account</Link>.
+					<Link to="/credit">{t("Top up the account")}</Link>.
 				</li>
 			)}
 			{affordableMaxTokens !== null && (
 				<li>
-					Or ask for less: with <code>max_tokens</code> of {formatCount(affordableMaxTokens)} at the most it would have
-					been admitted. What an answer does not use is given back.
+					{rich(
+						"Or ask for less: with {code} of {count} at the most it would have been admitted. What an answer does not use is given back.",
+						{ code: <code>max_tokens</code>, count: formatCount(affordableMaxTokens) },
+					)}
 				</li>
 			)}
 			{heldNanoUsd > 0 && availableNanoUsd + heldNanoUsd >= requiredNanoUsd && (
-				<li>Or wait: what running requests hold and do not use is free again when they end.</li>
+				<li>{t("Or wait: what running requests hold and do not use is free again when they end.")}</li>
 			)}
 		</ul>
 	);
 }
 
 const keyLink = (row: RefusedDetail, text: string) => <Link to={`/keys/${row.keyId}`}>{text}</Link>;
-const modelsLink = <Link to="/models">the list of models</Link>;
-const SEND_AGAIN = "It is a passing state: send the request again, after the seconds that retry-after names.";
-const MEND = "Mend the request; the same one will be refused again.";
+const modelsLink = <Link to="/models">{t("the list of models")}</Link>;
+const SEND_AGAIN = t("It is a passing state: send the request again, after the seconds that retry-after names.");
+const MEND = t("Mend the request; the same one will be refused again.");
 
 const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	top_up_required: () => (
 		<>
-			<Link to="/credit">Make a first top-up</Link>; the key works as soon as it is confirmed.
+			{rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", {
+				link: (inner) => <Link to="/credit">{inner}</Link>,
+			})}
 		</>
 	),
-	sign_in_required: () => "An owner of the account signs in to this console once.",
-	model_not_allowed: (row) => <>{keyLink(row, `Add the model to those of ${row.keyName}`)}, or use another key.</>,
-	account_suspended: () => "Ask the operator of the service.",
-	project_archived: () => (
+	sign_in_required: () => t("An owner of the account signs in to this console once."),
+	model_not_allowed: (row) => (
 		<>
-			Use <Link to="/keys">a key</Link> of another project.
+			{rich("{link}, or use another key.", {
+				link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
+			})}
 		</>
 	),
+	account_suspended: () => t("Ask the operator of the service."),
+	project_archived: () =>
+		rich("Use <link>a key</link> of another project.", { link: (inner) => <Link to="/keys">{inner}</Link> }),
 	api_key_revoked: () => (
 		<>
-			Something still uses this key. Give it <Link to="/keys">another one</Link>.
+			{rich("Something still uses this key. Give it <link>another one</link>.", {
+				link: (inner) => <Link to="/keys">{inner}</Link>,
+			})}
 		</>
 	),
 	api_key_expired: (row) => (
 		<>
-			{keyLink(row, `Change when ${row.keyName} expires`)}, or use <Link to="/keys">another key</Link>.
+			{rich("{change}, or use <link>another key</link>.", {
+				change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
+				link: (inner) => <Link to="/keys">{inner}</Link>,
+			})}
 		</>
 	),
 	read_only_key: () => (
 		<>
-			This key only reads usage. Use <Link to="/keys">another key</Link> for requests.
+			{rich("This key only reads usage. Use <link>another key</link> for requests.", {
+				link: (inner) => <Link to="/keys">{inner}</Link>,
+			})}
 		</>
 	),
-	model_not_found: () => <>Take an id from {modelsLink}.</>,
-	unsupported_mode: () => <>Use the model's own endpoint, or another model from {modelsLink}.</>,
+	model_not_found: () => <>{rich("Take an id from {modelsLink}.", { modelsLink })}</>,
+	unsupported_mode: () => (
+		<>{rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink })}</>
+	),
 	rate_limit_exceeded: (row) => (
 		<>
-			Send fewer requests at a time, or {keyLink(row, `change the limits of ${row.keyName}`)}. SDKs wait and send them
-			again by themselves.
+			{rich("Send fewer requests at a time, or {link}. SDKs wait and send them again by themselves.", {
+				link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })),
+			})}
 		</>
 	),
 	overloaded: () => SEND_AGAIN,
 	service_unavailable: () => SEND_AGAIN,
-	request_timeout: () => "The body did not arrive in time. Send it again.",
-	context_length_exceeded: () => "Shorten the prompt, lower max_tokens, or use a model with a longer context.",
+	request_timeout: () => t("The body did not arrive in time. Send it again."),
+	context_length_exceeded: () => t("Shorten the prompt, lower max_tokens, or use a model with a longer context."),
 	invalid_request: () => MEND,
 	unsupported_parameter: () => MEND,
-	payload_too_large: () => "Send less at once: fewer or smaller images, a shorter recording.",
+	payload_too_large: () => t("Send less at once: fewer or smaller images, a shorter recording."),
 	unsupported_media_type: () => MEND,
 };
 
 function factsOf(row: RefusedDetail): [string, ReactNode][] {
 	const facts: [string, ReactNode][] = [
-		["Time", <Moment key="time" atMs={row.atMs} form="log" />],
-		["Answer", <Refused key="answer" row={{ ...row, repeats: 0 }} />],
-		["Code", <code key="code">{row.code}</code>],
+		[t("Time"), <Moment key="time" atMs={row.atMs} form="log" />],
+		[t("Answer"), <Refused key="answer" row={{ ...row, repeats: 0 }} />],
+		[t("Code"), <code key="code">{row.code}</code>],
 	];
-	if (row.param !== null) facts.push(["Field", <code key="param">{row.param}</code>]);
+	if (row.param !== null) facts.push([t("Field"), <code key="param">{row.param}</code>]);
 	facts.push(
-		["Model", row.model ?? "not read so far"],
-		["Key", <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-		["Endpoint", row.endpoint],
-		["Cost", "nothing"],
+		[t("Model"), row.model ?? t("not read so far")],
+		[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
+		[t("Endpoint"), row.endpoint],
+		[t("Cost"), t("nothing")],
 	);
 	if (row.repeats > 0) {
 		facts.push([
-			"Repeated",
+			t("Repeated"),
 			<span key="repeats">
-				{formatCount(row.repeats)} more with this key and code until <Moment atMs={row.repeatedAtMs} form="log" />,
-				counted and not listed
+				{rich("{count} more with this key and code until {repeated}, counted and not listed", {
+					count: formatCount(row.repeats),
+					repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
+				})}
 			</span>,
 		]);
 	}

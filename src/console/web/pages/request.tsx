@@ -1,5 +1,4 @@
 import { Skeleton } from "@mantine/core";
-import { showLineCost, showRatePerMillion, showRatePerUnit, showUsdExact } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
@@ -10,47 +9,57 @@ import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { showLineCost, showRatePerMillion, showRatePerUnit, showUsdExact } from "../shown-money.ts";
+import { rich, t } from "../texts.tsx";
 import type { RequestDetail } from "../views.ts";
 import { RefusedRequest } from "./request-refused.tsx";
 
 const STEPS: Readonly<Record<string, string>> = {
-	admitted: "Admitted",
-	first_token: "First token",
-	ended: "Ended",
-	settled: "Settled",
+	admitted: t("Admitted"),
+	first_token: t("First token"),
+	ended: t("Ended"),
+	settled: t("Settled"),
 };
 
 const ENDPOINTS: Readonly<Record<string, string>> = {
-	chat: "Chat completions",
-	completions: "Completions",
-	embeddings: "Embeddings",
-	transcription: "Transcriptions",
-	image: "Images",
-	rerank: "Rerank",
+	chat: t("Chat completions"),
+	completions: t("Completions"),
+	embeddings: t("Embeddings"),
+	transcription: t("Transcriptions"),
+	image: t("Images"),
+	rerank: t("Rerank"),
 };
 
 const HOW_ENDED: Readonly<Record<string, string>> = {
-	finished: "The model finished its answer",
-	upstream_failed: "The model's server failed",
-	upstream_died: "The model's server broke off in the middle",
-	upstream_silent: "The model's server fell silent",
-	client_left: "The client left",
-	shutdown: "The service was being restarted",
-	crashed: "The instance of the service died",
+	finished: t("The model finished its answer"),
+	upstream_failed: t("The model's server failed"),
+	upstream_died: t("The model's server broke off in the middle"),
+	upstream_silent: t("The model's server fell silent"),
+	client_left: t("The client left"),
+	shutdown: t("The service was being restarted"),
+	crashed: t("The instance of the service died"),
+};
+
+const UNITS: Readonly<Record<string, string>> = {
+	token: t("per million tokens"),
+	request: t("per request"),
+	image: t("per image"),
+	second: t("per second"),
+	search: t("per search"),
 };
 
 const BASES: Readonly<Record<string, string>> = {
-	exact: "Exact: as counted by the model's server",
-	estimated: "Estimated: the client left before the server had counted",
-	recovered: "Recovered: settled after an instance of the service died",
+	exact: t("Exact: as counted by the model's server"),
+	estimated: t("Estimated: the client left before the server had counted"),
+	recovered: t("Recovered: settled after an instance of the service died"),
 };
 
 const ENDINGS: Readonly<Record<number, string>> = {
-	429: "The servers of the model were busy.",
-	499: "The client closed the connection.",
-	502: "The model's server failed.",
-	503: "No server for the model was connected.",
-	504: "The model's server did not answer in time.",
+	429: t("The servers of the model were busy."),
+	499: t("The client closed the connection."),
+	502: t("The model's server failed."),
+	503: t("No server for the model was connected."),
+	504: t("The model's server did not answer in time."),
 };
 
 export default function RequestPage({ id }: { id: string }) {
@@ -59,16 +68,20 @@ export default function RequestPage({ id }: { id: string }) {
 	const found = request.data;
 	if (request.error?.status === 404) {
 		return (
-			<Page title="Request">
-				<Empty title="There is no such request in this account." action={<Link to="/requests">All requests</Link>}>
-					The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one
-					that was refused is kept for 30 days.
+			<Page title={t("Request")}>
+				<Empty
+					title={t("There is no such request in this account.")}
+					action={<Link to="/requests">{t("All requests")}</Link>}
+				>
+					{t(
+						"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for 30 days.",
+					)}
 				</Empty>
 			</Page>
 		);
 	}
 	return (
-		<Page title="Request" lead={<Id value={id} label="Copy the request's id" />}>
+		<Page title={t("Request")} lead={<Id value={id} label={t("Copy the request's id")} />}>
 			{request.error && <Problem error={request.error} retry={() => void request.reload()} />}
 			{!found && !request.error && <Skeleton height={320} />}
 			{found && (found.statusClass === "refused" ? <RefusedRequest row={found} /> : <Detail row={found} />)}
@@ -82,49 +95,50 @@ function Detail({ row }: { row: RequestDetail }) {
 		<>
 			<Panel>
 				<div className="stats">
-					<Stat label="Cost" value={<Amount nanoUsd={row.costNanoUsd} />}>
-						held <Amount nanoUsd={row.reservedNanoUsd} />
+					<Stat label={t("Cost")} value={<Amount nanoUsd={row.costNanoUsd} />}>
+						{rich("held {reserved}", { reserved: <Amount nanoUsd={row.reservedNanoUsd} /> })}
 					</Stat>
-					<Stat label="Tokens" value={`${formatCount(row.promptTokens)} + ${formatCount(row.completionTokens)}`}>
-						prompt + completion
+					<Stat label={t("Tokens")} value={`${formatCount(row.promptTokens)} + ${formatCount(row.completionTokens)}`}>
+						{t("prompt + completion")}
 					</Stat>
-					<Stat label="First token" value={formatDuration(row.firstTokenMs)} />
-					<Stat label="Duration" value={formatDuration(row.durationMs)} />
-					<Stat label="Speed" value={speedText(row)} />
+					<Stat label={t("First token")} value={formatDuration(row.firstTokenMs)} />
+					<Stat label={t("Duration")} value={formatDuration(row.durationMs)} />
+					<Stat label={t("Speed")} value={speedText(row)} />
 				</div>
 			</Panel>
 			{endingText && <Notice kind="warn">{endingText}</Notice>}
 			{row.writtenOffNanoUsd > 0 && (
 				<Notice>
-					It cost <Amount nanoUsd={row.writtenOffNanoUsd} /> more than was held and the credit did not cover that. It
-					was not charged.
+					{rich("It cost {writtenOff} more than was held and the credit did not cover that. It was not charged.", {
+						writtenOff: <Amount nanoUsd={row.writtenOffNanoUsd} />,
+					})}
 				</Notice>
 			)}
 			<div className="grid-even">
-				<Panel title="Request">
+				<Panel title={t("Request")}>
 					<Facts
 						items={[
 							[
-								"Model",
+								t("Model"),
 								<Link key="model" to={`/models/${row.model}`}>
 									{row.model}
 								</Link>,
 							],
-							["Key", <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-							["Endpoint", `${ENDPOINTS[row.endpoint] ?? row.endpoint}${row.streamed ? ", streamed" : ""}`],
-							["Ending", <RequestEnding key="ending" row={row} />],
-							["How it ended", HOW_ENDED[row.ending] ?? row.ending.replaceAll("_", " ")],
-							["Basis", BASES[row.basis] ?? row.basis],
+							[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
+							[t("Endpoint"), `${ENDPOINTS[row.endpoint] ?? row.endpoint}${row.streamed ? t(", streamed") : ""}`],
+							[t("Ending"), <RequestEnding key="ending" row={row} />],
+							[t("How it ended"), HOW_ENDED[row.ending] ?? row.ending.replaceAll("_", " ")],
+							[t("Basis"), BASES[row.basis] ?? row.basis],
 							[
-								"Replica",
+								t("Replica"),
 								row.replica ?? (
 									<span key="replica" className="dim">
-										none was reached
+										{t("none was reached")}
 									</span>
 								),
 							],
 							[
-								"Answer's id",
+								t("Answer's id"),
 								row.answerId === null ? (
 									<span key="answer" className="dim">
 										–
@@ -137,17 +151,17 @@ function Detail({ row }: { row: RequestDetail }) {
 								? []
 								: [
 										[
-											"Batch",
+											t("Batch"),
 											<Link key="batch" to={`/batches/${row.batchId}`}>
 												{row.batchId}
 											</Link>,
 										] as const,
 									]),
-							["Rate card", <code key="card">{row.rateCard}</code>],
+							[t("Rate card"), <code key="card">{row.rateCard}</code>],
 						]}
 					/>
 				</Panel>
-				<Panel title="Timeline">
+				<Panel title={t("Timeline")}>
 					<ol className="timeline">
 						{row.timeline.map((step) => (
 							<li key={step.name}>
@@ -161,27 +175,31 @@ function Detail({ row }: { row: RequestDetail }) {
 					</ol>
 				</Panel>
 			</div>
-			<Panel title="Cost, line by line" flush>
+			<Panel title={t("Cost, line by line")} flush>
 				<DataTable
-					label="Cost, line by line"
+					label={t("Cost, line by line")}
 					rows={row.lines}
 					rowKey={(line) => line.label}
-					empty={<Empty title="Nothing was charged." />}
+					empty={<Empty title={t("Nothing was charged.")} />}
 					columns={[
-						{ label: "What", lead: true, render: (line) => line.label },
-						{ label: "Units", right: true, render: (line) => <span className="num">{formatCount(line.units)}</span> },
+						{ label: t("What"), lead: true, render: (line) => line.label },
 						{
-							label: "Rate",
+							label: t("Units"),
+							right: true,
+							render: (line) => <span className="num">{formatCount(line.units)}</span>,
+						},
+						{
+							label: t("Rate"),
 							right: true,
 							render: (line) => (
 								<span className="num">
 									{line.unit === "token" ? showRatePerMillion(line.rate) : showRatePerUnit(line.rate)}{" "}
-									<span className="dim">per {line.unit === "token" ? "million tokens" : line.unit}</span>
+									<span className="dim">{UNITS[line.unit] ?? line.unit}</span>
 								</span>
 							),
 						},
 						{
-							label: "Amount",
+							label: t("Amount"),
 							right: true,
 							render: (line) => <span className="num">{showLineCost(line)}</span>,
 						},
@@ -189,7 +207,7 @@ function Detail({ row }: { row: RequestDetail }) {
 				/>
 				{row.linesTotalNanoUsd !== null && (
 					<div className="sum">
-						<span>Sum, rounded up once to a billionth of a dollar</span>
+						<span>{t("Sum, rounded up once to a billionth of a dollar")}</span>
 						<strong className="num">{showUsdExact(row.linesTotalNanoUsd)}</strong>
 					</div>
 				)}
@@ -201,5 +219,5 @@ function Detail({ row }: { row: RequestDetail }) {
 function speedText(row: RequestDetail): string {
 	const generatingMs = row.firstTokenMs === null ? row.durationMs : row.durationMs - row.firstTokenMs;
 	if (row.completionTokens < 2 || generatingMs <= 0) return "–";
-	return `${formatCount(Math.round((row.completionTokens / generatingMs) * 1000))} tokens/s`;
+	return t("{count} tokens/s", { count: formatCount(Math.round((row.completionTokens / generatingMs) * 1000)) });
 }

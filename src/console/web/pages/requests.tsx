@@ -10,6 +10,7 @@ import { filterOf } from "../range.ts";
 import { useList } from "../resource.ts";
 import { Link, navigate, useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 
 const ROWS = 50;
 
@@ -36,8 +37,10 @@ export default function RequestsPage() {
 
 	return (
 		<Page
-			title="Requests"
-			lead="What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it."
+			title={t("Requests")}
+			lead={t(
+				"What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.",
+			)}
 			aside={
 				<>
 					<Button
@@ -46,7 +49,7 @@ export default function RequestsPage() {
 						loading={list.loading && list.items !== undefined}
 						onClick={() => setNowMs(Date.now())}
 					>
-						Reload
+						{t("Reload")}
 					</Button>
 					<CsvButton href={api.requestsCsvAddress(account.id, filter)} />
 				</>
@@ -55,15 +58,19 @@ export default function RequestsPage() {
 			<UsageFilters refused range={batch === null ? "7d" : "365d"} />
 			{batch !== null && (
 				<Notice>
-					Only lines of the batch <Link to={`/batches/${encodeURIComponent(batch)}`}>{batch}</Link>.{" "}
-					<button type="button" className="link" onClick={() => change({ batch: null })}>
-						Show all requests
-					</button>
+					{rich("Only lines of the batch {link}. <button>Show all requests</button>", {
+						link: <Link to={`/batches/${encodeURIComponent(batch)}`}>{batch}</Link>,
+						button: (inner) => (
+							<button type="button" className="link" onClick={() => change({ batch: null })}>
+								{inner}
+							</button>
+						),
+					})}
 				</Notice>
 			)}
 			<Panel
 				flush
-				title="Log"
+				title={t("Log")}
 				aside={
 					<form
 						onSubmit={(event) => {
@@ -74,8 +81,8 @@ export default function RequestsPage() {
 						<TextInput
 							size="xs"
 							w={230}
-							aria-label="Find a request by its id"
-							placeholder="Request id, press /"
+							aria-label={t("Find a request by its id")}
+							placeholder={t("Request id, press /")}
 							data-search
 							value={search}
 							onChange={(event) => setSearch(event.currentTarget.value)}
@@ -91,13 +98,13 @@ export default function RequestsPage() {
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						filtered ? (
-							<Empty title="No request matches.">Choose a longer time, or take a filter away.</Empty>
+							<Empty title={t("No request matches.")}>{t("Choose a longer time, or take a filter away.")}</Empty>
 						) : (
 							<Empty
-								title="No requests in this time."
-								action={<Link to="/playground">Try a model in the playground</Link>}
+								title={t("No requests in this time.")}
+								action={<Link to="/playground">{t("Try a model in the playground")}</Link>}
 							>
-								Each request appears here within a second or two of its end, or of being refused.
+								{t("Each request appears here within a second or two of its end, or of being refused.")}
 							</Empty>
 						)
 					}

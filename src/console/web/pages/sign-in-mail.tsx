@@ -13,6 +13,7 @@ import { PageWaiting } from "../parts/waiting.tsx";
 import { type Action, useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 
 /** Where the links of mails lead: an address verified, a password to be set anew, an invitation. */
 
@@ -40,34 +41,36 @@ export function VerifyPage() {
 	if (step === "here") return <PageWaiting />;
 	if (step === "elsewhere") {
 		return (
-			<Door title="Address verified">
-				<Notice kind="ok">The address is verified. Sign in to go on.</Notice>
+			<Door title={t("Address verified")}>
+				<Notice kind="ok">{t("The address is verified. Sign in to go on.")}</Notice>
 				<Button component={Link} to={`/sign-in?next=${encodeURIComponent(next)}`}>
-					Sign in
+					{t("Sign in")}
 				</Button>
 			</Door>
 		);
 	}
 	if (token === "" || confirm.error?.code === "INVALID_TOKEN") {
 		return (
-			<Door title="The link does not work">
-				<Notice kind="warn">It was used before or is too old. Sign in if you confirmed your address already.</Notice>
+			<Door title={t("The link does not work")}>
+				<Notice kind="warn">
+					{t("It was used before or is too old. Sign in if you confirmed your address already.")}
+				</Notice>
 				<Button component={Link} to="/sign-in">
-					Sign in
+					{t("Sign in")}
 				</Button>
 				<p>
-					<Link to="/sign-up">Sign up again</Link> for a new one.
+					{rich("<link>Sign up again</link> for a new one.", { link: (inner) => <Link to="/sign-up">{inner}</Link> })}
 				</p>
 			</Door>
 		);
 	}
 	if (step === "password") return <FirstPassword confirm={confirm} />;
 	return (
-		<Door title="Confirm your address">
-			<p>Is this your address, and did you sign up with it?</p>
+		<Door title={t("Confirm your address")}>
+			<p>{t("Is this your address, and did you sign up with it?")}</p>
 			{confirm.error && <Problem error={confirm.error} />}
 			<Button loading={confirm.busy} onClick={() => void confirm.run()}>
-				Confirm the address
+				{t("Confirm the address")}
 			</Button>
 		</Door>
 	);
@@ -78,8 +81,8 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");
 	return (
-		<Door title="Choose a password">
-			<p>This is another browser than the one that signed up. Choose the password here, and sign in with it.</p>
+		<Door title={t("Choose a password")}>
+			<p>{t("This is another browser than the one that signed up. Choose the password here, and sign in with it.")}</p>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -88,8 +91,8 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 				}}
 			>
 				<TextInput
-					label="Name"
-					description="Of you or your company"
+					label={t("Name")}
+					description={t("Of you or your company")}
 					autoComplete="name"
 					required
 					withAsterisk={false}
@@ -98,8 +101,8 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 					onChange={(event) => setName(event.currentTarget.value)}
 				/>
 				<PasswordField
-					label="Password"
-					description={`At least ${PASSWORD_CHARS_MIN} characters`}
+					label={t("Password")}
+					description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
 					autoComplete="new-password"
 					minLength={PASSWORD_CHARS_MIN}
 					value={password}
@@ -107,7 +110,7 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 				/>
 				{confirm.error && <Problem error={confirm.error} />}
 				<Button type="submit" loading={confirm.busy}>
-					Confirm the address
+					{t("Confirm the address")}
 				</Button>
 			</form>
 		</Door>
@@ -119,14 +122,16 @@ export function ResetPage() {
 	const token = query.get("token");
 	if (token && !query.has("error")) return <NewPassword token={token} />;
 	return (
-		<Door title="Reset the password" below={<Link to="/sign-in">Back to sign in</Link>}>
-			{query.has("error") && <Notice kind="warn">The link was used before or is too old. Ask for a new one.</Notice>}
-			<AddressForm label="Send a link" what="to set a new password" send={(email) => authApi.requestReset(email)} />
+		<Door title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
+			{query.has("error") && (
+				<Notice kind="warn">{t("The link was used before or is too old. Ask for a new one.")}</Notice>
+			)}
+			<AddressForm label={t("Send a link")} what="reset" send={(email) => authApi.requestReset(email)} />
 		</Door>
 	);
 }
 
-function AddressForm(props: { label: string; what: string; send: (email: string) => Promise<unknown> }) {
+function AddressForm(props: { label: string; what: "verify" | "reset"; send: (email: string) => Promise<unknown> }) {
 	const [email, setEmail] = useState("");
 	const [sentTo, setSentTo] = useState<string>();
 	const send = useAction(async () => {
@@ -143,7 +148,7 @@ function AddressForm(props: { label: string; what: string; send: (email: string)
 			}}
 		>
 			<TextInput
-				label="Email"
+				label={t("Email")}
 				type="email"
 				autoComplete="username"
 				required
@@ -168,16 +173,16 @@ function NewPassword({ token }: { token: string }) {
 	});
 	if (done) {
 		return (
-			<Door title="Password changed">
-				<Notice kind="ok">All other sessions were ended. Sign in with the new password.</Notice>
+			<Door title={t("Password changed")}>
+				<Notice kind="ok">{t("All other sessions were ended. Sign in with the new password.")}</Notice>
 				<Button component={Link} to="/sign-in">
-					Sign in
+					{t("Sign in")}
 				</Button>
 			</Door>
 		);
 	}
 	return (
-		<Door title="Set a new password">
+		<Door title={t("Set a new password")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -186,8 +191,8 @@ function NewPassword({ token }: { token: string }) {
 				}}
 			>
 				<PasswordField
-					label="New password"
-					description={`At least ${PASSWORD_CHARS_MIN} characters`}
+					label={t("New password")}
+					description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
 					autoComplete="new-password"
 					minLength={PASSWORD_CHARS_MIN}
 					value={password}
@@ -195,7 +200,7 @@ function NewPassword({ token }: { token: string }) {
 				/>
 				{reset.error && <Problem error={reset.error} />}
 				<Button type="submit" loading={reset.busy}>
-					Change the password
+					{t("Change the password")}
 				</Button>
 			</form>
 		</Door>
@@ -211,17 +216,19 @@ export function InvitePage() {
 		navigate("/overview", { replace: true });
 	});
 	return (
-		<Page title="Invitation" narrow>
+		<Page title={t("Invitation")} narrow>
 			<section className="panel">
 				<div className="panel-body stack">
 					<p>
-						You were invited to an account. You are signed in as <strong>{me?.user.email}</strong>; the invitation works
-						for the address that it was sent to.
+						{rich(
+							"You were invited to an account. You are signed in as {email}; the invitation works for the address that it was sent to.",
+							{ email: <strong>{me?.user.email}</strong> },
+						)}
 					</p>
 					{accept.error && <Problem error={accept.error} />}
 					<div>
 						<Button onClick={() => void accept.run()} loading={accept.busy}>
-							Accept the invitation
+							{t("Accept the invitation")}
 						</Button>
 					</div>
 				</div>

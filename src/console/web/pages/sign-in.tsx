@@ -8,6 +8,7 @@ import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 
 export function SignInPage() {
 	const { config, me, refresh } = useSession();
@@ -21,14 +22,15 @@ export function SignInPage() {
 
 	return (
 		<Door
-			title="Sign in"
+			title={t("Sign in")}
 			below={
-				config.signUp && step === "password" ? (
-					<>
-						No account yet?{" "}
-						<Link to={`/sign-up${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>Sign up</Link>
-					</>
-				) : undefined
+				config.signUp && step === "password"
+					? rich("No account yet? <link>Sign up</link>", {
+							link: (inner) => (
+								<Link to={`/sign-up${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>{inner}</Link>
+							),
+						})
+					: undefined
 			}
 		>
 			{refusal !== null && <Notice kind="warn">{COMPANY_REFUSALS[refusal] ?? COMPANY_REFUSALS.failed}</Notice>}
@@ -37,7 +39,7 @@ export function SignInPage() {
 					<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
 					<PasskeyStep onDone={refresh} />
 					<Button variant="subtle" onClick={() => setStep("company")}>
-						Sign in with your company
+						{t("Sign in with your company")}
 					</Button>
 				</>
 			)}
@@ -60,7 +62,7 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 		<>
 			{signIn.error && <Problem error={signIn.error} />}
 			<Button variant="subtle" loading={signIn.busy} onClick={() => void signIn.run()}>
-				Sign in with a passkey
+				{t("Sign in with a passkey")}
 			</Button>
 		</>
 	);
@@ -68,14 +70,14 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 
 /** Why a company's sign-in ended at this door. */
 const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
-	stale: "This sign-in was begun too long ago or in another browser. Begin again.",
-	failed: "Your company's sign-in did not say who you are in a way that can be trusted. Ask who looks after it.",
-	other_domain: "Your company's sign-in names an address that is not of the company's own domain.",
-	not_verified: "Your company's sign-in does not say that your address is verified.",
-	other_person: "This address belonged to somebody else of your company before. Ask an owner of the account.",
-	unproved: "Somebody signed up with this address and never proved it. Try again tomorrow.",
-	operator: "Operators of the service sign in with their password.",
-	no_role: "Your company gives you no role in its account.",
+	stale: t("This sign-in was begun too long ago or in another browser. Begin again."),
+	failed: t("Your company's sign-in did not say who you are in a way that can be trusted. Ask who looks after it."),
+	other_domain: t("Your company's sign-in names an address that is not of the company's own domain."),
+	not_verified: t("Your company's sign-in does not say that your address is verified."),
+	other_person: t("This address belonged to somebody else of your company before. Ask an owner of the account."),
+	unproved: t("Somebody signed up with this address and never proved it. Try again tomorrow."),
+	operator: t("Operators of the service sign in with their password."),
+	no_role: t("Your company gives you no role in its account."),
 };
 
 /** The address says which company. */
@@ -94,7 +96,7 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 			}}
 		>
 			<TextInput
-				label="Your address at the company"
+				label={t("Your address at the company")}
 				type="email"
 				autoComplete="username"
 				required
@@ -105,10 +107,10 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 			/>
 			{begin.error && <Problem error={begin.error} />}
 			<Button type="submit" loading={begin.busy}>
-				Continue
+				{t("Continue")}
 			</Button>
 			<Button variant="subtle" onClick={onBack}>
-				Use a password
+				{t("Use a password")}
 			</Button>
 		</form>
 	);
@@ -133,7 +135,7 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 		<>
 			<form className="form" onSubmit={submit}>
 				<TextInput
-					label="Email"
+					label={t("Email")}
 					type="email"
 					name="email"
 					autoComplete="username"
@@ -143,7 +145,7 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 					onChange={(event) => setEmail(event.currentTarget.value)}
 				/>
 				<PasswordField
-					label="Password"
+					label={t("Password")}
 					name="password"
 					autoComplete="current-password"
 					value={password}
@@ -151,20 +153,20 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 				/>
 				<div className="row between">
 					<Checkbox
-						label="Stay signed in"
+						label={t("Stay signed in")}
 						checked={remember}
 						onChange={(event) => setRemember(event.currentTarget.checked)}
 					/>
-					<Link to="/reset">Forgot it?</Link>
+					<Link to="/reset">{t("Forgot it?")}</Link>
 				</div>
 				{signIn.error && <Problem error={signIn.error} />}
 				{wrong && (
 					<p className="small dim">
-						Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.
+						{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
 					</p>
 				)}
 				<Button type="submit" loading={signIn.busy}>
-					Sign in
+					{t("Sign in")}
 				</Button>
 			</form>
 			<Providers next={props.next} />
@@ -184,12 +186,12 @@ export function Providers({ next }: { next: string }) {
 		<div className="form">
 			{config.github && (
 				<Button variant="default" onClick={() => void go.run("github")}>
-					Continue with GitHub
+					{t("Continue with GitHub")}
 				</Button>
 			)}
 			{config.google && (
 				<Button variant="default" onClick={() => void go.run("google")}>
-					Continue with Google
+					{t("Continue with Google")}
 				</Button>
 			)}
 			{go.error && <Problem error={go.error} />}
@@ -215,7 +217,7 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 			}}
 		>
 			<TextInput
-				label={backup ? "Backup code" : "Code of your authenticator app"}
+				label={backup ? t("Backup code") : t("Code of your authenticator app")}
 				autoComplete="one-time-code"
 				inputMode={backup ? "text" : "numeric"}
 				required
@@ -226,17 +228,17 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 			/>
 			{!backup && (
 				<Checkbox
-					label="Do not ask on this device again"
+					label={t("Do not ask on this device again")}
 					checked={trust}
 					onChange={(event) => setTrust(event.currentTarget.checked)}
 				/>
 			)}
 			{verify.error && <Problem error={verify.error} />}
 			<Button type="submit" loading={verify.busy}>
-				Continue
+				{t("Continue")}
 			</Button>
 			<Button variant="subtle" onClick={() => setBackup(!backup)}>
-				{backup ? "Use the authenticator app" : "Use a backup code"}
+				{backup ? t("Use the authenticator app") : t("Use a backup code")}
 			</Button>
 		</form>
 	);

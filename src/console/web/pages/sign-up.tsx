@@ -10,6 +10,7 @@ import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 import { Providers } from "./sign-in.tsx";
 import { TermsBox } from "./terms.tsx";
 
@@ -24,27 +25,26 @@ export function SignUpPage() {
 
 	if (!config.signUp) {
 		return (
-			<Door title="Sign up">
-				<Notice>New accounts are made by invitation here. Ask the operator of this service.</Notice>
+			<Door title={t("Sign up")}>
+				<Notice>{t("New accounts are made by invitation here. Ask the operator of this service.")}</Notice>
 			</Door>
 		);
 	}
 	if (sentTo) {
 		return (
-			<Door title="Check your mail" below={<Link to="/sign-in">Sign in</Link>}>
-				<MailSent email={sentTo} what="to verify the address" />
+			<Door title={t("Check your mail")} below={<Link to="/sign-in">{t("Sign in")}</Link>}>
+				<MailSent email={sentTo} what="verify" />
 			</Door>
 		);
 	}
 	return (
 		<Door
-			title="Sign up"
-			below={
-				<>
-					Signed up before?{" "}
-					<Link to={`/sign-in${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>Sign in</Link>
-				</>
-			}
+			title={t("Sign up")}
+			below={rich("Signed up before? <link>Sign in</link>", {
+				link: (inner) => (
+					<Link to={`/sign-in${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>{inner}</Link>
+				),
+			})}
 		>
 			<SignUpForm next={next} onSent={setSentTo} />
 			<Providers next={next} />
@@ -71,8 +71,8 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 			}}
 		>
 			<TextInput
-				label="Name"
-				description="Of you or your company"
+				label={t("Name")}
+				description={t("Of you or your company")}
 				autoComplete="name"
 				required
 				withAsterisk={false}
@@ -81,7 +81,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 				onChange={(event) => setName(event.currentTarget.value)}
 			/>
 			<TextInput
-				label="Email"
+				label={t("Email")}
 				type="email"
 				autoComplete="email"
 				required
@@ -90,8 +90,8 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 				onChange={(event) => setEmail(event.currentTarget.value)}
 			/>
 			<PasswordField
-				label="Password"
-				description={`At least ${PASSWORD_CHARS_MIN} characters`}
+				label={t("Password")}
+				description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
 				autoComplete="new-password"
 				minLength={PASSWORD_CHARS_MIN}
 				maxLength={PASSWORD_CHARS_MAX}
@@ -101,7 +101,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 			{brand.terms && <TermsBox terms={brand.terms} />}
 			{signUp.error && <Problem error={signUp.error} />}
 			<Button type="submit" loading={signUp.busy}>
-				Sign up
+				{t("Sign up")}
 			</Button>
 		</form>
 	);

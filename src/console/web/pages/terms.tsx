@@ -6,20 +6,20 @@ import { Door } from "../parts/door.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 
 /** The form that it stands in wants it ticked. */
 export function TermsBox({ terms }: { terms: Terms }) {
 	return (
 		<Checkbox
 			required
-			label={
-				<>
-					I agree to the{" "}
+			label={rich("I agree to the {link}", {
+				link: (
 					<a href={terms.url} target="_blank" rel="noreferrer">
-						terms of {brand.name}
+						{rich("terms of {name}", { name: brand.name })}
 					</a>
-				</>
-			}
+				),
+			})}
 		/>
 	);
 }
@@ -33,11 +33,11 @@ export function TermsPage({ terms }: { terms: Terms }) {
 	});
 	const leave = (
 		<Button variant="subtle" size="xs" onClick={() => void signOut()}>
-			Sign out
+			{t("Sign out")}
 		</Button>
 	);
 	return (
-		<Door title="Terms of service" below={leave}>
+		<Door title={t("Terms of service")} below={leave}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -48,7 +48,7 @@ export function TermsPage({ terms }: { terms: Terms }) {
 				<TermsBox terms={terms} />
 				{accept.error && <Problem error={accept.error} />}
 				<Button type="submit" loading={accept.busy}>
-					Go on
+					{t("Go on")}
 				</Button>
 			</form>
 		</Door>

@@ -16,25 +16,47 @@ import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { t } from "../texts.tsx";
 import { seriesColor } from "../theme.ts";
 import type { UsageGroup, UsageSeries } from "../views.ts";
 
 const GROUPS = [
-	{ value: "model", label: "Model" },
-	{ value: "key", label: "Key" },
-	{ value: "status", label: "Status" },
+	{
+		value: "model",
+		label: t("Model"),
+		by: t("By model"),
+		usageBy: t("Usage by model"),
+		each: t("Each model that was used will be a line here."),
+	},
+	{
+		value: "key",
+		label: t("Key"),
+		by: t("By key"),
+		usageBy: t("Usage by key"),
+		each: t("Each key that was used will be a line here."),
+	},
+	{
+		value: "status",
+		label: t("Status"),
+		by: t("By status"),
+		usageBy: t("Usage by status"),
+		each: t("Each status that was used will be a line here."),
+	},
 ] as const;
-const MEASURES: { value: Measure; label: string }[] = [
-	{ value: "cost", label: "Cost" },
-	{ value: "tokens", label: "Tokens" },
-	{ value: "requests", label: "Requests" },
-];
+type Group = (typeof GROUPS)[number];
+const MEASURES = [
+	{ value: "cost", label: t("Cost") },
+	{ value: "tokens", label: t("Tokens") },
+	{ value: "requests", label: t("Requests") },
+] as const satisfies readonly { value: Measure; label: string }[];
 
 export default function UsagePage() {
 	const account = useAccount();
 	const [query, change] = useQueryState();
-	const group = GROUPS.find(({ value }) => value === query.get("group"))?.value ?? "model";
-	const measure = MEASURES.find(({ value }) => value === query.get("show"))?.value ?? "cost";
+	const grouping: Group = GROUPS.find(({ value }) => value === query.get("group")) ?? GROUPS[0];
+	const group = grouping.value;
+	const measured = MEASURES.find(({ value }) => value === query.get("show")) ?? MEASURES[0];
+	const measure = measured.value;
 	// One "now" for the life of the view: a new one each time would ask for ever.
 	const [nowMs] = useState(() => Date.now());
 	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
@@ -42,26 +64,26 @@ export default function UsagePage() {
 	const data = usage.data;
 
 	return (
-		<Page title="Usage" aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
+		<Page title={t("Usage")} aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
 			<UsageFilters />
 			{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
 			{(data || !usage.error) && (
 				<>
 					<Panel
-						title={MEASURES.find(({ value }) => value === measure)?.label ?? "Cost"}
+						title={measured.label}
 						aside={
 							<>
 								<SegmentedControl
 									size="xs"
-									aria-label="What is drawn"
-									data={MEASURES}
+									aria-label={t("What is drawn")}
+									data={[...MEASURES]}
 									value={measure}
 									onChange={(value) => change({ show: value === "cost" ? null : value })}
 								/>
 								<SegmentedControl
 									size="xs"
-									aria-label="Grouped by"
-									data={[...GROUPS]}
+									aria-label={t("Grouped by")}
+									data={GROUPS.map(({ value, label }) => ({ value, label }))}
 									value={group}
 									onChange={(value) => change({ group: value === "model" ? null : value })}
 								/>
@@ -71,25 +93,28 @@ export default function UsagePage() {
 						{data && <Totals series={data} />}
 						{data?.total.requests === 0 ? (
 							<Empty
-								title="No usage in this time."
+								title={t("No usage in this time.")}
 								action={
 									<Button component={Link} to="/playground" variant="default" size="xs">
-										Try a model
+										{t("Try a model")}
 									</Button>
 								}
 							>
-								Choose a longer time, take a filter away, or make a request.
+								{t("Choose a longer time, take a filter away, or make a request.")}
 							</Empty>
 						) : (
 							<UsageChart
 								series={data}
 								measure={measure}
-								groupedBy={group}
-								label={`${measure} over time by ${group}; the table below has the figures`}
+								groupedBy={grouping.label}
+								label={t("{measure} over time by {group}; the table below has the figures", {
+									measure: measured.label,
+									group: grouping.label,
+								})}
 							/>
 						)}
 					</Panel>
-					<Groups series={data} group={group} />
+					<Groups series={data} grouping={grouping} />
 				</>
 			)}
 		</Page>
@@ -100,16 +125,18 @@ function Totals({ series }: { series: UsageSeries }) {
 	const { total } = series;
 	return (
 		<div className="stats totals">
-			<Stat label="Cost" value={<Amount nanoUsd={total.costNanoUsd} />} />
-			<Stat label="Requests" value={formatCount(total.requests)} />
+			<Stat label={t("Cost")} value={<Amount nanoUsd={total.costNanoUsd} />} />
+			<Stat label={t("Requests")} value={formatCount(total.requests)} />
 			<Stat
-				label="Prompt tokens"
+				label={t("Prompt tokens")}
 				value={<span title={formatCount(total.promptTokens)}>{formatCompact(total.promptTokens)}</span>}
 			>
-				{total.cachedTokens > 0 ? `${formatCompact(total.cachedTokens)} from the cache` : undefined}
+				{total.cachedTokens > 0
+					? t("{tokens} from the cache", { tokens: formatCompact(total.cachedTokens) })
+					: undefined}
 			</Stat>
 			<Stat
-				label="Completion tokens"
+				label={t("Completion tokens")}
 				value={<span title={formatCount(total.completionTokens)}>{formatCompact(total.completionTokens)}</span>}
 			/>
 		</div>
@@ -117,13 +144,14 @@ function Totals({ series }: { series: UsageSeries }) {
 }
 
 /** The figures of the chart; each leads to the requests that made it. */
-function Groups({ series, group }: { series: UsageSeries | undefined; group: string }) {
+function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Group }) {
+	const group = grouping.value;
 	const [query] = useQueryState();
 	const known = useKnownModels();
 	const lines = useMemo(() => sparkValues(series), [series]);
 	const columns: Column<UsageGroup>[] = [
 		{
-			label: GROUPS.find(({ value }) => value === group)?.label ?? "Group",
+			label: grouping.label,
 			lead: true,
 			render: (row) => (
 				<span className="named">
@@ -133,29 +161,29 @@ function Groups({ series, group }: { series: UsageSeries | undefined; group: str
 			),
 		},
 		{
-			label: "Trend",
+			label: t("Trend"),
 			wide: true,
 			render: (row) => <Sparkline values={lines.get(row.id) ?? []} color={seriesColor(row.id, known)} />,
 		},
-		{ label: "Requests", right: true, render: (row) => <span className="num">{formatCount(row.requests)}</span> },
-		{ label: "Prompt", right: true, render: (row) => <Tokens value={row.promptTokens} /> },
-		{ label: "Completion", right: true, render: (row) => <Tokens value={row.completionTokens} /> },
+		{ label: t("Requests"), right: true, render: (row) => <span className="num">{formatCount(row.requests)}</span> },
+		{ label: t("Prompt"), right: true, render: (row) => <Tokens value={row.promptTokens} /> },
+		{ label: t("Completion"), right: true, render: (row) => <Tokens value={row.completionTokens} /> },
 		{
-			label: "First token",
+			label: t("First token"),
 			right: true,
 			render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
 		},
-		{ label: "Mean time", right: true, render: (row) => <span className="num">{formatDuration(row.meanMs)}</span> },
-		{ label: "Cost", amount: (row) => row.costNanoUsd, corner: true },
+		{ label: t("Mean time"), right: true, render: (row) => <span className="num">{formatDuration(row.meanMs)}</span> },
+		{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
 	];
 	return (
-		<Panel title={`By ${group}`} flush>
+		<Panel title={grouping.by} flush>
 			<DataTable
-				label={`Usage by ${group}`}
+				label={grouping.usageBy}
 				columns={columns}
 				rows={series?.groups}
 				rowKey={(row) => row.id}
-				empty={<Empty title="Nothing to sum up.">{`Each ${group} that was used will be a line here.`}</Empty>}
+				empty={<Empty title={t("Nothing to sum up.")}>{grouping.each}</Empty>}
 			/>
 		</Panel>
 	);

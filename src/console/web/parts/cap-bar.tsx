@@ -1,5 +1,13 @@
+import { rich, t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 import { Amount, Moment } from "./text.tsx";
+
+const OF_CAP = {
+	lifetime: "of {cap}",
+	day: "of {cap} a day",
+	week: "of {cap} a week",
+	month: "of {cap} a month",
+} as const;
 
 /** Spent and held against a key's cap, in its present period if it begins anew. */
 export function CapBar({
@@ -10,8 +18,8 @@ export function CapBar({
 	small?: boolean;
 }) {
 	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;
-	if (item.readsOnly) return <span className="dim">Only reads</span>;
-	if (cap === null) return <span className="dim">No cap</span>;
+	if (item.readsOnly) return <span className="dim">{t("Only reads")}</span>;
+	if (cap === null) return <span className="dim">{t("No cap")}</span>;
 	const share = (amount: number) => `${cap === 0 ? 100 : Math.min(100, (amount / cap) * 100)}%`;
 	const percent = cap === 0 ? 100 : Math.round(((spent + held) / cap) * 100);
 	return (
@@ -20,28 +28,28 @@ export function CapBar({
 			<div
 				className="bar"
 				role="meter"
-				aria-label="Spent and held against the cap"
+				aria-label={t("Spent and held against the cap")}
 				aria-valuemin={0}
 				aria-valuemax={100}
 				aria-valuenow={Math.min(100, percent)}
-				aria-valuetext={`${percent}% of the cap`}
+				aria-valuetext={t("{percent}% of the cap", { percent })}
 			>
 				<span className="bar-spent" style={{ width: share(spent) }} />
 				<span className="bar-held" style={{ width: share(held) }} />
 			</div>
 			<div className="small dim">
-				{small ? null : (
+				{!small && (
 					<>
-						<Amount nanoUsd={spent} /> spent, <Amount nanoUsd={held} /> held{" "}
+						{rich("{spent} spent, {held} held", {
+							spent: <Amount nanoUsd={spent} />,
+							held: <Amount nanoUsd={held} />,
+						})}{" "}
 					</>
 				)}
-				of <Amount nanoUsd={cap} />
-				{period === "lifetime" ? null : ` a ${period}`}
-				{small || item.capRenewsAtMs === null ? null : (
-					<>
-						; begins anew <Moment atMs={item.capRenewsAtMs} />
-					</>
-				)}
+				{rich(OF_CAP[period], { cap: <Amount nanoUsd={cap} /> })}
+				{!small &&
+					item.capRenewsAtMs !== null &&
+					rich("; begins anew {capRenews}", { capRenews: <Moment atMs={item.capRenewsAtMs} /> })}
 			</div>
 		</div>
 	);

@@ -1,4 +1,5 @@
 import { useId, useState } from "react";
+import { t } from "../texts.tsx";
 import { CopyButton } from "./text.tsx";
 
 export interface Snippet {
@@ -6,7 +7,7 @@ export interface Snippet {
 	readonly code: string;
 }
 
-export function CodeBlock({ code, label = "Copy" }: { code: string; label?: string }) {
+export function CodeBlock({ code, label = t("Copy") }: { code: string; label?: string }) {
 	return (
 		<div className="code">
 			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
@@ -31,7 +32,7 @@ export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	}
 	return (
 		<div className="code-tabs">
-			<div role="tablist" aria-label="Language" className="tabs">
+			<div role="tablist" aria-label={t("Language")} className="tabs">
 				{snippets.map((snippet, place) => (
 					<button
 						key={snippet.label}

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { brand } from "../brand.ts";
 import { Brand } from "../shell.tsx";
+import { LanguageSwitch } from "./language-switch.tsx";
 
 /** The frame of the pages around signing in. */
 export function Door(props: { title: string; children: ReactNode; below?: ReactNode }) {
@@ -16,6 +17,7 @@ export function Door(props: { title: string; children: ReactNode; below?: ReactN
 					</div>
 				</section>
 				{props.below && <div className="dim">{props.below}</div>}
+				<LanguageSwitch />
 			</div>
 		</main>
 	);

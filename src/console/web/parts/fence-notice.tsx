@@ -1,4 +1,5 @@
 import { formatClock, formatCount, formatDuration } from "../format.ts";
+import { plural, rich, t } from "../texts.tsx";
 import type { Fence } from "../views.ts";
 import { Notice } from "./problem.tsx";
 
@@ -7,24 +8,34 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	if (fence.effective) {
 		return (
 			<Notice kind="ok">
-				{done} since <span className="num">{formatClock(fence.atMs)}</span> ({formatDuration(fence.elapsedMs)}).
+				{rich("{done} since {clock} ({elapsed}).", {
+					done,
+					clock: <span className="num">{formatClock(fence.atMs)}</span>,
+					elapsed: formatDuration(fence.elapsedMs),
+				})}
 			</Notice>
 		);
 	}
 	if (!fence.known)
 		return (
-			<Notice kind="warn">Recorded. The database went away meanwhile: ask again when it applies everywhere.</Notice>
+			<Notice kind="warn">
+				{t("Recorded. The database went away meanwhile: ask again when it applies everywhere.")}
+			</Notice>
 		);
 	return (
 		<Notice kind="warn">
-			Recorded. {formatCount(fence.pendingInstances)} {fence.pendingInstances === 1 ? "instance has" : "instances have"}{" "}
-			not confirmed it yet
-			{fence.effectiveByMs !== null && (
-				<>
-					; none of them admits anything under the old state after{" "}
-					<span className="num">{formatClock(fence.effectiveByMs)}</span>
-				</>
+			{plural(
+				fence.pendingInstances,
+				{
+					one: "Recorded. {count} instance has not confirmed it yet",
+					other: "Recorded. {count} instances have not confirmed it yet",
+				},
+				{ count: formatCount(fence.pendingInstances) },
 			)}
+			{fence.effectiveByMs !== null &&
+				rich("; none of them admits anything under the old state after {clock}", {
+					clock: <span className="num">{formatClock(fence.effectiveByMs)}</span>,
+				})}
 			.
 		</Notice>
 	);

@@ -5,14 +5,15 @@ import { RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { t } from "../texts.tsx";
 
 const STATUSES = [
-	{ value: "ok", label: "Answered" },
-	{ value: "failed", label: "Failed" },
-	{ value: "left", label: "Client left" },
+	{ value: "ok", label: t("Answered") },
+	{ value: "failed", label: t("Failed") },
+	{ value: "left", label: t("Client left") },
 ];
 
-const LOG_STATUSES = [...STATUSES, { value: "refused", label: "Refused" }];
+const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
 /** Range, model, key and status; all of them in the address, so that a view can be sent to a colleague. */
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
@@ -29,7 +30,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	return (
 		<div className="filters usage-filters">
 			<Select
-				label="Time"
+				label={t("Time")}
 				size="xs"
 				data={ranges}
 				allowDeselect={false}
@@ -39,41 +40,43 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				}}
 			/>
 			<Select
-				label="Model"
+				label={t("Model")}
 				size="xs"
 				data={modelIds}
 				searchable
 				clearable
-				placeholder="All"
+				placeholder={t("All")}
 				value={model}
 				onChange={(value) => change({ model: value })}
-				clearButtonProps={{ "aria-label": "All models" }}
+				clearButtonProps={{ "aria-label": t("All models") }}
 			/>
 			<Select
-				label="Key"
+				label={t("Key")}
 				size="xs"
 				data={keys.data?.items.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` })) ?? []}
 				searchable
 				clearable
-				placeholder="All"
+				placeholder={t("All")}
 				value={query.get("key")}
 				onChange={(value) => change({ key: value })}
-				clearButtonProps={{ "aria-label": "All keys" }}
+				clearButtonProps={{ "aria-label": t("All keys") }}
 			/>
 			<Select
-				label="Status"
+				label={t("Status")}
 				size="xs"
 				data={refused ? LOG_STATUSES : STATUSES}
 				clearable
-				placeholder="All"
+				placeholder={t("All")}
 				value={query.get("status")}
 				onChange={(value) => change({ status: value })}
-				clearButtonProps={{ "aria-label": "Any status" }}
+				clearButtonProps={{ "aria-label": t("Any status") }}
 			/>
 		</div>
 	);
 }
 
 function customLabel(fromMs: number, toMs: number): string {
-	return toMs - fromMs <= 86_400_000 ? formatDate(fromMs) : `${formatDate(fromMs)} to ${formatDate(toMs)}`;
+	return toMs - fromMs <= 86_400_000
+		? formatDate(fromMs)
+		: t("{from} to {to}", { from: formatDate(fromMs), to: formatDate(toMs) });
 }

@@ -2,31 +2,38 @@ import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 import type { OutboxMail } from "../views.ts";
 import { Notice } from "./problem.tsx";
 
 const ASK_EVERY_MS = 1_000;
 const ASKS_MAX = 120;
 
+const ON_ITS_WAY = {
+	verify:
+		"If {email} can be used, a mail with a link to verify the address is on its way. The link works once. Look in the spam folder if it does not come.",
+	reset:
+		"If {email} can be used, a mail with a link to set a new password is on its way. The link works once. Look in the spam folder if it does not come.",
+} as const;
+
 /**
  * Says that a mail is on its way. The demo without a mail server keeps its mails where anybody on its machine can read
  * them: then the link stands here.
  */
-export function MailSent({ email, what }: { email: string; what: string }) {
+export function MailSent({ email, what }: { email: string; what: keyof typeof ON_ITS_WAY }) {
 	const { config } = useSession();
 	const mail = useOutbox(config.demo ? email : null);
 	return (
 		<>
-			<p>
-				If <strong>{email}</strong> can be used, a mail with a link {what} is on its way. The link works once. Look in
-				the spam folder if it does not come.
-			</p>
+			<p>{rich(ON_ITS_WAY[what], { email: <strong>{email}</strong> })}</p>
 			{mail?.link && (
 				<Notice kind="warn">
 					<div className="stack">
-						<span>This is a demo without a mail server. The mail would say: “{mail.subject}”.</span>
+						<span>
+							{t("This is a demo without a mail server. The mail would say: “{subject}”.", { subject: mail.subject })}
+						</span>
 						<Button component="a" href={mail.link} variant="default">
-							Open the link of the mail
+							{t("Open the link of the mail")}
 						</Button>
 					</div>
 				</Notice>

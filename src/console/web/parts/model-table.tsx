@@ -1,8 +1,9 @@
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
-import { showRatePerMillion, showRatePerUnit } from "../../../money/shown-usd.ts";
 import { formatCompact, formatCount, formatDuration } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
+import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import type { ModelView } from "../views.ts";
 import { State } from "./page.tsx";
 import { Empty } from "./problem.tsx";
@@ -10,16 +11,16 @@ import type { Column } from "./table.tsx";
 import { DataTable } from "./table.tsx";
 
 export const KINDS: Readonly<Record<string, string>> = {
-	chat: "Chat",
-	embedding: "Embeddings",
-	transcription: "Transcription",
-	image: "Images",
-	rerank: "Reranking",
+	chat: t("Chat"),
+	embedding: t("Embeddings"),
+	transcription: t("Transcription"),
+	image: t("Images"),
+	rerank: t("Reranking"),
 };
 
 const COLUMNS: readonly Column<ModelView>[] = [
 	{
-		label: "Model",
+		label: t("Model"),
 		lead: true,
 		render: (model) => (
 			<div>
@@ -27,27 +28,27 @@ const COLUMNS: readonly Column<ModelView>[] = [
 				<div className="small dim">
 					<code>{model.id}</code>
 				</div>
-				{model.retiresOn && <div className="small">Until {model.retiresOn}</div>}
+				{model.retiresOn && <div className="small">{t("Until {date}", { date: model.retiresOn })}</div>}
 			</div>
 		),
 	},
-	{ label: "Kind", render: (model) => KINDS[model.kind] ?? model.kind },
-	{ label: "State", corner: true, render: (model) => <ModelState model={model} /> },
+	{ label: t("Kind"), render: (model) => KINDS[model.kind] ?? model.kind },
+	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{
-		label: "Context",
+		label: t("Context"),
 		right: true,
 		render: (model) => (
 			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
 		),
 	},
-	{ label: "Speed", right: true, render: (model) => <span className="num">{shownSpeed(model)}</span> },
-	{ label: "Input, per million", right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
-	{ label: "Output, per million", right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
-	{ label: "Other", right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
+	{ label: t("Speed"), right: true, render: (model) => <span className="num">{shownSpeed(model)}</span> },
+	{ label: t("Input, per million"), right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
+	{ label: t("Output, per million"), right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
+	{ label: t("Other"), right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
 ];
 
 export function ModelState({ model }: { model: ModelView }) {
-	return <State value={model.status} label={model.status === "connected" ? "Connected" : "Unavailable"} />;
+	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
 }
 
 /** Median of the last day, as the service measured it. */
@@ -55,7 +56,7 @@ function shownSpeed({ speed }: ModelView): string {
 	if (speed === null) return "–";
 	return speed.tokensPerSecond === null
 		? formatDuration(speed.firstTokenMs)
-		: `${formatCount(speed.tokensPerSecond)} tokens/s`;
+		: t("{count} tokens/s", { count: formatCount(speed.tokensPerSecond) });
 }
 
 function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
@@ -65,10 +66,10 @@ function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
 /** Rates that are not for text tokens. */
 function otherRates({ rates }: ModelView): string {
 	const others = [
-		{ rate: rates.request, what: "a request" },
-		{ rate: rates.image, what: "an image" },
-		{ rate: rates.audioSecond, what: "a second" },
-		{ rate: rates.search, what: "a search" },
+		{ rate: rates.request, what: t("a request") },
+		{ rate: rates.image, what: t("an image") },
+		{ rate: rates.audioSecond, what: t("a second") },
+		{ rate: rates.search, what: t("a search") },
 	].filter(({ rate }) => rate > 0);
 	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ") || "–";
 }
@@ -81,7 +82,7 @@ export function ModelTable(props: {
 }) {
 	return (
 		<DataTable
-			label="Models"
+			label={t("Models")}
 			columns={COLUMNS}
 			rows={props.rows}
 			rowKey={(model) => model.id}
@@ -89,10 +90,10 @@ export function ModelTable(props: {
 			retry={props.retry}
 			empty={
 				props.searched ? (
-					<Empty title="No model matches." />
+					<Empty title={t("No model matches.")} />
 				) : (
-					<Empty title="No model is deployed.">
-						The operator of the service connects model servers in its catalogue.
+					<Empty title={t("No model is deployed.")}>
+						{t("The operator of the service connects model servers in its catalogue.")}
 					</Empty>
 				)
 			}

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { useId } from "react";
 import { brand } from "../brand.ts";
+import { stateText } from "../labels.ts";
 
 /** The frame of a page: its title, its actions, its panels. */
 export function Page(props: {
@@ -113,9 +114,5 @@ const TONES: Readonly<Record<string, string>> = {
 
 /** A word with a mark before it; the word says it, the colour only helps. */
 export function State({ value, label, tone }: { value: string; label?: string; tone?: "ok" | "warn" | "bad" | "off" }) {
-	return (
-		<span className={`state state-${tone ?? TONES[value] ?? "off"}`}>
-			{label ?? capital(value.replaceAll("_", " "))}
-		</span>
-	);
+	return <span className={`state state-${tone ?? TONES[value] ?? "off"}`}>{label ?? stateText(value)}</span>;
 }

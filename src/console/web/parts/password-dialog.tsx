@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { onPasswordAsked } from "../password-again.ts";
 import { useAction } from "../resource.ts";
+import { t } from "../texts.tsx";
 import { PasswordField } from "./password-field.tsx";
 import { Problem } from "./problem.tsx";
 
@@ -28,9 +29,9 @@ export function PasswordDialog() {
 		<Modal
 			opened={answer !== undefined}
 			onClose={() => close(false)}
-			title="Your password, please"
+			title={t("Your password, please")}
 			zIndex={400}
-			closeButtonProps={{ "aria-label": "Close" }}
+			closeButtonProps={{ "aria-label": t("Close") }}
 		>
 			<form
 				className="form"
@@ -39,22 +40,22 @@ export function PasswordDialog() {
 					if ((await give.run()) === true) close(true);
 				}}
 			>
-				<p>You signed in a while ago. What you are about to do asks for your password again.</p>
+				<p>{t("You signed in a while ago. What you are about to do asks for your password again.")}</p>
 				<PasswordField
-					label="Password"
+					label={t("Password")}
 					name="password"
 					autoComplete="current-password"
 					value={password}
 					onChange={setPassword}
 				/>
 				{give.error && <Problem error={give.error} />}
-				<p className="small dim">Without a password, by another service: sign out and in again instead.</p>
+				<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>
 				<div className="form-end">
 					<Button variant="default" onClick={() => close(false)}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" loading={give.busy}>
-						Continue
+						{t("Continue")}
 					</Button>
 				</div>
 			</form>

@@ -1,4 +1,5 @@
 import { PasswordInput } from "@mantine/core";
+import { t } from "../texts.tsx";
 
 interface PasswordFieldProps {
 	readonly label: string;
@@ -18,7 +19,7 @@ export function PasswordField({ onChange, ...rest }: PasswordFieldProps) {
 			required
 			withAsterisk={false}
 			onChange={(event) => onChange(event.currentTarget.value)}
-			visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+			visibilityToggleButtonProps={{ "aria-label": t("Show the password") }}
 			{...rest}
 		/>
 	);

@@ -2,8 +2,10 @@ import { Button, NumberInput } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../../../money/nano-usd.ts";
-import { showUsd } from "../../../money/shown-usd.ts";
+import { SEPARATORS } from "../format.ts";
 import { Link } from "../router.tsx";
+import { showUsd } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import type { ModelView } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { Amount } from "./text.tsx";
@@ -17,19 +19,19 @@ export interface Workload {
 }
 
 const WORKLOADS: readonly (Workload & { readonly label: string })[] = [
-	{ label: "Chat", input: 800, cached: 0, output: 300, requests: 100_000 },
-	{ label: "Question over documents", input: 6_000, cached: 0, output: 400, requests: 50_000 },
-	{ label: "Step of an agent", input: 30_000, cached: 24_000, output: 500, requests: 20_000 },
+	{ label: t("Chat"), input: 800, cached: 0, output: 300, requests: 100_000 },
+	{ label: t("Question over documents"), input: 6_000, cached: 0, output: 400, requests: 50_000 },
+	{ label: t("Step of an agent"), input: 30_000, cached: 24_000, output: 500, requests: 20_000 },
 ];
 const TOKENS_MAX = 10_000_000;
 const SHOWN_MAX = 12;
 const REQUESTS_MAX = 1_000_000_000;
 
 const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; readonly max: number }[] = [
-	{ name: "input", label: "Input tokens", max: TOKENS_MAX },
-	{ name: "cached", label: "of them from the cache", max: TOKENS_MAX },
-	{ name: "output", label: "Output tokens", max: TOKENS_MAX },
-	{ name: "requests", label: "Requests a month", max: REQUESTS_MAX },
+	{ name: "input", label: t("Input tokens"), max: TOKENS_MAX },
+	{ name: "cached", label: t("of them from the cache"), max: TOKENS_MAX },
+	{ name: "output", label: t("Output tokens"), max: TOKENS_MAX },
+	{ name: "requests", label: t("Requests a month"), max: REQUESTS_MAX },
 ];
 
 /** What the same work costs on each model, the cheapest first: by the rates and the rounding that requests are charged by. */
@@ -40,7 +42,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 		.map((model) => ({ model, each: requestCost(model, work) }))
 		.sort((one, other) => one.each - other.each);
 	const dearest = Math.max(1, ...priced.slice(0, SHOWN_MAX).map(({ each }) => each));
-	if (priced.length === 0) return <Empty title="No chat model is deployed." />;
+	if (priced.length === 0) return <Empty title={t("No chat model is deployed.")} />;
 	return (
 		<div className="calculator">
 			<div className="form">
@@ -67,23 +69,24 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 							clampBehavior="strict"
 							allowDecimal={false}
 							allowNegative={false}
-							thousandSeparator=","
+							{...SEPARATORS}
 							value={work[name]}
 							onValueChange={({ floatValue }) => setWork({ ...work, [name]: floatValue ?? 0 })}
 						/>
 					))}
 				</div>
 			</div>
-			<ol className="price-bars" aria-label="Cost by model, the cheapest first">
+			<ol className="price-bars" aria-label={t("Cost by model, the cheapest first")}>
 				{priced.slice(0, SHOWN_MAX).map(({ model, each }) => (
 					<li key={model.id}>
 						<Link to={`/models/${model.id}`} className="clip">
 							{model.name}
 						</Link>
 						<span className="price-figures">
-							<Amount nanoUsd={each} /> <span className="dim">each</span>
+							<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
 							{" · "}
-							<strong className="num">{monthly(each, work.requests)}</strong> <span className="dim">a month</span>
+							<strong className="num">{monthly(each, work.requests)}</strong>{" "}
+							<span className="dim">{t("a month")}</span>
 						</span>
 						<span className="bar" aria-hidden="true">
 							<span className="bar-spent" style={{ width: `${Math.max(1, (100 * each) / dearest)}%` }} />
@@ -91,7 +94,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 					</li>
 				))}
 				{priced.length > SHOWN_MAX && (
-					<li className="small dim">{`${priced.length - SHOWN_MAX} dearer ones are not shown.`}</li>
+					<li className="small dim">{t("{count} dearer ones are not shown.", { count: priced.length - SHOWN_MAX })}</li>
 				)}
 			</ol>
 		</div>
@@ -112,6 +115,6 @@ export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload)
 
 function monthly(each: NanoUsd, requests: number): string {
 	const sum = BigInt(each) * BigInt(requests);
-	if (sum > BigInt(MAX_NANO_USD)) return `more than ${showUsd(MAX_NANO_USD)}`;
+	if (sum > BigInt(MAX_NANO_USD)) return t("more than {amount}", { amount: showUsd(MAX_NANO_USD) });
 	return showUsd(Number(sum) as NanoUsd);
 }

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
+import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 import { Id } from "./text.tsx";
 
@@ -12,16 +13,18 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 			<Icon name="warning" />
 			<div className="problem-text">
 				<div>{error.message}</div>
-				{error.code === "second_factor_required" && <Link to="/settings">Go to your settings</Link>}
+				{error.code === "second_factor_required" && <Link to="/settings">{t("Go to your settings")}</Link>}
 				{error.requestId && (
 					<div className="small">
-						Request <Id value={error.requestId} label="Copy the request's id" />
+						{rich("Request {requestId}", {
+							requestId: <Id value={error.requestId} label={t("Copy the request's id")} />,
+						})}
 					</div>
 				)}
 			</div>
 			{retry && (
 				<Button size="xs" variant="default" onClick={retry}>
-					Try again
+					{t("Try again")}
 				</Button>
 			)}
 		</div>

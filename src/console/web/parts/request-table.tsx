@@ -1,19 +1,22 @@
 import type { ReactNode } from "react";
 import { formatCount, formatDuration } from "../format.ts";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import type { LogRow, RequestRow } from "../views.ts";
 import { State } from "./page.tsx";
 import type { Column, DataTableProps } from "./table.tsx";
 import { DataTable } from "./table.tsx";
 import { Clipped, Moment } from "./text.tsx";
 
-const ENDINGS: Readonly<Record<string, string>> = { ok: "Answered", failed: "Failed", left: "Client left" };
+const ENDINGS: Readonly<Record<string, string>> = { ok: t("Answered"), failed: t("Failed"), left: t("Client left") };
+
+const BASES: Readonly<Record<string, string>> = { estimated: t("estimated"), recovered: t("recovered") };
 
 const NOTHING = <span className="dim">–</span>;
 
 const COLUMNS: readonly Column<LogRow>[] = [
 	{
-		label: "Time",
+		label: t("Time"),
 		lead: true,
 		render: (row) => (
 			<Link to={`/requests/${row.id}`}>
@@ -21,52 +24,61 @@ const COLUMNS: readonly Column<LogRow>[] = [
 			</Link>
 		),
 	},
-	{ label: "Model", clip: true, render: (row) => (row.model === null ? NOTHING : <Clipped text={row.model} />) },
+	{ label: t("Model"), clip: true, render: (row) => (row.model === null ? NOTHING : <Clipped text={row.model} />) },
 	{
-		label: "Key",
+		label: t("Key"),
 		clip: true,
 		render: (row) => <Clipped text={row.keyName} title={`${row.keyName} …${row.keyLastFour}`} />,
 	},
 	{
-		label: "Tokens",
+		label: t("Tokens"),
 		right: true,
 		render: (row) =>
 			row.statusClass === "refused" ? (
 				NOTHING
 			) : (
-				<span className="num" title={`${formatCount(row.promptTokens)} in, ${formatCount(row.completionTokens)} out`}>
+				<span
+					className="num"
+					title={t("{prompt} in, {completion} out", {
+						prompt: formatCount(row.promptTokens),
+						completion: formatCount(row.completionTokens),
+					})}
+				>
 					{formatCount(row.promptTokens)} + {formatCount(row.completionTokens)}
 				</span>
 			),
 	},
 	{
-		label: "First token",
+		label: t("First token"),
 		right: true,
 		render: (row) =>
 			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.firstTokenMs)}</span>,
 	},
 	{
-		label: "Duration",
+		label: t("Duration"),
 		right: true,
 		render: (row) =>
 			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.durationMs)}</span>,
 	},
 	{
-		label: "Ending",
+		label: t("Ending"),
 		render: (row) => (row.statusClass === "refused" ? <Refused row={row} /> : <RequestEnding row={row} />),
 	},
-	{ label: "Cost", corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
+	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
 
 /** Short lists, as on the overview, leave these out. */
-const LONG_ONLY = new Set(["Key", "First token"]);
+const LONG_ONLY = new Set([t("Key"), t("First token")]);
 
 export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "status" | "basis" | "costNanoUsd"> }) {
-	const label = row.statusClass === "failed" ? `Failed ${row.status}` : (ENDINGS[row.statusClass] ?? row.statusClass);
+	const label =
+		row.statusClass === "failed"
+			? t("Failed {status}", { status: row.status })
+			: (ENDINGS[row.statusClass] ?? row.statusClass);
 	return (
 		<State
 			value={row.statusClass}
-			label={row.basis === "exact" || row.costNanoUsd === 0 ? label : `${label}, ${row.basis}`}
+			label={row.basis === "exact" || row.costNanoUsd === 0 ? label : `${label}, ${BASES[row.basis] ?? row.basis}`}
 		/>
 	);
 }
@@ -78,8 +90,8 @@ export function Refused({
 }) {
 	return (
 		<div title={row.code}>
-			<State value="refused" tone="warn" label={`Refused ${row.status}`} />
-			{row.repeats > 0 && <div className="small dim">and {formatCount(row.repeats)} more</div>}
+			<State value="refused" tone="warn" label={t("Refused {status}", { status: row.status })} />
+			{row.repeats > 0 && <div className="small dim">{t("and {count} more", { count: formatCount(row.repeats) })}</div>}
 		</div>
 	);
 }
@@ -92,7 +104,7 @@ export function RequestTable(
 	return (
 		<DataTable
 			{...rest}
-			label="Requests"
+			label={t("Requests")}
 			columns={short ? COLUMNS.filter((column) => !LONG_ONLY.has(column.label)) : COLUMNS}
 			rowKey={(row) => row.id}
 		/>

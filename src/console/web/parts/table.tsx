@@ -4,6 +4,7 @@ import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { ZERO_USD } from "../../../money/nano-usd.ts";
 import { shownDecimals } from "../../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
+import { t } from "../texts.tsx";
 import { Problem } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
@@ -104,7 +105,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 			{props.more && props.more.next !== null && (
 				<div className="more">
 					<Button variant="default" size="xs" loading={props.more.busy} onClick={props.more.load}>
-						Show more
+						{t("Show more")}
 					</Button>
 				</div>
 			)}

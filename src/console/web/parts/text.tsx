@@ -1,9 +1,11 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
-import { shownDecimals, showUsd, showUsdExact } from "../../../money/shown-usd.ts";
+import { shownDecimals } from "../../../money/shown-usd.ts";
 import { formatAgo, formatDateTime, formatDay, formatLogTime, formatUtc } from "../format.ts";
 import { useNow } from "../resource.ts";
+import { showUsd, showUsdExact } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
 /** Money, times, identifiers: the small texts that look the same on every page. */
@@ -42,13 +44,13 @@ export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "f
 /** A day as the service sums them: in UTC. */
 export function Day({ atMs }: { atMs: number }) {
 	return (
-		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title="A day in UTC">
+		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
 			{formatDay(atMs)}
 		</time>
 	);
 }
 
-export function Ago({ atMs, never = "never" }: { atMs: number | null; never?: string }) {
+export function Ago({ atMs, never = t("never") }: { atMs: number | null; never?: string }) {
 	const now = useNow();
 	if (atMs === null) return <span className="dim">{never}</span>;
 	return (
@@ -66,12 +68,12 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 		setTimeout(() => setCopied(false), 1_500);
 	}
 	return (
-		<Tooltip label={copied ? "Copied" : label} withArrow openDelay={300}>
+		<Tooltip label={copied ? t("Copied") : label} withArrow openDelay={300}>
 			<ActionIcon
 				variant="subtle"
 				color="gray"
 				size="sm"
-				aria-label={copied ? "Copied" : label}
+				aria-label={copied ? t("Copied") : label}
 				onClick={() => void copy()}
 			>
 				<Icon name={copied ? "check" : "copy"} />
@@ -81,7 +83,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 }
 
 /** An identifier in a fixed-width face that can be copied. */
-export function Id({ value, label = "Copy" }: { value: string; label?: string }) {
+export function Id({ value, label = t("Copy") }: { value: string; label?: string }) {
 	return (
 		<span className="id">
 			<code>{value}</code>

@@ -1,11 +1,12 @@
 import { Skeleton } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
-import { showUsd, showUsdShort } from "../../../money/shown-usd.ts";
 import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { lazy } from "../lazy.tsx";
 import { useResource } from "../resource.ts";
+import { showUsd, showUsdShort } from "../shown-money.ts";
+import { locale, t } from "../texts.tsx";
 import { seriesColor } from "../theme.ts";
 import type { UsageSeries } from "../views.ts";
 import type { ChartProps, ChartSeries } from "./chart.tsx";
@@ -50,7 +51,7 @@ export function UsageChart(props: {
 			/>
 			{drawn.series.length > 0 && (
 				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
-				<div className="legend" role="group" aria-label={`Shown by ${props.groupedBy}`}>
+				<div className="legend" role="group" aria-label={t("Shown by {groupedBy}", { groupedBy: props.groupedBy })}>
 					{drawn.series.map((item) => (
 						<button
 							key={item.name}
@@ -95,7 +96,7 @@ function shape(series: UsageSeries, measure: Measure, known: readonly string[]) 
 		label: group.label,
 		color: seriesColor(group.id, known),
 	}));
-	if (hasRest) drawn.push({ name: "rest", label: "Others", color: seriesColor("other", known) });
+	if (hasRest) drawn.push({ name: "rest", label: t("Others"), color: seriesColor("other", known) });
 	return { rows: [...rows.values()], series: drawn };
 }
 
@@ -105,8 +106,8 @@ function measureOf(point: UsageSeries["points"][number], measure: Measure): numb
 	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;
 }
 
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
-const hour = new Intl.DateTimeFormat(undefined, {
+const day = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", timeZone: "UTC" });
+const hour = new Intl.DateTimeFormat(locale, {
 	month: "short",
 	day: "numeric",
 	hour: "2-digit",

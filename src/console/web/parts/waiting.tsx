@@ -1,11 +1,12 @@
 import { Skeleton } from "@mantine/core";
+import { t } from "../texts.tsx";
 
 /** The outline of a page while its code or the viewer is read. */
 export function PageWaiting() {
 	return (
 		<div className="page" aria-busy="true">
 			<span className="visually-hidden" role="status">
-				Loading
+				{t("Loading")}
 			</span>
 			<Skeleton height={24} width={160} />
 			<Skeleton height={120} />

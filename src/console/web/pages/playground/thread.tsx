@@ -1,11 +1,11 @@
 import { Button, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../../money/nano-usd.ts";
-import { showUsdExact } from "../../../../money/shown-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { formatCount } from "../../format.ts";
 import { Problem } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
+import { showUsdExact } from "../../shown-money.ts";
 import type { ToolTurn, Turn } from "./conversation.ts";
 import { openCalls } from "./conversation.ts";
 import { Refused, Transcript } from "./transcript.tsx";

@@ -1,8 +1,8 @@
 import { Button } from "@mantine/core";
-import { showUsdExact } from "../../../../money/shown-usd.ts";
 import { formatCount, formatDuration } from "../../format.ts";
 import { Empty, Notice } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
+import { showUsdExact } from "../../shown-money.ts";
 import type { AnswerFacts, AnswerTurn, Turn } from "./conversation.ts";
 
 export function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {

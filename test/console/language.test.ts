@@ -1,0 +1,49 @@
+import { expect, test } from "bun:test";
+import { languageOf } from "../../src/console/texts/language.ts";
+import { chatModel, withService } from "../support/service.ts";
+
+const asked = (headers: Record<string, string>) => languageOf(new Headers(headers));
+
+test("a reader gets the language that he chose here, else the one that his browser wants most, else English", () => {
+	const cases: readonly (readonly [Record<string, string>, string])[] = [
+		[{}, "en"],
+		[{ "accept-language": "de" }, "de"],
+		[{ "accept-language": "de-AT,de;q=0.9,en;q=0.8" }, "de"],
+		[{ "accept-language": "fr-FR, fr;q=0.9, de;q=0.5, en;q=0.4" }, "de"],
+		[{ "accept-language": "en-GB,en;q=0.9,de;q=0.8" }, "en"],
+		[{ "accept-language": "de;q=0, en;q=0.1" }, "en"],
+		[{ "accept-language": "de;q=0" }, "en"],
+		[{ "accept-language": "*, de;q=0.5" }, "en"],
+		[{ "accept-language": "DE;Q=0.9;x=1" }, "de"],
+		[{ "accept-language": "de;q=much, constructor, , ;;=" }, "en"],
+		[{ "accept-language": `${"xx,".repeat(30)}de` }, "en"],
+		[{ "accept-language": "en", cookie: "a=b; tollgate.language=de; c=d" }, "de"],
+		[{ "accept-language": "de", cookie: "tollgate.language=en" }, "en"],
+		[{ "accept-language": "de", cookie: "tollgate.language=toString" }, "de"],
+		[{ "accept-language": "de", cookie: "xtollgate.language=en" }, "de"],
+	];
+	for (const [headers, language] of cases) expect([headers, asked(headers)]).toEqual([headers, language as "en"]);
+});
+
+const service = await withService({ models: chatModel({ id: "echo", url: "http://127.0.0.1:9" }) });
+
+test("the document is in that language, says so, and names the texts of German alone where it is German", async () => {
+	const pageIn = async (language: string) => {
+		const response = await fetch(`${service.url}/sign-in`, { headers: { "accept-language": language } });
+		return { headers: response.headers, html: await response.text() };
+	};
+	const [german, english] = [await pageIn("de"), await pageIn("nl")];
+	expect(german.html).toContain('<html lang="de">');
+	expect(german.html).toContain("Die Konsole braucht JavaScript.");
+	expect(english.html).toContain('<html lang="en">');
+	expect(english.html).not.toContain("german");
+	expect([german.headers.get("content-language"), english.headers.get("content-language")]).toEqual(["de", "en"]);
+	expect(german.headers.get("vary")).toContain("accept-language, cookie");
+	const scripts = [...german.html.matchAll(/<script[^>]* src="([^"]+)"/g)].map(([, address = ""]) => address);
+	const at = scripts.findIndex((address) => /^\/assets\/german-texts-\w+\.js$/.test(address));
+	expect(at).toBeGreaterThanOrEqual(0);
+	expect(at).toBeLessThan(scripts.findIndex((address) => /^\/assets\/index-/.test(address)));
+	const texts = await fetch(service.url + scripts[at]);
+	expect(texts.headers.get("cache-control")).toContain("immutable");
+	expect(await texts.text()).toContain("Schlüssel anlegen");
+});

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { german } from "../../../src/console/web/german/german.ts";
+import { pageTexts } from "../../support/page-texts.ts";
+
+const CONSOLE = join(import.meta.dir, "../../../src/console");
+const scan = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: CONSOLE })].sort();
+const texts = (path: string) => pageTexts(path, readFileSync(join(CONSOLE, path), "utf8"));
+const isGerman = (path: string) => path.startsWith("web/german/");
+const pages = scan("web/**/*.{ts,tsx}").filter((path) => !isGerman(path) && !path.endsWith(".d.ts"));
+
+/** What is the same in every language: names, addresses, formats, code. */
+const UNTRANSLATED: ReadonlySet<string> = new Set(["CSV"]);
+
+/** Pages that are not in German yet. */
+const ENGLISH_ALONE = /web\/(operator|docs|pages\/(playground|settings|batch|model|landing))|snippets|batch-check/;
+
+describe("the catalogue of the pages", () => {
+	test("has no text that no page says, and none twice", () => {
+		const quoted = new Set([...pages, "members/roles.ts"].flatMap((path) => texts(path).quoted));
+		expect(Object.keys(german).filter((text) => !quoted.has(text))).toEqual([]);
+		const keys = scan("web/german/*.ts").flatMap((path) =>
+			[...readFileSync(join(CONSOLE, path), "utf8").matchAll(/^\t(?:"((?:[^"\\]|\\.)*)"|(\w+)):/gm)].map(
+				([, text, name]) => text ?? name,
+			),
+		);
+		expect(keys.length).toBe(Object.keys(german).length);
+	});
+
+	test("has the same values and the same elements in German as in English", () => {
+		const marks = (text: string) => (text.match(/\{\w+\}|<\/?\w+>/g) ?? []).sort();
+		for (const [english, text] of Object.entries(german)) {
+			const forms = typeof text === "string" ? { other: text } : text;
+			expect([english, marks(forms.other)]).toEqual([english, marks(english)]);
+			if ("one" in forms) expect(marks(english)).toEqual(expect.arrayContaining(marks(forms.one)));
+			for (const form of Object.values(forms)) expect(form.trim()).not.toBe("");
+		}
+	});
+
+	test("is asked for whatever a page says: no words stand in it in English alone", () => {
+		const past = pages
+			.filter((path) => !ENGLISH_ALONE.test(path))
+			.flatMap((path) =>
+				texts(path)
+					.literal.filter((text) => !UNTRANSLATED.has(text))
+					.map((text) => `${path}: ${text}`),
+			);
+		expect(past).toEqual([]);
+	});
+
+	test("the rule finds words in elements, attributes, fields and choices, and none in code", () => {
+		const source = `
+			const COLUMNS = [{ label: "Name" }, { label: t("Kept") }];
+			const page = <Page title="Keys" lead={x ? "One" : t("Two")} className="none">
+				Some words {count > 1 ? "requests" : \`a \${x}\`} <code>max_tokens</code> {t("Said")}
+			</Page>;`;
+		expect(pageTexts("made.tsx", source).literal.toSorted()).toEqual(["Keys", "Name", "One", "Some words", "requests"]);
+	});
+});

@@ -75,7 +75,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;
 			record.budgets = admitted.budgets;
-			if (admitted.budgets) world.count(`admitted on ${admitted.budgets[0]?.slice(-10)}`);
+			for (const budget of admitted.budgets ?? []) world.count(`admitted on ${budget.slice(-10)}`);
 			world.log?.(
 				`${world.timeline.nowMs().toFixed(1)} ${process.name} admitted ${record.id} in epoch ${ledger.epoch}`,
 			);

@@ -34,12 +34,21 @@ export interface SimDatabase {
 	revoke(call: Call, key: string): Promise<number>;
 	addAccount(id: string, credit: number): void;
 	/** `daily`: the limit is one of each day. */
-	addKey(id: string, account: string, limit: number | null, limits: KeyLimitsOf, daily: boolean): void;
+	addKey(
+		id: string,
+		account: string,
+		limit: number | null,
+		limits: KeyLimitsOf,
+		daily: boolean,
+		project: string | null,
+	): void;
+	addProject(id: string, account: string, limit: number | null, daily: boolean): void;
 	/** Where shares of keys' limits are kept; undefined: each instance counts for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
-	setCap(key: string, limit: () => number | null, moved: () => void): void;
+	/** Of a key or a project. */
+	setCap(id: string, limit: () => number | null, moved: () => void): void;
 	fenceOff(id: string, epoch: number, beat: number): void;
 	/** An operator's attestation that a journal is lost. */
 	closeLost(id: string, epoch: number): void;

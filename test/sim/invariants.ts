@@ -233,7 +233,22 @@ export function checkEnd(world: World): void {
 		if (sum !== budget.drawn)
 			throw new Broken(`budget ${budget.id} has drawn ${budget.drawn}, its requests cost ${sum}`);
 	}
+	checkProjects(world);
 	for (const record of world.requests.values()) checkRequest(world, record);
+}
+
+/** What a project's keys were charged was drawn from it, whatever their requests say that they drew on. */
+function checkProjects({ model, keys }: World): void {
+	const charged = new Map<string, number>();
+	for (const row of model.usage.values()) {
+		const project = keys.get(row.key)?.project;
+		// What was attested as lost is not known to have drawn on anything.
+		if (project && row.card !== "") charged.set(project, (charged.get(project) ?? 0) + row.charged);
+	}
+	for (const [project, sum] of charged) {
+		const drawn = model.budgets.get(project)?.drawn;
+		if (drawn !== sum) throw new Broken(`project ${project} has drawn ${drawn}, its keys cost ${sum}`);
+	}
 }
 
 function checkRequest(world: World, record: RequestRecord): void {

@@ -1,4 +1,6 @@
 import { DatabaseBusy } from "../../src/db/statements.ts";
+import type { LoadedKey } from "../../src/keys/keyring.ts";
+import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import type { Call, SimDatabase } from "./database.ts";
@@ -14,9 +16,23 @@ const ignored = () => {};
 
 /** The model's statements, as each party sends them. */
 export function createModelDatabase(world: Omit<World, "database">, server: SimServer): SimDatabase {
-	const { model } = world;
+	const { model, mutant } = world;
 	/** Marks of servers on which everybody has waited for as long as a lease. */
 	const quietServers = new Set([model.server]);
+	/** What is known of a cap: its limit, where it is one of each day. */
+	const projectFields = (id: string): ProjectFields => {
+		const limits = { models: null, requestsPerMinute: null, concurrencyMax: null };
+		const daily = model.dailyCaps.get(id);
+		const cap =
+			daily === undefined ? { capPeriod: "lifetime", capNanoUsd: null } : { capPeriod: "day", capNanoUsd: daily };
+		return { name: id, state: "active", ...limits, ...(cap as Pick<ProjectFields, "capPeriod" | "capNanoUsd">) };
+	};
+	const loadedKey = (key: SimKey): LoadedKey => {
+		const account = { state: "active", toppedUp: true, signedIn: true } as const;
+		const project = mutant?.forgetsProjects ? null : key.project;
+		const fields = keyFields({ ...key, project }, model.dailyCaps.get(key.id));
+		return { seq: model.seq(), key: fields, account, project: project === null ? null : projectFields(project) };
+	};
 	const appendKey = (key: SimKey) =>
 		model.append("key", key.id, keyFields(key, model.dailyCaps.get(key.id)) as unknown as Record<string, unknown>);
 
@@ -74,8 +90,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 				"load key",
 				server.atOnce(() => {
 					const key = world.keys.get(digest);
-					const account = { state: "active", toppedUp: true, signedIn: true } as const;
-					return { seq: model.seq(), key: key ? keyFields(key, model.dailyCaps.get(key.id)) : null, account };
+					return key ? loadedKey(key) : { seq: model.seq(), key: null, account: null };
 				}),
 			),
 		revoke: (call, id) =>
@@ -96,6 +111,10 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			if (daily) model.dailyCaps.set(id, limit);
 			model.budgets.set(id, { id, kind: "key", account, limit: daily ? null : limit, drawn: 0, writtenOff: 0 });
 		},
+		addProject(id, account, limit, daily) {
+			if (daily) model.dailyCaps.set(id, limit);
+			model.budgets.set(id, { id, kind: "project", account, limit: daily ? null : limit, drawn: 0, writtenOff: 0 });
+		},
 		// The model has no function for them.
 		shares: () => undefined,
 		adjust: (account, amount, moved) =>
@@ -109,6 +128,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 				const isDaily = model.dailyCaps.has(id);
 				if (isDaily) model.dailyCaps.set(id, limit);
 				if (key && isDaily) appendKey(key);
+				else if (isDaily) model.append("project", id, projectFields(id) as unknown as Record<string, unknown>);
 				for (const budget of isDaily ? model.daysOf(id) : [model.budgets.get(id)]) {
 					if (!budget) return;
 					const lowered = limit !== null && (budget.limit === null || limit < budget.limit);

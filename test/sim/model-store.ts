@@ -19,7 +19,7 @@ export class RowHeld extends Error {
 
 export interface ModelBudget {
 	readonly id: string;
-	readonly kind: "account" | "key";
+	readonly kind: "account" | "key" | "project";
 	readonly account: string;
 	limit: number | null;
 	drawn: number;
@@ -77,7 +77,7 @@ interface Operation {
  */
 export interface ModelStore {
 	readonly budgets: Map<string, ModelBudget>;
-	/** Caps that begin anew each day, by key. */
+	/** Caps that begin anew each day, by key or project. */
 	readonly dailyCaps: Map<string, number | null>;
 	readonly leases: Map<string, ModelLease>;
 	readonly operations: Map<string, Operation>;
@@ -95,7 +95,7 @@ export interface ModelStore {
 	/** Which server this is: system identifier and timeline. */
 	server: string;
 	/** The budgets of a daily cap that credit may be had of now. */
-	daysOf(key: string): ModelBudget[];
+	daysOf(owner: string): ModelBudget[];
 	seq(): number;
 	position(): LogPosition;
 	append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number;
@@ -202,11 +202,11 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	/** As `cap_open`. */
 	function open(id: string): ModelBudget | "untimely" | undefined {
 		const owner = ownerOf(id);
-		const key = owner === undefined ? undefined : budgets.get(owner);
-		if (!key) return undefined;
-		const limit = dailyCaps.get(key.id);
+		const whose = owner === undefined ? undefined : budgets.get(owner);
+		if (!whose) return undefined;
+		const limit = dailyCaps.get(whose.id);
 		if (limit === null || limit === undefined || !isTimely(id)) return "untimely";
-		const budget: ModelBudget = { id, kind: "key", account: key.account, limit, drawn: 0, writtenOff: 0 };
+		const budget: ModelBudget = { id, kind: whose.kind, account: whose.account, limit, drawn: 0, writtenOff: 0 };
 		budgets.set(id, budget);
 		return budget;
 	}
@@ -416,7 +416,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	const store: ModelStore = {
 		budgets,
 		dailyCaps,
-		daysOf: (key) => [...budgets.values()].filter(({ id }) => ownerOf(id) === key && isTimely(id)),
+		daysOf: (owner) => [...budgets.values()].filter(({ id }) => ownerOf(id) === owner && isTimely(id)),
 		leases,
 		operations,
 		usage,

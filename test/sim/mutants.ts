@@ -26,6 +26,10 @@ export interface Mutant {
 	/** What its world is like, where few are such that it shows. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
+	/** Only a world with projects can show it. */
+	readonly projects?: true;
+	/** Instances take each key for its account's own. */
+	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
 	store?(store: LedgerStore, process: SimProcess): LedgerStore;
@@ -33,6 +37,22 @@ export interface Mutant {
 }
 
 export const mutants: readonly Mutant[] = [
+	{ name: "a project's budget is forgotten when a request is admitted", projects: true, forgetsProjects: true },
+	{
+		name: "what a project's key used is not settled on the project",
+		projects: true,
+		model: (model) => ({
+			...model,
+			flush(id, epoch, settled, openJson) {
+				const ofProject = (budget: string) => budget.startsWith("proj_");
+				const events = settled.map((event) => ({
+					...event,
+					budgets: event.budgets?.filter((budget) => !ofProject(budget)),
+				}));
+				return model.flush(id, epoch, events, openJson);
+			},
+		}),
+	},
 	{
 		name: "a settlement that is repeated counts again",
 		seed: 2,

@@ -277,11 +277,12 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 
 /** `cap`: of each day; undefined if the key has none of the kind. */
 export const keyFields = (
-	{ id, account, revoked }: Pick<SimKey, "id" | "account" | "revoked">,
+	{ id, account, project, revoked }: Pick<SimKey, "id" | "account" | "project" | "revoked">,
 	cap: number | null | undefined,
 ): KeyFields =>
 	plainKeyFields(id, {
 		accountId: account,
+		projectId: project,
 		state: revoked ? "revoked" : "active",
 		...(cap === undefined ? {} : { capNanoUsd: cap, capPeriod: "day" }),
 	});

@@ -13,6 +13,7 @@ import {
 	Broken,
 	createWorld,
 	type KeyLimitsOf,
+	MODEL_TERMS,
 	NO_LIMITS,
 	type RequestRecord,
 	type SimKey,
@@ -32,7 +33,11 @@ export interface SimResult {
 export interface SimOptions {
 	mutant?: Mutant | undefined;
 	log?: ((line: string) => void) | undefined;
+	/** Three levels of budgets instead of two: it changes what each seed does. */
+	projects?: boolean | undefined;
 }
+
+export const hasProjects = ({ projects, mutant }: SimOptions): boolean => projects ?? mutant?.projects ?? false;
 
 const STEPS_MAX = 400_000;
 /** By the number of the key. */
@@ -50,7 +55,8 @@ const TRIALS_MS = [
 
 /** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
 export function simulate(seed: number, options: SimOptions = {}): SimResult {
-	const run = createRun(createWorld(seed, options.mutant, options.log));
+	const terms = { ...MODEL_TERMS, hasProjects: hasProjects(options) };
+	const run = createRun(createWorld(seed, options.mutant, options.log, undefined, terms));
 	try {
 		for (const _ of run.script());
 		return run.result(undefined);
@@ -127,18 +133,31 @@ function setUp(world: World, faults: Faults): void {
 	const { database, random } = world;
 	for (const account of ["acc1", "acc2"]) {
 		database.addAccount(account, world.lonely ? 100_000 : random.int(300, 3_000));
+		const project = world.hasProjects ? addProject(world, account) : null;
 		for (let number = 1; number <= 5; number++) {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
 			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
 			// Of the last two the cap begins anew at midnight, in the middle of the traffic.
 			const daily = number >= 4;
-			database.addKey(id, account, limit, limits, daily);
-			world.keys.set(id, { id, account, revoked: false, limits });
+			// Without a cap, with one, with one of each day; two stay their account's own.
+			const ofProject = number === 3 || number === 5 ? null : project;
+			database.addKey(id, account, limit, limits, daily, ofProject);
+			world.keys.set(id, { id, account, project: ofProject, revoked: false, limits });
 			world.ceilings.set(id, (daily ? null : limit) ?? Number.POSITIVE_INFINITY);
 		}
 	}
 	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
+}
+
+/** Its cap is of a lifetime or of each day, and now and then it has none. */
+function addProject({ database, random, ceilings, lonely }: World, account: string): string {
+	const id = `proj_${account}`;
+	const limit = lonely || random.chance(0.1) ? null : random.int(100, 1_000);
+	const daily = random.chance(0.5);
+	database.addProject(id, account, limit, daily);
+	ceilings.set(id, (daily ? null : limit) ?? Number.POSITIVE_INFINITY);
+	return id;
 }
 
 function startTraffic(world: World, failLater: (error: unknown) => void): void {
@@ -227,7 +246,7 @@ function moveMoney(world: World): void {
 	// The real statement would wait for the row.
 	if (hadHeldRows(world, budget.account, timeline.nowMs())) return;
 	const moved = () => world.count("money moved");
-	if (budget.kind === "key") {
+	if (budget.kind !== "account") {
 		database.setCap(budget.id, () => (random.chance(0.2) ? null : random.int(0, 1_500)), moved);
 		return;
 	}

@@ -6,6 +6,7 @@ import { simulate } from "./simulate.ts";
 /** The long form, `bun run sim`, takes 10,000. */
 const SEEDS = 30;
 const SEEDS_A_TEST = 15;
+const SEEDS_OF_PROJECTS = 8;
 const MUTANT_SEEDS_MAX = 600;
 const DEADLINE_MS = 300_000;
 
@@ -34,6 +35,22 @@ for (let from = 1; from <= SEEDS; from += SEEDS_A_TEST) {
 		DEADLINE_MS,
 	);
 }
+
+test(
+	"with projects, too, of which no instance and no crash spends more than there is",
+	() => {
+		const seen = new Map<string, number>();
+		for (let seed = 1; seed <= SEEDS_OF_PROJECTS; seed++) {
+			const { failure, stats } = simulate(seed, { projects: true });
+			if (failure)
+				throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --projects --seed ${seed}`);
+			for (const [name, value] of Object.entries(stats)) seen.set(name, (seen.get(name) ?? 0) + value);
+		}
+		const expected = ["admitted on proj_acc1", "admitted on proj_acc2"];
+		expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+	},
+	DEADLINE_MS,
+);
 
 test("the same seed takes the same steps, another one does not", () => {
 	for (const seed of [7, 8, 9]) {

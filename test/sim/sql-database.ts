@@ -99,13 +99,17 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 				() => directly`select ledger_book(${opening}, ${id}, 'adjustment', ${credit}, ${opening}, 'sim', '', false)`,
 			);
 		},
-		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }, daily) {
+		addKey(id, account, limit, { requestsPerMinute, concurrencyMax }, daily, project) {
 			inTurn(
 				() => directly`
-					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, requests_per_minute, concurrency_max)
-						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${daily ? "day" : "lifetime"}, ${requestsPerMinute}::integer, ${concurrencyMax}::integer) returning *)
+					with k as (insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, requests_per_minute, concurrency_max, project_id)
+						values (${id}, ${account}, ${id}, ${id}, 'sk', '0000', ${limit}::bigint, ${daily ? "day" : "lifetime"}, ${requestsPerMinute}::integer, ${concurrencyMax}::integer, ${project}) returning *)
 					insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, case when cap_period = 'lifetime' then cap_nano_usd end from k`,
 			);
+		},
+		addProject(id, account, capNanoUsd, daily) {
+			const patch = JSON.stringify({ name: id, capNanoUsd, capPeriod: daily ? "day" : "lifetime" });
+			inTurn(() => directly`select project_create(${id}, ${account}, ${patch}::text::jsonb)`);
 		},
 		shares: (call, instanceLease) => createPgShareStore({ statements: statementsOf(call), instanceLease }),
 		adjust(account, amount, moved) {
@@ -116,6 +120,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 			);
 		},
 		setCap(key, limit, moved) {
+			if (key.startsWith("proj_")) {
+				const patch = JSON.stringify({ capNanoUsd: limit() });
+				directly`select project_update(${key}, null, ${patch}::text::jsonb, null)`.then(moved, ignored);
+				return;
+			}
 			directly`select key_update(${key}, null, ${JSON.stringify({ capNanoUsd: limit() })}::text::jsonb)`.then(
 				moved,
 				ignored,

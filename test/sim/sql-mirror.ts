@@ -1,6 +1,6 @@
 import type postgres from "postgres";
 import type { ControlKind } from "../../src/cluster/control-log.ts";
-import { instanceKey, leaseKey, type ModelState, type ModelUsage } from "./model-store.ts";
+import { instanceKey, leaseKey, type ModelBudget, type ModelState, type ModelUsage } from "./model-store.ts";
 import { FOLLOWED } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
@@ -39,8 +39,8 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 				const known = model.budgets.get(id);
 				const limit = orNull("limit_nano_usd");
 				const drawn = number("drawn_nano_usd");
-				const kind = text("kind") as "account" | "key";
-				if (known && kind === "key" && known.limit !== limit)
+				const kind = text("kind") as ModelBudget["kind"];
+				if (known && kind !== "account" && known.limit !== limit)
 					ceilings.set(id, Math.max(known.drawn, limit ?? Number.POSITIVE_INFINITY));
 				const writtenOff = number("written_off_nano_usd");
 				model.budgets.set(id, { id, kind, account: text("account_id"), limit, drawn, writtenOff });

@@ -62,6 +62,8 @@ export interface Host {
 export interface SimKey {
 	readonly id: string;
 	readonly account: string;
+	/** What it belongs to, in worlds that have projects. */
+	readonly project: string | null;
 	revoked: boolean;
 	readonly limits: KeyLimitsOf;
 }
@@ -125,6 +127,8 @@ export interface World {
 	readonly restMs: number;
 	/** Some keys have limits, which instances share: the model has no function for that. */
 	readonly isLimited: boolean;
+	/** A part of each account's keys has a third budget. */
+	readonly hasProjects: boolean;
 	/** True while faults are injected. */
 	stormy: boolean;
 	lastFaultMs: number;
@@ -149,12 +153,16 @@ export interface PendingDraw {
 	readonly least: Map<string, number>;
 }
 
+export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects">;
+
+export const MODEL_TERMS: WorldTerms = { trafficMs: 45_000, restMs: 90_000, isLimited: false, hasProjects: false };
+
 export function createWorld(
 	seed: number,
 	mutant: Mutant | undefined,
 	log: ((line: string) => void) | undefined,
 	databaseOf: (world: Omit<World, "database">) => SimDatabase = modelDatabase,
-	terms: Pick<World, "trafficMs" | "restMs" | "isLimited"> = { trafficMs: 45_000, restMs: 90_000, isLimited: false },
+	terms: WorldTerms = MODEL_TERMS,
 ): World {
 	const random = createRandom(seed);
 	const timeline = createTimeline();

@@ -9,6 +9,7 @@ interface GrantRow {
 	amount: string;
 	available: string | null;
 	unanswered: number;
+	lent: string | null;
 	contested: boolean;
 	busy: boolean;
 	untimely: boolean;
@@ -24,13 +25,14 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 		async grant(requests) {
 			try {
 				const rows = await statements<GrantRow>`
-					select op, amount, available, unanswered, contested, busy, untimely
+					select op, amount, available, unanswered, lent, contested, busy, untimely
 					from lease_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
 				return rows.map((row) => ({
 					op: row.op,
 					amount: nanoUsdOfColumn(row.amount),
 					available: row.available === null ? null : nanoUsdOfColumn(row.available),
 					unanswered: row.unanswered,
+					lent: row.lent === null ? null : BigInt(row.lent),
 					contested: row.contested,
 					busy: row.busy,
 					untimely: row.untimely,

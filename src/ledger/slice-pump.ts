@@ -47,12 +47,27 @@ const PROOF_MS_MAX = 2_000;
 /** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
-/** A recall under way: whoever came up to `upTo` may be refused when all have answered it. */
+/**
+ * A recall under way: whoever came up to `upTo` may be refused when all have answered it. One is not enough: answers are
+ * given one after the other, and what was freed behind the first may have been on its way while another spent what it
+ * had not yet given up. So all are asked twice. From the first answers on (`before`) nobody keeps what is idle; all
+ * that lay idle anywhere in the moment of the second question has arrived with its answers, and was available to this
+ * look unless others took it since, of which the sum is known. So a refusal is proved for one moment.
+ */
 interface Search {
 	readonly ticket: number;
 	readonly upTo: number;
+	/** Who came up to `firstUpTo` has waited for a proof since then. */
 	readonly sinceMs: number;
+	readonly firstUpTo: number;
+	readonly before: Look | undefined;
 	pauseMs: number;
+}
+
+/** What `lent` was in a look that all had answered, and what was free here and nobody's behind it. */
+interface Look {
+	readonly lent: bigint;
+	readonly free: NanoUsd;
 }
 
 export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }): SlicePump {
@@ -169,32 +184,68 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		reply: GrantReply,
 		search: Search | undefined,
 	): Promise<Search | undefined> {
-		if (reply.unanswered === 0) {
-			const proven = search ? refused.filter(({ number }) => number <= search.upTo) : refused;
-			refuse(slice, proven, reply.available ?? ZERO_USD);
+		const available = reply.available ?? ZERO_USD;
+		if (reply.unanswered === 0 && (!search || reply.lent === null)) {
+			// Too little is there, wherever it is.
+			refuse(slice, refused, available);
 			return undefined;
 		}
 		if (!search) {
-			const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
-			if (waitMs > 0) await sleep(clock, waitMs);
-			const upTo = slice.waitersEver;
-			slice.recalledMs = clock.monotonicMs();
-			const ticket = await recaller.recall(slice.budget).catch((error: unknown) => {
-				log.warn("a recall was not answered; asking again", { budget: slice.budget, error });
-				return undefined;
-			});
-			if (ticket === undefined) return undefined;
-			return { ticket, upTo, sinceMs: clock.monotonicMs(), pauseMs: ANSWER_PAUSE_MS_MIN };
+			await sleepUntilRecall(slice);
+			return recall(slice, undefined, undefined);
+		}
+		if (reply.lent !== null && !search.before) return recall(slice, search, reply.lent);
+		let left = refused.filter(({ number }) => number <= search.upTo);
+		if (reply.lent !== null && search.before) {
+			const proven = left.filter(({ need }) => isProven(need, available, reply.lent as bigint, search.before as Look));
+			refuse(slice, proven, available);
+			if (proven.length === left.length) return undefined;
+			left = left.filter((waiter) => !proven.includes(waiter));
 		}
 		if (clock.monotonicMs() - search.sinceMs >= PROOF_MS_MAX) {
-			const out = refused.filter(({ number }) => number <= search.upTo);
+			const out = left.filter(({ number }) => number <= search.firstUpTo);
 			remove(slice, out);
-			for (const waiter of out) waiter.reject(new Error("other instances that hold some have not answered"));
+			for (const waiter of out) waiter.reject(new Error("what other instances hold of it is not known"));
 			return undefined;
+		}
+		if (reply.lent !== null) {
+			// Others took some meanwhile. The next look is the first of two again, for those who still wait.
+			await sleepUntilRecall(slice);
+			return { ...search, before: undefined };
 		}
 		await sleep(clock, search.pauseMs);
 		search.pauseMs = Math.min(2 * search.pauseMs, ANSWER_PAUSE_MS_MAX);
 		return search;
+	}
+
+	async function sleepUntilRecall(slice: Slice): Promise<void> {
+		const waitMs = slice.recalledMs + RECALL_INTERVAL_MS - clock.monotonicMs();
+		if (waitMs > 0) await sleep(clock, waitMs);
+	}
+
+	/** Asks the others, for the first time or (`lent`: behind their answers) once more. Undefined: it was not answered. */
+	async function recall(
+		slice: Slice,
+		search: Search | undefined,
+		lent: bigint | undefined,
+	): Promise<Search | undefined> {
+		const upTo = slice.waitersEver;
+		const before =
+			lent === undefined ? undefined : { lent, free: subUsd(slice.free, minUsd(slice.promised, slice.free)) };
+		slice.recalledMs = clock.monotonicMs();
+		const ticket = await recaller.recall(slice.budget).catch((error: unknown) => {
+			log.warn("a recall was not answered; asking again", { budget: slice.budget, error });
+			return undefined;
+		});
+		if (ticket === undefined) return undefined;
+		const { sinceMs, firstUpTo } = search ?? { sinceMs: clock.monotonicMs(), firstUpTo: upTo };
+		return { ticket, upTo, sinceMs, firstUpTo, before, pauseMs: ANSWER_PAUSE_MS_MIN };
+	}
+
+	/** In the moment of the second question less than the need was idle: what is available now, was free here, or others took. */
+	function isProven(need: NanoUsd, available: NanoUsd, lent: bigint, before: Look): boolean {
+		const taken = lent - before.lent;
+		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
 	}
 
 	function refuse(slice: Slice, refused: readonly Waiter[], available: NanoUsd, untimely = false): void {

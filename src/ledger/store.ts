@@ -27,6 +27,12 @@ export interface GrantReply {
 	 * an earlier epoch of theirs left. At 0 a refusal is proved.
 	 */
 	readonly unanswered: number;
+	/**
+	 * Of a refusal that rests on answers: all that leases of the budget were ever granted, less its limit. By how much it has
+	 * risen between two looks is what left the available credit meanwhile; one that fell says nothing. Null: too little is
+	 * there even if all came back, or not all have answered.
+	 */
+	readonly lent: bigint | null;
 	/** Others lack this budget too: nothing is to be kept that no request needs. */
 	readonly contested: boolean;
 	/** Somebody holds a row of this budget: nothing was done. */

@@ -29,6 +29,7 @@ test("what Postgres carried out is counted once, what it left out not yet, and a
 		amount: nanoUsd(amount),
 		available: ZERO_USD,
 		unanswered: 0,
+		lent: null,
 		contested: false,
 		busy,
 		untimely: false,

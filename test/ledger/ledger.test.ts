@@ -45,6 +45,7 @@ async function build(mode: JournalMode, free = 1_000) {
 				amount: usd(state.refused === budget ? 0 : Math.max(min, free)),
 				available: usd(0),
 				unanswered: 0,
+				lent: null,
 				contested: false,
 				busy: false,
 				untimely: false,

@@ -1,17 +1,8 @@
 import { expect, test } from "bun:test";
-import { Fault } from "../../src/base/fault.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
-import type { Shortage } from "../../src/ledger/slices.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
-import { OPTIONS, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
-
-/** What a draw came to: nothing lacking, a proved shortage, or the code of a Fault. */
-const outcome = (drawn: Promise<Shortage | null>) =>
-	drawn.then(
-		(shortage) => (shortage === null ? "drawn" : "refused"),
-		(error) => (error instanceof Fault ? error.code : String(error)),
-	);
+import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
 test("idle slices elsewhere are recalled before a need is refused", async () => {
 	const { slices, state, clock } = scripted(5);
@@ -53,28 +44,24 @@ test("a refusal that is not proved in time is none: the request is told to come 
 
 test("who came after a recall is not refused by its answers", async () => {
 	const { slices, state, clock } = scripted(5);
-	state.unanswered = 1;
-	let recalls = 0;
+	let answered = 1;
+	// As Postgres would: nobody holds an unanswered part for the tickets that were answered, and somebody for others.
+	state.onGrant = ({ ticket }) => {
+		state.unanswered = ticket !== null && ticket <= answered ? 0 : 1;
+	};
 	state.onRecall = async () => {
-		recalls += 1;
-		// The second recall finds what the first one's answers could not know of.
-		if (recalls === 2) state.available += 100;
+		// The recall behind the first request's two finds what their answers could not know of.
+		if (state.recalled.length === 3) state.available += 100;
 	};
 	const first = outcome(slices.draw(["b"], usd(50)));
 	await pass(clock, 50);
-	expect(recalls).toBe(1);
+	expect(state.recalled.length).toBe(2);
 	const late = outcome(slices.draw(["b"], usd(60)));
-	state.unanswered = 0;
-	// The store says what Postgres would: nobody holds an unanswered part for the first recall, and somebody for none.
-	const tickets: (number | null)[] = [];
-	state.onGrant = (request) => {
-		tickets.push(request.ticket);
-		state.unanswered = request.ticket === null ? 1 : 0;
-	};
+	answered = 3;
 	await pass(clock, 400);
 	expect(await first).toBe("refused");
 	expect(await late).toBe("drawn");
-	expect(recalls).toBe(2);
+	expect(state.recalled.length).toBe(3);
 });
 
 test("many budgets that are short at once are asked for in few statements", async () => {
@@ -238,18 +225,19 @@ test("who came while a recall was being sent is asked for once more before it is
 		state.unanswered = ticket === null ? 1 : 0;
 	};
 	let sent = () => {};
-	state.onRecall = () => new Promise((resolve) => (sent = resolve));
+	state.onRecall = async () => {
+		if (state.recalled.length === 2) await new Promise<void>((resolve) => (sent = resolve));
+		if (state.recalled.length === 3) state.available += 200;
+	};
 	const first = outcome(slices.draw(["b"], usd(50)));
-	await pass(clock, 50);
+	await pass(clock, 100);
+	expect(state.recalled.length).toBe(2);
 	const second = outcome(slices.draw(["b"], usd(60)));
 	await pass(clock, 10);
-	state.onRecall = async () => {
-		state.available += 200;
-	};
 	sent();
 	await pass(clock, 1_000);
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
-	expect(state.recalled.length).toBe(2);
+	expect(state.recalled.length).toBe(3);
 });
 
 test("who came while a question was under way is not refused by its answer", async () => {

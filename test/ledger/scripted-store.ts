@@ -1,6 +1,7 @@
+import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createSlices } from "../../src/ledger/slices.ts";
+import { createSlices, type Shortage } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import type { ManualClock } from "../support/upstream-clock.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -16,6 +17,8 @@ function scriptedStore(available: number) {
 		available,
 		/** Other instances that hold some and have not answered. */
 		unanswered: 0,
+		/** What was granted, also by others, where a refusal rests on their answers. */
+		lent: 0n,
 		contested: false,
 		untimely: false,
 		/** Budgets of which somebody holds a row. */
@@ -33,14 +36,24 @@ function scriptedStore(available: number) {
 				state.onGrant(request);
 				const busy = state.held.has(budget);
 				const { unanswered, contested, untimely } = state;
-				if (untimely) return { op, amount: usd(0), available: usd(0), unanswered, contested, busy, untimely };
+				const lent = unanswered === 0 && request.ticket !== null ? state.lent : null;
+				if (untimely) return { op, amount: usd(0), available: usd(0), unanswered, lent, contested, busy, untimely };
 				let amount = busy ? 0 : granted.get(op);
 				if (amount === undefined) {
 					amount = min <= state.available ? Math.min(want, state.available) : 0;
 					state.available -= amount;
 					if (amount > 0 || again) granted.set(op, amount);
 				}
-				return { op, amount: usd(amount), available: usd(state.available), unanswered, contested, busy, untimely };
+				return {
+					op,
+					amount: usd(amount),
+					available: usd(state.available),
+					unanswered,
+					lent,
+					contested,
+					busy,
+					untimely,
+				};
 			});
 			await state.beforeReply();
 			return replies;
@@ -82,3 +95,10 @@ export async function pass(clock: ManualClock, ms: number): Promise<void> {
 }
 
 export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** What a draw came to: nothing lacking, a proved shortage, or the code of a Fault. */
+export const outcome = (drawn: Promise<Shortage | null>) =>
+	drawn.then(
+		(shortage) => (shortage === null ? "drawn" : "refused"),
+		(error) => (error instanceof Fault ? error.code : String(error)),
+	);

@@ -192,15 +192,20 @@ for (const [name, make] of suites) {
 				(await r.grant([wish("thin", min, min, { op: uuid(op), ticket })]))[0];
 			expect(await refusal(30, null, 82)).toMatchObject({ amount: usd(0), available: usd(20), unanswered: 2 });
 			// 20 and twice 40: more than that cannot come back.
-			expect(await refusal(101, null, 83)).toMatchObject({ amount: usd(0), unanswered: 0 });
+			expect(await refusal(101, null, 83)).toMatchObject({ amount: usd(0), unanswered: 0, lent: null });
 			const ticket = await r.recall(["thin"]);
 			expect(await p.recalls()).toEqual([{ budget: "thin", ticket }]);
 			await p.giveBack([give(84, "thin", 5, ticket)]);
 			expect(await p.recalls()).toEqual([]);
-			expect(await refusal(30, ticket, 85)).toMatchObject({ unanswered: 1 });
+			expect(await refusal(30, ticket, 85)).toMatchObject({ unanswered: 1, lent: null });
 			// An answer alone: all that it holds is reserved.
 			await q.giveBack([give(86, "thin", 0, ticket)]);
-			expect(await refusal(30, ticket, 87)).toMatchObject({ available: usd(25), unanswered: 0 });
+			expect(await refusal(30, ticket, 87)).toMatchObject({ available: usd(25), unanswered: 0, lent: -20n });
+			// What is taken between two looks, by a grant or by a lowered limit, makes it rise, and what comes back changes nothing.
+			await p.grant([ask(190, "thin", 5, 5)]);
+			await p.giveBack([give(191, "thin", 3, null)]);
+			await store.book("thin", "adjustment", -2, "thin again", false);
+			expect(await refusal(30, ticket, 192)).toMatchObject({ available: usd(21), unanswered: 0, lent: -13n });
 			expect(await refusal(30, null, 88)).toMatchObject({ unanswered: 2 });
 			await store.fence.silent("q", 1, await store.beatOf("q", 1));
 			expect(await refusal(30, null, 89)).toMatchObject({ unanswered: 1 });

@@ -87,6 +87,11 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				after: "if true then",
 			},
 			{
+				breaks: "what others were granted between two looks is not seen in what leases were granted",
+				before: "sum(x.granted_nano_usd) - b.cap into lent",
+				after: "0 - b.cap into lent",
+			},
+			{
 				breaks: "an answer to an earlier recall counts for a later one",
 				sqlSeed: 4,
 				before: "else x.recalled < coalesce(r.ticket, 9223372036854775807) end)",

@@ -98,7 +98,7 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/slice-pump.ts",
-		killers: ["ledger/slices", "ledger/refusals", 60],
+		killers: ["ledger/slices", "ledger/refusals", "ledger/proof-of-refusal", 60],
 		mutants: [
 			{
 				breaks: "a cap that was lifted a moment ago is said to be spent",
@@ -117,13 +117,13 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a recall is not repeated for those who came after it",
-				before: "const proven = search ? refused.filter(({ number }) => number <= search.upTo) : refused;",
-				after: "const proven = refused;",
+				before: "let left = refused.filter(({ number }) => number <= search.upTo);",
+				after: "let left = [...refused];",
 			},
 			{
 				breaks: "who came while the recall was sent counts as asked for",
-				before: "return { ticket, upTo, sinceMs",
-				after: "return { ticket, upTo: slice.waitersEver, sinceMs",
+				before: "return { ticket, upTo, since",
+				after: "return { ticket, upTo: slice.waitersEver, since",
 			},
 			{
 				breaks: "who came while the question was under way is refused by it",
@@ -137,8 +137,29 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a need is refused without asking the others",
-				before: "if (reply.unanswered === 0) {",
+				before: "if (reply.unanswered === 0 && (!search || reply.lent === null)) {",
 				after: "if (reply.unanswered >= 0) {",
+			},
+			{
+				breaks: "a need is refused by one answer of each, given one after the other",
+				before: "if (reply.lent !== null && !search.before) return",
+				after:
+					"search = { ...search, before: { lent: reply.lent ?? 0n, free: ZERO_USD } };\n\t\tif (false as boolean) return",
+			},
+			{
+				breaks: "what others were granted between two questions is not counted",
+				before: "BigInt(before.free) + taken <",
+				after: "BigInt(before.free) <",
+			},
+			{
+				breaks: "what was free here at the second question is not counted",
+				before: "BigInt(available) + BigInt(before.free)",
+				after: "BigInt(available)",
+			},
+			{
+				breaks: "a sum of grants that fell proves a refusal",
+				before: "return taken >= 0n && ",
+				after: "return ",
 			},
 			{
 				breaks: "answers to a recall count on behind a grant",

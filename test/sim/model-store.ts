@@ -218,6 +218,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			amount: nanoUsd(0),
 			available: nanoUsd(0),
 			unanswered: 0,
+			lent: null,
 			contested: false,
 			busy: false,
 			untimely: false,
@@ -263,26 +264,30 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		}
 		if (budget.limit === null) return { ...reply, amount: nanoUsd(amount), available: null, contested, untimely };
 		const available = nanoUsd(Math.max(0, budget.limit - budget.drawn));
-		const unanswered = amount > 0 ? 0 : unansweredOf(budget.id, id, epoch, request, available);
-		return { ...reply, amount: nanoUsd(amount), available, unanswered, contested, untimely };
+		const refusal = amount > 0 ? {} : refusalOf(budget.id, budget.limit, id, epoch, request, available);
+		return { ...reply, amount: nanoUsd(amount), available, ...refusal, contested, untimely };
 	}
 
-	function unansweredOf(
+	function refusalOf(
 		budget: string,
+		limit: number,
 		id: string,
 		epoch: number,
 		{ min, ticket }: GrantRequest,
 		available: number,
-	): number {
+	): Pick<GrantReply, "unanswered" | "lent"> {
 		let elsewhere = 0;
 		let unanswered = 0;
+		let lent = -limit;
 		for (const lease of leases.values()) {
+			if (lease.budget === budget) lent += lease.granted;
 			const own = lease.instance === id && lease.epoch === epoch;
 			if (lease.budget !== budget || own || lease.state !== "open" || !mayComeBack(lease)) continue;
 			elsewhere += restOf(lease);
 			if (lease.recalled < (ticket ?? Number.POSITIVE_INFINITY)) unanswered += 1;
 		}
-		return available + elsewhere < min ? 0 : unanswered;
+		if (available + elsewhere < min) return { unanswered: 0, lent: null };
+		return { unanswered, lent: unanswered === 0 ? BigInt(lent) : null };
 	}
 
 	function leaseOf(budget: string, instance: string, epoch: number): ModelLease {

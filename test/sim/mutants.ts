@@ -115,7 +115,14 @@ export const mutants: readonly Mutant[] = [
 					return await store.grant(requests);
 				} catch (error) {
 					if (error instanceof NotLive) throw error;
-					const nothing = { available: ZERO_USD, unanswered: 0, contested: false, busy: false, untimely: false };
+					const nothing = {
+						available: ZERO_USD,
+						unanswered: 0,
+						lent: null,
+						contested: false,
+						busy: false,
+						untimely: false,
+					};
 					return requests.map(({ op, want }) => ({ op, amount: want, ...nothing }));
 				}
 			},

@@ -10,6 +10,7 @@ export const generousStore = (granted?: () => Promise<void> | undefined): Ledger
 			amount: maxUsd(want, min),
 			available: null,
 			unanswered: 0,
+			lent: null,
 			contested: false,
 			busy: false,
 			untimely: false,

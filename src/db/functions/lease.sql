@@ -21,11 +21,11 @@ $$;
 -- that much is available, else nothing. While others lack the budget too, it is `min`. An unknown budget has nothing.
 -- again: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
 -- ticket: the recall whose answers count. Returns for each request what was granted; what is available now (null: no
--- limit); how many instances may yet give something back that would help, since they hold some and have not answered; whether others lack the budget; and whether somebody holds its row: then nothing was done.
+-- limit); how many instances may yet give something back that would help, since they hold some and have not answered; if all of those have, all that leases were granted less the limit, by which two looks are compared; whether others lack the budget; and whether somebody holds its row: then nothing was done.
 -- The budget of a cap's period is made by the first grant. untimely: by this server's clock that period is over or not yet
 -- there, or the cap has another one: nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
-returns table (op uuid, amount bigint, available bigint, unanswered integer, contested boolean, busy boolean, untimely boolean)
+returns table (op uuid, amount bigint, available bigint, unanswered integer, lent numeric, contested boolean, busy boolean, untimely boolean)
 language plpgsql set enable_seqscan = off as $$
 declare
   r record;
@@ -44,7 +44,7 @@ begin
   select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live';
   for r in select x.op, x.budget, x.want, x.min, x.again, x.ticket
       from json_to_recordset(p_requests) as x(op uuid, budget text, want bigint, min bigint, again boolean, ticket bigint) loop
-    op := r.op; amount := 0; available := 0; unanswered := 0; contested := false; busy := false; untimely := false;
+    op := r.op; amount := 0; available := 0; unanswered := 0; lent := null; contested := false; busy := false; untimely := false;
     select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn, g.lift_seq, g.period, g.period_start, g.account_id into b
       from budget g where g.id = r.budget for no key update skip locked;
     if not found then
@@ -128,6 +128,9 @@ begin
         where x.budget_id = r.budget and x.state = 'open' and (x.instance_id, x.epoch) <> (p_instance, p_epoch);
       if available + v_elsewhere < r.min then
         unanswered := 0;
+      elsif unanswered = 0 then
+        -- Of sealed ones, which ended an hour ago, nothing is needed; when they leave the sum it falls.
+        select sum(x.granted_nano_usd) - b.cap into lent from lease x where x.budget_id = r.budget and not x.sealed;
       end if;
     end if;
     return next;

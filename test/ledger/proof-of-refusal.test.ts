@@ -1,0 +1,126 @@
+import { expect, test } from "bun:test";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Slice, take } from "../../src/ledger/slice.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
+import { createModelStore } from "../sim/model-store.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { usd } from "./fixture.ts";
+import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+
+test("credit that moves between holders while they are asked one after the other is found", async () => {
+	const clock = createManualClock();
+	const model = createModelStore(() => clock.wallMs());
+	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
+	const on = (id: string) => {
+		model.goLive(id, model.join(id, 30_000), 0, 30_000);
+		const parts = { hold: undefined as Promise<void> | undefined };
+		const store: LedgerStore = {
+			grant: async (requests) => model.grant(id, 1, requests),
+			async giveBack(requests) {
+				await parts.hold;
+				return model.giveBack(id, 1, requests);
+			},
+			recall: async (budgets) => model.recall(id, 1, budgets),
+			recalls: async () => model.recalled(id, 1),
+			flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
+			settleLate: async () => {},
+			close: async () => ({ closed: 0, done: true }),
+		};
+		const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
+		return { slices, parts };
+	};
+	const asking = on("asking");
+	const holder = on("holder");
+	const gate = () => {
+		let open = () => {};
+		holder.parts.hold = new Promise((resolve) => (open = resolve));
+		return open;
+	};
+	const reserve = async (amount: number) => {
+		expect(await outcome(holder.slices.draw(["b"], usd(amount)))).toBe("drawn");
+		const slice = holder.slices.get("b") as Slice;
+		take(slice, usd(amount));
+		return slice;
+	};
+	const free = (slice: Slice, amount: number) => {
+		slice.held = usd(slice.held - amount);
+		slice.free = usd(slice.free + amount);
+		holder.slices.settled(slice, clock.monotonicMs());
+	};
+	// 75 are reserved by the other, which keeps nothing idle; 25 are available.
+	model.recall("third", 1, ["b"]);
+	const slice = await reserve(75);
+	clock.advance(0);
+	void holder.slices.answer("b", 1);
+	await settleMicrotasks();
+	expect([slice.held, slice.free]).toEqual([usd(75), usd(0)]);
+
+	// 15 are on their way back when the question comes, and 40 were idle: enough. At no moment there will be less than 38.
+	const arriveFirst = gate();
+	free(slice, 15);
+	const drawn = outcome(asking.slices.draw(["b"], usd(38)));
+	await pass(clock, 100);
+	const [asked] = model.recalled("holder", 1);
+	expect(asked?.budget).toBe("b");
+	void holder.slices.answer("b", asked?.ticket ?? 0);
+	await settleMicrotasks();
+	// 20 more follow them, the other takes 17 of the 25, and only then the first ones and the answer arrive.
+	const arriveSecond = gate();
+	free(slice, 20);
+	await reserve(17);
+	clock.advance(0);
+	holder.parts.hold = undefined;
+	arriveFirst();
+	await pass(clock, 200);
+	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
+	// Nothing was refused: they were asked again, and with those answers all is there.
+	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
+	await settleMicrotasks();
+	arriveSecond();
+	await pass(clock, 500);
+	expect(await drawn).toBe("drawn");
+});
+
+test("what others were granted between two questions may have been enough: that is no proof, and is asked for again", async () => {
+	for (const [rises, becomes] of [
+		[45n, "service_unavailable"],
+		[44n, "refused"],
+		// A sum that lost a part of what it counted says nothing.
+		[-1n, "service_unavailable"],
+	] as const) {
+		const { slices, state, clock } = scripted(5);
+		state.onGrant = ({ ticket }) => {
+			state.unanswered = ticket === null ? 1 : 0;
+			state.lent += rises;
+		};
+		const drawn = outcome(slices.draw(["b"], usd(50)));
+		await pass(clock, 2_500);
+		expect([rises, await drawn]).toEqual([rises, becomes]);
+		// Twenty questions a second at most.
+		expect(state.recalled.length).toBeLessThan(50);
+	}
+});
+
+test("what was free here when the others were asked, and was taken here since, does not prove that there was too little", async () => {
+	const { slices, state, clock } = scripted(5);
+	let slice: Slice | undefined;
+	state.onGrant = ({ ticket }) => {
+		state.unanswered = ticket === null ? 1 : 0;
+	};
+	state.onRecall = async () => {
+		if (state.recalled.length !== 2 || !slice) return;
+		// 44 lay here in that moment and 30 were on their way back.
+		take(slice, usd(44));
+		state.available += 30;
+	};
+	const drawn = outcome(slices.draw(["b"], usd(50)));
+	slice = slices.get("b");
+	await settleMicrotasks();
+	if (slice) slice.free = usd(44);
+	await pass(clock, 600);
+	expect(await drawn).toBe("refused");
+	// For what is here and available now the others had to be asked once more.
+	expect(state.recalled.length).toBe(3);
+});

@@ -122,6 +122,29 @@ test("a minute before it begins and until an hour behind its end a period is gra
 	expect(await grant(late, "-2 hours")).toMatchObject({ amount: 0, untimely: true });
 });
 
+test("within an hour of a new week no day of the one before is taken for its beginning", async () => {
+	const { account, key, setDay } = await cappedKey(1_000, "week", 1_800);
+	const firstDays = async () => {
+		const [days] = await db.sql`
+			select cap_day(${account}, 'week', clock_timestamp())::text as week, cap_day(${account}, 'day', clock_timestamp())::text as today,
+				(cap_day(${account}, 'day', clock_timestamp()) - 3)::text as before`;
+		return days ?? {};
+	};
+	for (let day = 0; day < 7; day++) {
+		await setDay(day);
+		if ((await firstDays()).week === (await firstDays()).today) break;
+	}
+	const { week, today, before } = await firstDays();
+	expect(week).toBe(today);
+	await goLive(db, "monday");
+	const [middle, first] = await storeOf("monday").grant([
+		wish(`${key}:week:${before}`, 10),
+		wish(`${key}:week:${week}`, 10),
+	]);
+	expect(middle).toMatchObject({ amount: 0, untimely: true });
+	expect(first).toMatchObject({ amount: 10, untimely: false });
+});
+
 test("a grant whose answer was lost is told again behind the end of its period, and a refusal before the beginning is for good", async () => {
 	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
 	await goLive(db, "lost");

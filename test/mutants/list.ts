@@ -1,4 +1,5 @@
 import { placed } from "./mutant.ts";
+import { capMutants } from "./of-caps.ts";
 import { clusterMutants } from "./of-cluster.ts";
 import { functionMutants } from "./of-functions.ts";
 import { journalMutants } from "./of-journal.ts";
@@ -14,4 +15,5 @@ export const mutants = placed([
 	...journalMutants,
 	...functionMutants,
 	...requestMutants,
+	...capMutants,
 ]);

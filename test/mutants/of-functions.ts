@@ -263,28 +263,6 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
-		file: "db/functions/caps.sql",
-		killers: ["keys/key-admin"],
-		mutants: [
-			{
-				breaks: "instances do not hear that a cap was lowered",
-				before: "v_limit is not null and (b.cap is null or v_limit < b.cap)));",
-				after: "false));",
-			},
-			{
-				breaks: "a period of a project's cap is any key's who asks for it",
-				before: "for no key update skip locked;\n  else",
-				after: "limit 0;\n  else",
-				killers: ["ledger/projects"],
-			},
-			{
-				breaks: "a changed cap does not reach the budget",
-				before: "update budget g set limit_nano_usd = v_limit, lift_seq = v_lift where g.id = b.id;",
-				after: "",
-			},
-		],
-	},
-	{
 		file: "db/functions/projects.sql",
 		killers: ["keys/project-admin"],
 		mutants: [

@@ -1,20 +1,29 @@
 import Stripe from "stripe";
 import type { Clock } from "../base/clock.ts";
-import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import { createAutoAttempts } from "./auto-attempts.ts";
+import { createSavedCards, type SavedCards } from "./saved-cards.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
 import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
+import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
 import { collectRefunds, creditLate, takeStripeEvent } from "./stripe-events.ts";
-import { rejectTopUp, type TopUpRecord } from "./top-ups.ts";
+import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /** Top-ups by card, paid on Stripe's own page. No card number ever comes near this service. */
 export interface CardPayments {
 	/** Gives the amount back. Fault invalid_request unless it is whole cents. */
 	wholeCents(amount: NanoUsd): NanoUsd;
+	/** The cards that may be charged while nobody is there. */
+	readonly saved: SavedCards;
+	/**
+	 * As `checkout`, for an automatic top-up whose payment its owner must confirm: his card is then read from that page.
+	 * Faults: not_found if none waits for that, service_unavailable.
+	 */
+	finish(accountId: string, back: string): Promise<string>;
 	/** Opens the page where a pending top-up is paid; gives its address. `back` + "done" or "cancelled" is where it leads. */
 	checkout(topUp: TopUpRecord, payer: { email: string; back: string }): Promise<string>;
 	/** Closes that page, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
@@ -26,21 +35,18 @@ export interface CardPayments {
 	 * an account held too much.
 	 */
 	collect(): Promise<void>;
+	/** Begins automatic top-ups where credit has fallen, and moves those on that are under way. */
+	topUpAutomatically(): Promise<void>;
 	/** Compares Stripe's lists with the books, once a day of all instances. Null if that was done. */
 	clear(): Promise<ClearingOutcome | null>;
 }
 
-export interface CardPaymentsOptions {
-	readonly secretKey: string;
+export interface CardPaymentsOptions extends StripeAddress {
 	/** More than one while a secret is being rolled. */
 	readonly webhookSecrets: readonly string[];
-	/** Another address of Stripe's interface, for tests. */
-	readonly apiBase: string | null;
 	readonly serviceName: string;
 }
 
-const TIMEOUT_MS = 20_000;
-const RETRIES_MAX = 2;
 const EVENT_BYTES_MAX = 1024 * 1024;
 
 export function createCardPayments(
@@ -49,6 +55,8 @@ export function createCardPayments(
 ): CardPayments {
 	const { statements, tx, clock, log } = deps;
 	const stripe = connectStripe(options);
+	const saved = createSavedCards({ statements, stripe, log }, options);
+	const attempts = createAutoAttempts({ statements, tx, stripe, log });
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
 
 	/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
@@ -63,50 +71,86 @@ export function createCardPayments(
 		return undefined;
 	}
 
+	/** The page where a top-up is paid: one, however often it is asked for. */
+	async function openPage(
+		topUp: TopUpRecord,
+		payer: { customer_email: string } | { customer: string; saved: true },
+		back: string,
+	): Promise<{ id: string; url: string }> {
+		const { saved: isSaved, ...who } = { saved: false, ...payer };
+		const page = await stripe.checkout.sessions.create(
+			{
+				mode: "payment",
+				client_reference_id: topUp.id,
+				...who,
+				line_items: [
+					{
+						quantity: 1,
+						price_data: {
+							currency: "usd",
+							unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
+							product_data: { name: `Prepaid credit, ${options.serviceName}` },
+						},
+					},
+				],
+				metadata: { top_up: topUp.id, account: topUp.accountId },
+				payment_intent_data: {
+					metadata: { top_up: topUp.id, account: topUp.accountId },
+					...(isSaved ? { setup_future_usage: "off_session" as const } : {}),
+				},
+				success_url: `${back}done`,
+				cancel_url: `${back}cancelled`,
+			},
+			{ idempotencyKey: topUp.id },
+		);
+		if (page.url === null) throw new Error("the payment page has no address");
+		// Stored before anybody can pay: without this row a payment is not taken for this top-up.
+		await statements`
+			insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
+		return { id: page.id, url: page.url };
+	}
+
 	return {
 		wholeCents(amount) {
 			if (amount % NANO_PER_CENT === 0) return amount;
 			throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param: "usd" });
 		},
 
+		saved,
+
 		async checkout(topUp, { email, back }) {
 			try {
-				const page = await stripe.checkout.sessions.create(
-					{
-						mode: "payment",
-						client_reference_id: topUp.id,
-						customer_email: email,
-						line_items: [
-							{
-								quantity: 1,
-								price_data: {
-									currency: "usd",
-									unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
-									product_data: { name: `Prepaid credit, ${options.serviceName}` },
-								},
-							},
-						],
-						metadata: { top_up: topUp.id, account: topUp.accountId },
-						payment_intent_data: { metadata: { top_up: topUp.id, account: topUp.accountId } },
-						success_url: `${back}done`,
-						cancel_url: `${back}cancelled`,
-					},
-					{ idempotencyKey: topUp.id },
-				);
-				if (page.url === null) throw new Error("the payment page has no address");
-				// Stored before anybody can pay: without this row a payment is not taken for this top-up.
-				await statements`
-					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
-				return page.url;
+				return (await openPage(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
 				await rejectTopUp(statements, topUp.id, "stripe");
 				throw paymentServiceFault(error);
 			}
 		},
 
+		async finish(accountId, back) {
+			const [row] = await statements<{ top_up_id: string; customer_id: string }>`
+				select a.top_up_id, a.customer_id from auto_top_up_attempt a join top_up t on t.id = a.top_up_id
+				where a.account_id = ${accountId} and a.state = 'needs_authentication' and t.state = 'pending'`;
+			if (row === undefined) throw new Fault("not_found", "No payment waits to be confirmed.");
+			try {
+				const topUp = await getTopUp(statements, row.top_up_id);
+				const page = await openPage(topUp, { customer: row.customer_id, saved: true }, `${back}${topUp.id}&payment=`);
+				await saved.expect(accountId, page.id);
+				return page.url;
+			} catch (error) {
+				throw paymentServiceFault(error);
+			}
+		},
+
 		async expire(topUpId) {
 			const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
-			if (row === undefined) return;
+			if (row === undefined) {
+				const open = await statements`
+					select 1 from auto_top_up_attempt where top_up_id = ${topUpId} and state in ('begun', 'sent', 'unknown')`;
+				if (open.length > 0)
+					throw new Fault("conflict", "The saved card is being charged: it cannot be cancelled now.");
+				return;
+			}
 			try {
 				await stripe.checkout.sessions.expire(row.id);
 			} catch (error) {
@@ -135,39 +179,14 @@ export function createCardPayments(
 		async collect() {
 			await creditLate(tx);
 			await collectRefunds(tx);
+			await saved.collect();
+		},
+
+		async topUpAutomatically() {
+			await attempts.begin();
+			await attempts.drive();
 		},
 
 		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
 	};
-}
-
-/** A client of Stripe's interface, or of one that stands in for it. */
-export function connectStripe({ secretKey, apiBase }: Pick<CardPaymentsOptions, "secretKey" | "apiBase">): Stripe {
-	const url = apiBase === null ? undefined : new URL(apiBase);
-	return new Stripe(secretKey, {
-		httpClient: Stripe.createFetchHttpClient(),
-		timeout: TIMEOUT_MS,
-		maxNetworkRetries: RETRIES_MAX,
-		telemetry: false,
-		...(url === undefined
-			? {}
-			: {
-					host: url.hostname,
-					port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
-					protocol: url.protocol === "https:" ? ("https" as const) : ("http" as const),
-				}),
-	});
-}
-
-/** Stripe's own words stay in the log. */
-function paymentServiceFault(error: unknown): Fault {
-	return new Fault(
-		"service_unavailable",
-		"The payment service did not answer. Nothing was charged. Please try again.",
-		{
-			cause: error,
-			private: errorText(error),
-			retryAfterS: 5,
-		},
-	);
 }

@@ -9,6 +9,7 @@ const ASKED_MAX = 3_000;
 /** The other direction: what the books say of card payments, Stripe must say too. */
 export async function compareBooks(clearing: Clearing): Promise<void> {
 	await compareCredited(clearing);
+	await compareCharged(clearing);
 	await compareRefunded(clearing);
 	await compareDisputed(clearing);
 }
@@ -22,7 +23,7 @@ interface CreditedRow {
 
 /** Each card top-up that became credit was paid: that page, that payment, that amount. */
 async function compareCredited(clearing: Clearing): Promise<void> {
-	const { statements, stripe, paid, sinceS, tx } = clearing;
+	const { statements, stripe, paid, sinceS } = clearing;
 	const rows = await statements<CreditedRow>`
 		select t.id as top_up_id, c.id as checkout, p.id as payment, t.amount_nano_usd / 10000000 as cents
 		from stripe_checkout c join top_up t on t.id = c.top_up_id left join stripe_payment p on p.top_up_id = t.id
@@ -40,16 +41,46 @@ async function compareCredited(clearing: Clearing): Promise<void> {
 					: session.amount_total !== Number(row.cents)
 						? "the books credited another amount than Stripe lists"
 						: undefined;
-		const id = `books:${row.top_up_id}`;
-		if (wrong === undefined) await settleFinding(tx, id, "the same again");
-		else
-			await note(clearing, {
-				id,
-				kind: "unpaid",
-				reason: wrong,
-				topUpId: row.top_up_id,
-				amountCents: Number(row.cents),
-			});
+		await noteWrong(clearing, { topUpId: row.top_up_id, cents: row.cents, wrong });
+	}
+}
+
+async function noteWrong(
+	clearing: Clearing,
+	{ topUpId, cents, wrong }: { topUpId: string; cents: string; wrong: string | undefined },
+): Promise<void> {
+	const id = `books:${topUpId}`;
+	if (wrong === undefined) await settleFinding(clearing.tx, id, "the same again");
+	else await note(clearing, { id, kind: "unpaid", reason: wrong, topUpId, amountCents: Number(cents) });
+}
+
+interface ChargedRow {
+	top_up_id: string;
+	payment: string;
+	cents: string;
+}
+
+/** Each automatic top-up that became credit was paid: that payment, that amount. */
+async function compareCharged(clearing: Clearing): Promise<void> {
+	const { statements, stripe, charged, sinceS } = clearing;
+	const rows = await statements<ChargedRow>`
+		select t.id as top_up_id, p.id as payment, t.amount_nano_usd / 10000000 as cents
+		from auto_top_up_attempt a join top_up t on t.id = a.top_up_id join stripe_payment p on p.top_up_id = t.id
+		where a.begun_at >= to_timestamp(${sinceS}::double precision) and t.state not in ('pending', 'rejected')
+			and not exists (select 1 from stripe_checkout c where c.top_up_id = t.id)
+		order by a.begun_at`;
+	for (const { top_up_id, payment, cents } of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "automatic payments", ASKED_MAX);
+		const intent = charged.get(payment) ?? (await asked(clearing, () => stripe.paymentIntents.retrieve(payment)));
+		const wrong =
+			intent?.status !== "succeeded"
+				? "the books credited a payment that Stripe does not list as paid"
+				: intent.metadata?.top_up !== top_up_id
+					? "the books credited another payment than the one Stripe lists"
+					: intent.amount_received !== Number(cents)
+						? "the books credited another amount than Stripe lists"
+						: undefined;
+		await noteWrong(clearing, { topUpId: top_up_id, cents, wrong });
 	}
 }
 
@@ -57,8 +88,10 @@ async function compareCredited(clearing: Clearing): Promise<void> {
 async function compareRefunded(clearing: Clearing): Promise<void> {
 	const { statements, sinceS } = clearing;
 	const rows = await statements<{ id: string }>`
-		select p.id from stripe_payment p join stripe_checkout c on c.top_up_id = p.top_up_id
-		where p.refunded_cents > 0 and c.created_at >= to_timestamp(${sinceS}::double precision) order by c.created_at`;
+		select p.id from stripe_payment p join (
+			select c.top_up_id, c.created_at from stripe_checkout c union all select a.top_up_id, a.begun_at from auto_top_up_attempt a
+		) m on m.top_up_id = p.top_up_id
+		where p.refunded_cents > 0 and m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
 	for (const { id } of rows) {
 		if (isTooMuch(clearing)) return noteRest(clearing, "refunded payments", ASKED_MAX);
 		clearing.outcome.asked += 1;
@@ -71,8 +104,10 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 	const { statements, stripe, sinceS, disputes } = clearing;
 	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
 		select d.id, d.amount_cents as amount, p.top_up_id from stripe_dispute d join stripe_payment p on p.id = d.payment_id
-			join stripe_checkout c on c.top_up_id = p.top_up_id
-		where c.created_at >= to_timestamp(${sinceS}::double precision) order by c.created_at`;
+			join (
+				select c.top_up_id, c.created_at from stripe_checkout c union all select a.top_up_id, a.begun_at from auto_top_up_attempt a
+			) m on m.top_up_id = p.top_up_id
+		where m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
 	for (const row of rows) {
 		if (isTooMuch(clearing)) return noteRest(clearing, "disputed payments", ASKED_MAX);
 		if (disputes.has(row.id)) continue;

@@ -3,8 +3,9 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { CURRENCY, disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
+import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
 import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
+import { CURRENCY, isAutomatic } from "./stripe-paid.ts";
 
 /** One comparison under way. */
 export interface Clearing {
@@ -18,6 +19,8 @@ export interface Clearing {
 	readonly outcome: { compared: number; taken: number; asked: number };
 	/** Checkout sessions that Stripe lists as paid. */
 	readonly paid: Map<string, Stripe.Checkout.Session>;
+	/** Payments by saved cards that Stripe lists as made. */
+	readonly charged: Map<string, Stripe.PaymentIntent>;
 	readonly refunds: Set<string>;
 	readonly disputes: Set<string>;
 }
@@ -32,6 +35,7 @@ const PAGE = 100;
 /** What Stripe's lists say, the books must say too; what no event told is taken in as if one had. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
+	await compareIntents(clearing);
 	await compareRefunds(clearing);
 	await compareDisputes(clearing);
 }
@@ -58,6 +62,20 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 			where p.id = ${idOf(session.payment_intent)} and t.id = ${session.client_reference_id}
 				and t.state not in ('pending', 'rejected')`;
 		if (known === undefined) await takeAs(clearing, "checkout.session.completed", session);
+	}
+}
+
+/** What saved cards paid is credit, or somebody knows why not. */
+async function compareIntents(clearing: Clearing): Promise<void> {
+	const { stripe, sinceS, statements } = clearing;
+	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
+	for await (const intent of limited(clearing, "payments", intents)) {
+		if (intent.status !== "succeeded" || !isAutomatic(intent)) continue;
+		clearing.charged.set(intent.id, intent);
+		const [known] = await statements`
+			select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
+			where p.id = ${intent.id} and t.id = ${intent.metadata?.top_up ?? null} and t.state not in ('pending', 'rejected')`;
+		if (known === undefined) await takeAs(clearing, "payment_intent.succeeded", intent);
 	}
 }
 

@@ -28,7 +28,7 @@ const DAY_S = 24 * 3_600;
 const RUNNING_MAX_S = 3_600;
 
 /**
- * Compares Stripe's lists of sessions, refunds and disputes with the books, and the books with Stripe. What was paid,
+ * Compares Stripe's lists of sessions, payments by saved cards, refunds and disputes with the books, and the books with Stripe. What was paid,
  * refunded or disputed there and told by no event is taken in as if the event had come; what then differs still is a
  * finding. Once a day by one of all instances; null if it is not our turn.
  */
@@ -60,6 +60,7 @@ async function clear(deps: ClearingDeps, day: string): Promise<ClearingOutcome> 
 		sinceS: Math.floor(deps.clock.wallMs() / 1000) - DAYS * DAY_S,
 		outcome: { compared: 0, taken: 0, asked: 0 },
 		paid: new Map(),
+		charged: new Map(),
 		refunds: new Set(),
 		disputes: new Set(),
 	};

@@ -3,29 +3,25 @@ import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
+import { codeOf, lockTopUp, NANO_PER_CENT, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import {
-	codeOf,
-	confirmPaid,
-	lockTopUp,
-	NANO_PER_CENT,
-	type PaidTopUp,
-	rowsOf,
-	settlePayment,
-	type Transaction,
-} from "./stripe-books.ts";
-import { explainFinding, noteFinding, settleFinding } from "./stripe-findings.ts";
+	CURRENCY,
+	credit,
+	creditPayment,
+	haltAutomatic,
+	intentChanged,
+	intentPaid,
+	isAutomatic,
+	NO_ROOM,
+	type Outcome,
+} from "./stripe-paid.ts";
 import { TOP_UP_NANO_USD_MAX } from "./top-ups.ts";
-
-/** `applied`, `ignored` (nothing to do), or in words why it was refused. */
-type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
 const DEADLOCK = "40P01";
 const ATTEMPTS_MAX = 5;
 const COLLECTED_AT_ONCE_MAX = 100;
-export const CURRENCY = "usd";
 const NO_SUM = "refused: its amount is none";
-/** While an account holds more than can be counted, its payments wait for what it spends. */
-const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
 /**
  * Takes one verified event, once: its id, all that follows from it and its line in the audit log are committed together.
@@ -33,7 +29,8 @@ const NO_ROOM = "paid, not credited: the account would hold more credit than can
  * A payment is on record before anything follows from it: whatever fails then, money without credit raises an alarm.
  */
 export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
-	if (isPaid(event) && isOurs(event.data.object)) await noteReceived(db, event.data.object);
+	const received = receivedOf(event);
+	if (received !== undefined) await noteFinding(db, { kind: "uncredited", reason: RECEIVED, ...received });
 	for (let attempt = 1; ; attempt++) {
 		try {
 			return await db.transaction((tx) => take(tx, event));
@@ -76,15 +73,6 @@ export async function creditLate(db: Transactional): Promise<void> {
 	}
 }
 
-/** False if there is no room for it. */
-async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
-	const credited = await confirmPaid(tx, topUp);
-	if (credited === undefined) return false;
-	await settlePayment(tx, paymentId, credited);
-	await settleFinding(tx, `paid:${paymentId}`, "credited");
-	return true;
-}
-
 type PaidEvent = Stripe.CheckoutSessionCompletedEvent | Stripe.CheckoutSessionAsyncPaymentSucceededEvent;
 
 function isPaid(event: Stripe.Event): event is PaidEvent {
@@ -100,15 +88,18 @@ export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
 
 const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
 
-function noteReceived(db: Transactional, session: Stripe.Checkout.Session): Promise<void> {
-	return noteFinding(db, {
-		id: findingOf(session),
-		kind: "uncredited",
-		reason: RECEIVED,
-		topUpId: session.client_reference_id,
-		amountCents: session.amount_total,
-		currency: session.currency,
-	});
+/** Money that has come to us by what an event says. */
+function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
+	if (isPaid(event) && isOurs(event.data.object)) {
+		const session = event.data.object;
+		const { client_reference_id: topUpId, amount_total: amountCents, currency } = session;
+		return { id: findingOf(session), topUpId, amountCents, currency };
+	}
+	if (event.type === "payment_intent.succeeded" && isAutomatic(event.data.object)) {
+		const { id, metadata, amount_received: amountCents, currency } = event.data.object;
+		return { id: `paid:${id}`, topUpId: metadata?.top_up ?? null, amountCents, currency };
+	}
+	return undefined;
 }
 
 async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
@@ -131,14 +122,24 @@ async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
 	return outcome;
 }
 
-function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
+async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 	switch (event.type) {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
+			// A card may have been given on it: it is read from there.
+			await tx.execute(
+				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
+			);
 			return paid(tx, event.data.object);
 		case "checkout.session.async_payment_failed":
 		case "checkout.session.expired":
 			return closed(tx, event.data.object);
+		case "payment_intent.succeeded":
+			return intentPaid(tx, event.data.object);
+		case "payment_intent.payment_failed":
+		case "payment_intent.requires_action":
+		case "payment_intent.canceled":
+			return intentChanged(tx, event.data.object);
 		case "charge.refunded":
 			return refunded(tx, event.data.object);
 		case "charge.dispute.created":
@@ -148,11 +149,10 @@ function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 		case "charge.dispute.funds_reinstated":
 			return disputed(tx, event.data.object);
 		default:
-			return Promise.resolve({ outcome: "ignored", subject: "", detail: {} });
+			return { outcome: "ignored", subject: "", detail: {} };
 	}
 }
 
-/** Credit is given for exactly what was asked, in the currency that it was asked in, once. */
 async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
 	const paymentId = idOf(session.payment_intent);
 	const topUpId = session.client_reference_id ?? "";
@@ -170,20 +170,13 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 		sql`select top_up_id from stripe_checkout where id = ${session.id}`,
 	);
 	if (page === undefined || page.top_up_id !== topUpId) return refuse("refused: this payment page is not ours");
-	const topUp = await lockTopUp(tx, topUpId);
-	if (topUp === undefined || topUp.method !== "card") return refuse("refused: there is no such card top-up");
-	if (session.currency !== CURRENCY) return refuse("refused: another currency");
-	if (session.amount_total !== topUp.amountCents) return refuse("refused: another amount");
-	const [row] = await rowsOf<{ top_up_id: string }>(
-		tx,
-		sql`insert into stripe_payment as p (id, top_up_id)
-			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
-			on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`,
-	);
-	if (row === undefined) return refuse("refused: the top-up was paid by another payment");
-	if (row.top_up_id !== topUpId) return refuse("refused: the payment has paid another top-up");
-	if (!(await credit(tx, paymentId, topUp))) return refuse(NO_ROOM);
-	return result("applied");
+	const refused = await creditPayment(tx, {
+		paymentId,
+		topUpId,
+		amountCents: session.amount_total,
+		currency: session.currency,
+	});
+	return refused === undefined ? result("applied") : refuse(refused);
 }
 
 /** Nothing was paid and nothing can be paid any more. */
@@ -210,7 +203,10 @@ async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome
 		sql`insert into stripe_payment as p (id, refunded_cents) values (${paymentId}, ${charge.amount_refunded}::bigint)
 			on conflict (id) do update set refunded_cents = greatest(p.refunded_cents, excluded.refunded_cents)`,
 	);
-	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
+	if (topUp !== undefined) {
+		await settlePayment(tx, paymentId, topUp);
+		await haltAutomatic(tx, topUp.accountId, "refunded");
+	}
 	await settleRefunded(tx, paymentId, charge.amount_refunded);
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
@@ -245,7 +241,10 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 			values (${dispute.id}, ${paymentId}, ${dispute.amount}::bigint, ${state})
 			on conflict (id) do update set state = case when d.state = 'open' then excluded.state else d.state end`,
 	);
-	if (topUp !== undefined) await settlePayment(tx, paymentId, topUp);
+	if (topUp !== undefined) {
+		await settlePayment(tx, paymentId, topUp);
+		if (state !== "won") await haltAutomatic(tx, topUp.accountId, "disputed");
+	}
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
 

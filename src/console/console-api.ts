@@ -4,6 +4,7 @@ import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
+import { autoTopUpRoutes } from "./credit/auto-top-up-routes.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
 import { keyRoutes } from "./keys/key-routes.ts";
 import { overviewRoutes } from "./live/overview-routes.ts";
@@ -36,6 +37,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
 		.use(creditRoutes(parts))
+		.use(autoTopUpRoutes(parts))
 		.use(statementRoutes(parts))
 		.use(usageRoutes(parts))
 		.use(batchRoutes(parts))

@@ -13,7 +13,7 @@ import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
-import { forgetOldMarks, lookForAlerts, lookForExpiring, lookForRetiring } from "./alerts/alerts.ts";
+import { forgetOldMarks, lookForAlerts, lookForExpiring, lookForRetiring, tellOfAutoTopUps } from "./alerts/alerts.ts";
 import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
 import { forgetRefusals } from "./log/refused-log.ts";
 import type { Mailer } from "./mail/mailer.ts";
@@ -40,6 +40,8 @@ export interface JobDeps extends NoticeDeps {
 
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
+/** While no account was touched, each look costs three statements. */
+const TOP_UP_MS = 2_000;
 /** Each look costs one statement; the first one of a day that finds nobody at it compares. */
 const CLEAR_MS = 10 * 60_000;
 /** While nothing has changed, each look costs one statement. */
@@ -116,6 +118,8 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old notices", () => forgetOldNotices(deps.statements));
 	if (cards !== undefined) {
 		every(COLLECT_MS, "refunds", () => cards.collect());
+		every(TOP_UP_MS, "automatic top-ups", () => cards.topUpAutomatically());
+		every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(deps.statements));
 		every(CLEAR_MS, "clearing", () => cards.clear());
 	}
 

@@ -1,6 +1,7 @@
 import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import alertFunctions from "./functions/alerts.sql" with { type: "text" };
+import autoTopUpFunctions from "./functions/auto-top-up.sql" with { type: "text" };
 import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
 import booksFunctions from "./functions/books.sql" with { type: "text" };
@@ -29,6 +30,7 @@ const FILES: readonly string[] = [
 	usageFunctions,
 	nettingFunctions,
 	billingFunctions,
+	autoTopUpFunctions,
 	fileFunctions,
 	batchFunctions,
 	limitFunctions,

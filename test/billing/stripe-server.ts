@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import Stripe from "stripe";
+import { createPlayedCards, type PlayedCard } from "./stripe-cards.ts";
 
 /** A checkout session as the server below has made it. */
 export interface OpenedPage {
@@ -47,11 +48,15 @@ export function startStripe({ withPages = false } = {}) {
 	const expired = new Set<string>();
 	const paid = new Set<string>();
 	/** What its lists hold, newest first, as the test has put it there. */
-	const held: Record<"checkout/sessions" | "refunds" | "disputes", StripeObject[]> = {
+	const held: Record<"checkout/sessions" | "refunds" | "disputes" | "payment_intents", StripeObject[]> = {
 		"checkout/sessions": [],
+		payment_intents: [],
 		refunds: [],
 		disputes: [],
 	};
+	const cards = createPlayedCards();
+	/** What was given on a page, as Stripe says when it is asked for the page. */
+	const given = new Map<string, Record<string, unknown>>();
 	let failing = false;
 	const server: Server<undefined> = Bun.serve({
 		port: 0,
@@ -62,7 +67,16 @@ export function startStripe({ withPages = false } = {}) {
 			if (failing)
 				return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
 			if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
-			const list = /^\/v1\/(checkout\/sessions|refunds|disputes)(?:\/([^/]+))?$/.exec(pathname);
+			const played = await cards.answer(request);
+			if (played !== undefined) return played;
+			const [, visited = ""] = /^\/v1\/checkout\/sessions\/([^/]+)$/.exec(pathname) ?? [];
+			const page = pages.find(({ id }) => id === visited);
+			if (request.method === "GET" && page !== undefined && !held["checkout/sessions"].some(({ id }) => id === visited))
+				return Response.json({
+					...{ id: visited, object: "checkout.session", mode: page.fields.get("mode"), status: "open" },
+					...{ customer: page.fields.get("customer"), ...given.get(visited) },
+				});
+			const list = /^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents)(?:\/([^/]+))?$/.exec(pathname);
 			if (request.method === "GET" && list !== null)
 				return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
 			if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
@@ -78,6 +92,9 @@ export function startStripe({ withPages = false } = {}) {
 						fields,
 					};
 					pages.push(page);
+				} else if (page.fields.toString() !== fields.toString()) {
+					const other = { type: "idempotency_error", message: "other parameters" };
+					return Response.json({ error: other }, { status: 400 });
 				}
 				const address = withPages ? `http://localhost:${server.port}/pay` : "https://pay.example";
 				return Response.json({ id: page.id, object: "checkout.session", url: `${address}/${page.id}` });
@@ -96,6 +113,15 @@ export function startStripe({ withPages = false } = {}) {
 		url: `http://127.0.0.1:${server.port}`,
 		payUrl: `http://localhost:${server.port}/pay/`,
 		pages,
+		cards,
+		/** Somebody gives a card on a page, for later or for its payment. */
+		give(page: OpenedPage, nature?: Parameters<typeof cards.card>[1]): PlayedCard {
+			const card = cards.card(page.fields.get("customer") ?? "", nature);
+			const method = { ...card, type: "card", card: { brand: "visa", last4: "4242", exp_month: 12, exp_year: 2031 } };
+			const intent = page.fields.get("mode") === "setup" ? "setup_intent" : "payment_intent";
+			given.set(page.id, { status: "complete", [intent]: { id: "intent", payment_method: method } });
+			return card;
+		},
 		expired,
 		paid,
 		held,

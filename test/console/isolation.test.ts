@@ -58,6 +58,7 @@ const BODIES: Record<string, unknown> = {
 		},
 		...{ roleClaim: null, roleValues: {}, defaultRole: "admin", required: true },
 	},
+	"PUT /credit/auto-top-up": { belowUsd: "50", amountUsd: "100", monthMostUsd: "500", consent: true },
 	"PUT /credit/billing-details": { company: "Evil Inc", address: "", vatId: "" },
 	"PUT /batch-notices": { mail: "owners", webhookUrl: "https://evil.example/" },
 	"POST /keys": { name: "new" },

@@ -1,5 +1,5 @@
 import Stripe from "stripe";
-import { connectStripe } from "../../billing/card-payments.ts";
+import { connectStripe } from "../../billing/stripe-client.ts";
 import type { Config } from "../../config.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 
@@ -10,6 +10,8 @@ const EVENTS = [
 	"checkout.session.async_payment_succeeded",
 	"checkout.session.async_payment_failed",
 	"checkout.session.expired",
+	"payment_intent.succeeded",
+	"payment_intent.payment_failed",
 	"charge.refunded",
 	"charge.dispute.created",
 	"charge.dispute.updated",

@@ -1,3 +1,4 @@
+import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 /** What an alert says of itself, as the look wrote it down: ids, moments, and nano-dollars as decimal text. */
@@ -54,6 +55,20 @@ export function alertMail({ type, data }: Alert): { subject: string; says: strin
 				says: `The model ${data.model} is retired on ${data.retires_on}: from the beginning of that day (UTC) on, requests that name it are refused. Your account used it in the last 30 days.`,
 				path: `/models/${data.model}`,
 			};
+		case "auto_top_up.stopped": {
+			const why = STOP_REASONS[data.reason as StopReason] ?? "";
+			return data.state === "needs_owner"
+				? {
+						subject: "A payment waits for you",
+						says: `An automatic top-up was not paid. ${why} Nothing was charged. Confirm the payment on the credit page; until then no further one is tried.`,
+						path: "/credit",
+					}
+				: {
+						subject: "Automatic top-ups have stopped",
+						says: `${why} No automatic top-up is tried until somebody saves the settings or another card on the credit page.`,
+						path: "/credit",
+					};
+		}
 		default:
 			return {
 				subject: "A top-up is confirmed",

@@ -10,6 +10,7 @@ export const ALERT_TYPES = [
 	"spend.unusual",
 	"top_up.confirmed",
 	"model.retiring",
+	"auto_top_up.stopped",
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
@@ -39,6 +40,11 @@ export async function lookForAlerts(statements: Statements): Promise<void> {
 		}>`select alerts_look(${ACCOUNTS_MAX}, ${ROLES}::text::jsonb) as seen`;
 		if ((row?.seen ?? 0) < ACCOUNTS_MAX) return;
 	}
+}
+
+/** Automatic top-ups that do not go on: by mail whether it was asked for or not. */
+export async function tellOfAutoTopUps(statements: Statements): Promise<void> {
+	await statements`select auto_top_up_tell(${ROLES}::text::jsonb, ${ACCOUNTS_MAX})`;
 }
 
 /** Keys that end within a week. */

@@ -1,5 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
+import { newReference } from "../../billing/top-up-reference.ts";
 import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Balance } from "../../ledger/balance.ts";
@@ -29,10 +30,6 @@ export interface RunningRequest {
 /** Payments that are expected at once, for one account. */
 const PENDING_MAX = 20;
 const RUNNING_SHOWN_MAX = 200;
-/** Without letters that are mistaken for digits: people type it into their bank's form. */
-const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const REFERENCE_CHARS = 10;
-
 export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
 	return balanceView(await accountBalance(statements, accountId));
 }
@@ -110,10 +107,4 @@ export async function runningRequests(statements: Statements, accountId: string)
 		reservedNanoUsd: nanoUsdOfColumn(row.reserved),
 		admittedAtMs: row.at.getTime(),
 	}));
-}
-
-function newReference(): string {
-	const random = crypto.getRandomValues(new Uint8Array(REFERENCE_CHARS));
-	const text = [...random].map((byte) => REFERENCE_ALPHABET.charAt(byte % 32)).join("");
-	return `TU-${text.slice(0, 5)}-${text.slice(5)}`;
 }

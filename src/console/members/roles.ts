@@ -52,6 +52,10 @@ const TABLE = {
 	},
 	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
 	"notices.get": { says: "get mails about credit, caps and keys that end", roles: { ...ADMINS, billing: "all" } },
+	"card.charge": {
+		says: "save a card and have credit bought with it automatically",
+		roles: { ...ADMINS, billing: "all" },
+	},
 	"billing.change": { says: "say what receipts are made out to", roles: { ...ADMINS, billing: "all" } },
 	"account.change": { says: "name the account and decide who is told of batches", roles: ADMINS },
 	"members.manage": { says: "invite and remove others and give them roles", roles: ADMINS },

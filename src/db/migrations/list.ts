@@ -31,6 +31,7 @@ import passkey from "./0029_passkey.sql" with { type: "text" };
 import modelSpeed from "./0030_model_speed.sql" with { type: "text" };
 import formerLocks from "./0031_former_locks.sql" with { type: "text" };
 import alerts from "./0032_alerts.sql" with { type: "text" };
+import autoTopUp from "./0033_auto_top_up.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -74,4 +75,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0030_model_speed", sql: modelSpeed },
 	{ name: "0031_former_locks", sql: formerLocks },
 	{ name: "0032_alerts", sql: alerts },
+	{ name: "0033_auto_top_up", sql: autoTopUp },
 ];

@@ -13,6 +13,8 @@ export const settings = {
 		"Modelle mit einem Schlüssel ausprobieren, Stapel starten und ihre Dateien abrufen",
 	"see top-ups, the ledger and receipts": "Aufladungen, Kontobewegungen und Belege sehen",
 	"top up and set the alert of low credit": "aufladen und die Warnung bei niedrigem Guthaben einstellen",
+	"save a card and have credit bought with it automatically":
+		"eine Karte hinterlegen und damit automatisch aufladen lassen",
 	"say what receipts are made out to": "angeben, auf wen Belege ausgestellt werden",
 	"name the account and decide who is told of batches":
 		"das Konto benennen und bestimmen, wer über Stapel benachrichtigt wird",

@@ -23,6 +23,7 @@ const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "key.expiring", label: "A key that expires within a week" },
 	{ value: "spend.unusual", label: "An hour that costs three times the same hour of the last four weeks" },
 	{ value: "top_up.confirmed", label: "A confirmed top-up" },
+	{ value: "auto_top_up.stopped", label: "Automatic top-ups stop or wait for you (mails are sent in any case)" },
 	{ value: "model.retiring", label: "A model that you use goes away (mails are sent in any case)" },
 ];
 const EVENT_NAMES: Readonly<Record<string, string>> = {
@@ -31,6 +32,7 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"key.expiring": "Key expires",
 	"spend.unusual": "Unusual spend",
 	"top_up.confirmed": "Top-up",
+	"auto_top_up.stopped": "Automatic top-up stopped",
 	"model.retiring": "Model goes",
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;

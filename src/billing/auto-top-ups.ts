@@ -1,0 +1,143 @@
+import { Fault } from "../base/fault.ts";
+import type { Statements } from "../db/statements.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { StopReason } from "./stop-reasons.ts";
+import { NANO_PER_CENT } from "./stripe-books.ts";
+import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
+
+/** What an account has set: below so much buy so much, at most so much a calendar month of its time zone. */
+export interface AutoTopUpAmounts {
+	readonly belowNanoUsd: NanoUsd;
+	readonly amountNanoUsd: NanoUsd;
+	readonly monthMostNanoUsd: NanoUsd;
+}
+
+export interface AutoTopUp extends AutoTopUpAmounts {
+	readonly state: "on" | "stopped" | "needs_owner";
+	readonly reason: StopReason | null;
+	readonly changedAtMs: number;
+}
+
+export type AttemptState = "running" | "needs_authentication" | "succeeded" | "declined" | "ended";
+
+export interface AutoAttempt {
+	readonly id: string;
+	readonly topUpId: string;
+	readonly amountNanoUsd: NanoUsd;
+	readonly state: AttemptState;
+	readonly reason: StopReason | null;
+	readonly begunAtMs: number;
+}
+
+const ATTEMPTS_SHOWN = 5;
+
+/** Null if it is switched off. */
+export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
+	const [row] = await statements<SettingsRow>`
+		select below_nano_usd, amount_nano_usd, month_most_nano_usd, state, reason, changed_at from auto_top_up where account_id = ${accountId}`;
+	if (row === undefined) return null;
+	return {
+		belowNanoUsd: nanoUsdOfColumn(row.below_nano_usd),
+		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
+		monthMostNanoUsd: nanoUsdOfColumn(row.month_most_nano_usd),
+		state: row.state,
+		reason: row.reason,
+		changedAtMs: row.changed_at.getTime(),
+	};
+}
+
+/** The newest attempts, and what those of this month have bought or may still buy. */
+export async function readAutoAttempts(
+	statements: Statements,
+	accountId: string,
+): Promise<{ attempts: AutoAttempt[]; boughtNanoUsd: NanoUsd }> {
+	const [rows, [month]] = await Promise.all([
+		statements<AttemptRow>`
+			select id, top_up_id, amount_nano_usd, state, reason, begun_at from auto_top_up_attempt
+			where account_id = ${accountId} order by begun_at desc limit ${ATTEMPTS_SHOWN}`,
+		statements<{ bought: string }>`
+			select coalesce(sum(m.amount_nano_usd), 0) as bought from account a join auto_top_up_attempt m on m.account_id = a.id
+			where a.id = ${accountId} and m.state not in ('declined', 'ended') and m.begun_at >= date_trunc('month', now(), a.time_zone)`,
+	]);
+	return {
+		attempts: rows.map((row) => ({
+			id: row.id,
+			topUpId: row.top_up_id,
+			amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
+			state: row.state === "begun" || row.state === "sent" || row.state === "unknown" ? "running" : row.state,
+			reason: row.reason,
+			begunAtMs: row.begun_at.getTime(),
+		})),
+		boughtNanoUsd: nanoUsdOfColumn(month?.bought ?? 0),
+	};
+}
+
+/**
+ * Switches it on, or on again, with these amounts; the account is looked at at once. What runs ends by its own outcome. A
+ * payment that waits for its owner is given up. Faults: invalid_request, naming the amount; conflict without a saved card.
+ */
+export async function saveAutoTopUp(
+	statements: Statements,
+	accountId: string,
+	amounts: AutoTopUpAmounts,
+): Promise<void> {
+	checkAmounts(amounts);
+	const { belowNanoUsd, amountNanoUsd, monthMostNanoUsd } = amounts;
+	const rows = await statements`
+		with saved as (
+			insert into auto_top_up as s (account_id, below_nano_usd, amount_nano_usd, month_most_nano_usd, state)
+			select c.account_id, ${belowNanoUsd}::bigint, ${amountNanoUsd}::bigint, ${monthMostNanoUsd}::bigint, 'on' from saved_card c
+			where c.account_id = ${accountId} and c.payment_method_id is not null
+			on conflict (account_id) do update set below_nano_usd = excluded.below_nano_usd, amount_nano_usd = excluded.amount_nano_usd,
+				month_most_nano_usd = excluded.month_most_nano_usd, state = 'on', reason = null, changed_at = clock_timestamp(), look_at = null, tell = null
+			returning account_id
+		), woken as (
+			update auto_top_up_attempt a set look_at = now() from saved s where a.account_id = s.account_id and a.state = 'needs_authentication'
+		)
+		insert into auto_top_up_touched (account_id) select account_id from saved returning id`;
+	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
+}
+
+/** None begins any more; what runs ends by its own outcome. False if it was off. */
+export async function switchOffAutoTopUp(statements: Statements, accountId: string): Promise<boolean> {
+	const rows = await statements`
+		with off as (
+			delete from auto_top_up where account_id = ${accountId} returning account_id
+		), woken as (
+			update auto_top_up_attempt a set look_at = now() from off o where a.account_id = o.account_id and a.state = 'needs_authentication'
+		)
+		select account_id from off`;
+	return rows.length > 0;
+}
+
+function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTopUpAmounts): void {
+	const refuse = (param: string, message: string) => {
+		throw new Fault("invalid_request", message, { param });
+	};
+	if (belowNanoUsd <= 0) refuse("belowUsd", "That is more than nothing.");
+	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
+	if (amountNanoUsd > TOP_UP_NANO_USD_MAX) refuse("amountUsd", "A top-up is at most USD 1000000.");
+	if (amountNanoUsd % NANO_PER_CENT !== 0) refuse("amountUsd", "A card payment is a whole number of cents.");
+	// So that one payment is enough for one crossing.
+	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
+	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");
+}
+
+interface SettingsRow {
+	below_nano_usd: string;
+	amount_nano_usd: string;
+	month_most_nano_usd: string;
+	state: AutoTopUp["state"];
+	reason: StopReason | null;
+	changed_at: Date;
+}
+
+interface AttemptRow {
+	id: string;
+	top_up_id: string;
+	amount_nano_usd: string;
+	state: "begun" | "sent" | "unknown" | Exclude<AttemptState, "running">;
+	reason: StopReason | null;
+	begun_at: Date;
+}

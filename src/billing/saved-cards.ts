@@ -1,0 +1,195 @@
+import type Stripe from "stripe";
+import { errorText } from "../base/error-record.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import type { Statements } from "../db/statements.ts";
+import { isGone, paymentServiceFault } from "./stripe-client.ts";
+import { idOf } from "./stripe-events.ts";
+
+/** The card of an account that may be charged while nobody is there. It is given on Stripe's own page. */
+export interface SavedCards {
+	read(accountId: string): Promise<SavedCard | null>;
+	/** Opens the page where a card is given; gives its address. `back` + "saved" or "cancelled" is where it leads. */
+	setup(accountId: string, person: { email: string; back: string }): Promise<string>;
+	/** On this page of Stripe's an automatic top-up is paid by its owner, and its card given for the next ones. */
+	expect(accountId: string, pageId: string): Promise<void>;
+	/** Forgets the card, here and at Stripe, and tops up by it no more. */
+	remove(accountId: string): Promise<void>;
+	/** Reads cards from pages on which somebody may have given one. */
+	collect(): Promise<void>;
+}
+
+export interface SavedCard {
+	readonly brand: string;
+	readonly lastFour: string;
+	readonly expMonth: number;
+	readonly expYear: number;
+	readonly savedAtMs: number;
+}
+
+interface SetupRow {
+	id: string;
+	account_id: string;
+	old: boolean;
+}
+
+/** Its event comes within a second or so; without it Stripe is asked, ever more rarely, for as long as a page lives. */
+const LOOK_S = 30;
+const PAGE_HOURS = 25;
+const COLLECTED_AT_ONCE_MAX = 10;
+
+export function createSavedCards(
+	deps: { statements: Statements; stripe: Stripe; log: Log },
+	options: { serviceName: string },
+): SavedCards {
+	const { statements, stripe, log } = deps;
+
+	async function customer(accountId: string, email: string): Promise<string> {
+		const known = await customerOf(accountId);
+		if (known !== undefined) return known;
+		const made = await stripe.customers.create({ email, metadata: { account: accountId } });
+		await statements`
+			insert into saved_card (account_id, customer_id) values (${accountId}, ${made.id}) on conflict do nothing`;
+		// Of two at once the first one's stands.
+		return (await customerOf(accountId)) ?? made.id;
+	}
+
+	async function customerOf(accountId: string): Promise<string | undefined> {
+		const [row] = await statements<{ customer_id: string }>`
+			select customer_id from saved_card where account_id = ${accountId}`;
+		return row?.customer_id;
+	}
+
+	/** Stripe is asked what came of a page; what an event says of it is only the reason to ask. */
+	async function finish({ id, account_id: accountId, old }: SetupRow): Promise<void> {
+		const page = await stripe.checkout.sessions.retrieve(id, {
+			expand: ["setup_intent.payment_method", "payment_intent.payment_method"],
+		});
+		const card = page.status === "complete" ? cardOf(page) : undefined;
+		if (page.status !== "complete") {
+			if (page.status === "expired" || old)
+				await statements`update card_setup set state = 'closed' where id = ${id} and state = 'open'`;
+			return;
+		}
+		const [before] = await statements<{ payment_method_id: string | null }>`
+			select payment_method_id from saved_card where account_id = ${accountId}`;
+		// One statement, so that a page which was closed meanwhile saves nothing.
+		const done = await statements`
+			with done as (
+				update card_setup set state = 'done' where id = ${id} and state = 'open' returning account_id
+			)
+			update saved_card c set payment_method_id = ${card?.id ?? null}, brand = ${card?.brand ?? null}, last_four = ${card?.last4 ?? null},
+				exp_month = ${card?.expMonth ?? null}::integer, exp_year = ${card?.expYear ?? null}::integer, saved_at = clock_timestamp()
+			from done d where c.account_id = d.account_id and ${card !== undefined}::boolean and c.customer_id = ${idOf(page.customer)}
+			returning c.account_id`;
+		if (done.length > 0 && before?.payment_method_id && before.payment_method_id !== card?.id)
+			await detach(before.payment_method_id);
+	}
+
+	/** A card that stays with Stripe is charged by nobody: it is in no row. */
+	async function detach(paymentMethodId: string): Promise<void> {
+		try {
+			await stripe.paymentMethods.detach(paymentMethodId);
+		} catch (error) {
+			if (!isGone(error)) log.warn("a card was removed here and not at the payment service", { error });
+		}
+	}
+
+	return {
+		async expect(accountId, pageId) {
+			await statements`
+				insert into card_setup (id, account_id, kind, look_at)
+				values (${pageId}, ${accountId}, 'payment', now() + make_interval(secs => ${LOOK_S}::integer)) on conflict do nothing`;
+		},
+
+		async read(accountId) {
+			const [row] = await statements<CardRow>`
+				select brand, last_four, exp_month, exp_year, saved_at from saved_card
+				where account_id = ${accountId} and payment_method_id is not null`;
+			if (row === undefined) return null;
+			return {
+				brand: row.brand ?? "card",
+				lastFour: row.last_four ?? "",
+				expMonth: row.exp_month ?? 0,
+				expYear: row.exp_year ?? 0,
+				savedAtMs: row.saved_at?.getTime() ?? 0,
+			};
+		},
+
+		async setup(accountId, { email, back }) {
+			try {
+				const page = await stripe.checkout.sessions.create({
+					mode: "setup",
+					customer: await customer(accountId, email),
+					allowed_payment_method_types: ["card"],
+					metadata: { account: accountId },
+					custom_text: {
+						submit: { message: `${options.serviceName} saves this card for the automatic top-ups that you set.` },
+					},
+					success_url: `${back}saved`,
+					cancel_url: `${back}cancelled`,
+				});
+				if (page.url === null) throw new Error("the page has no address");
+				// The newest page counts: on one that was left open no card is given any more.
+				await statements`
+					with closed as (
+						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
+					)
+					insert into card_setup (id, account_id, kind, look_at)
+					values (${page.id}, ${accountId}, 'card', now() + make_interval(secs => ${LOOK_S}::integer))`;
+				return page.url;
+			} catch (error) {
+				throw paymentServiceFault(error);
+			}
+		},
+
+		async remove(accountId) {
+			const [row] = await statements<{ payment_method_id: string }>`
+				with off as (
+					delete from auto_top_up where account_id = ${accountId}
+				), closed as (
+					update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open'
+				), before as (
+					select account_id, payment_method_id from saved_card where account_id = ${accountId} for update
+				)
+				update saved_card c set payment_method_id = null, brand = null, last_four = null, exp_month = null, exp_year = null, saved_at = null
+				from before b where c.account_id = b.account_id and b.payment_method_id is not null returning b.payment_method_id`;
+			if (row === undefined) throw new Fault("not_found", "No card is saved.");
+			await detach(row.payment_method_id);
+		},
+
+		async collect() {
+			const rows = await statements<SetupRow>`
+				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
+				where id in (
+					select id from card_setup where state = 'open' and look_at <= now() order by look_at
+					limit ${COLLECTED_AT_ONCE_MAX} for update skip locked)
+				returning id, account_id, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
+			for (const row of rows) {
+				await finish(row).catch((error) =>
+					log.warn("a page for a card could not be looked after; it is tried again", {
+						page: row.id,
+						problem: errorText(error),
+					}),
+				);
+			}
+		},
+	};
+}
+
+interface CardRow {
+	brand: string | null;
+	last_four: string | null;
+	exp_month: number | null;
+	exp_year: number | null;
+	saved_at: Date | null;
+}
+
+/** Undefined if what was given is no card, which alone is charged later. */
+function cardOf(page: Stripe.Checkout.Session) {
+	const intent = page.setup_intent ?? page.payment_intent;
+	const method = typeof intent === "string" ? undefined : intent?.payment_method;
+	if (typeof method !== "object" || method === null || method.type !== "card" || !method.card) return undefined;
+	const { brand, last4, exp_month: expMonth, exp_year: expYear } = method.card;
+	return { id: method.id, brand, last4, expMonth, expYear };
+}

@@ -1,0 +1,24 @@
+/** Why automatic top-ups do not go on, as their people are told it. Stripe's own words are shown to nobody. */
+export const STOP_REASONS = {
+	declined: "The card was declined.",
+	funds: "The card was declined: its funds or its limit do not cover the payment.",
+	expired: "The card has expired.",
+	card_gone: "The card is not known to the payment service any more.",
+	authentication: "The bank wants the payment to be confirmed by its cardholder.",
+	unanswered: "The payment service could not be reached. Nothing was charged.",
+	refunded: "A card payment of this account was refunded.",
+	disputed: "A card payment of this account is disputed.",
+	uncredited: "The card was charged and no credit could be given for it. The operator has been alarmed.",
+} as const;
+
+export type StopReason = keyof typeof STOP_REASONS;
+
+/** By what Stripe says of a payment that failed: its `code` and `decline_code`. */
+export function stopReasonOf(code: string | null | undefined, declineCode: string | null | undefined): StopReason {
+	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";
+	if (code === "payment_intent_authentication_failure") return "authentication";
+	if (code === "expired_card" || declineCode === "expired_card") return "expired";
+	if (declineCode === "insufficient_funds" || declineCode === "card_velocity_exceeded") return "funds";
+	if (code === "resource_missing" || code === "payment_method_unexpected_state") return "card_gone";
+	return "declined";
+}

@@ -1,0 +1,100 @@
+import { sql } from "drizzle-orm";
+import type Stripe from "stripe";
+import { confirmPaid, lockTopUp, type PaidTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { explainFinding, settleFinding } from "./stripe-findings.ts";
+
+/** `applied`, `ignored` (nothing to do), or in words why it was refused. */
+export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
+
+export const CURRENCY = "usd";
+/** While an account holds more than can be counted, its payments wait for what it spends. */
+export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
+
+/** What Stripe says was paid for a top-up. */
+interface Paid {
+	readonly paymentId: string;
+	readonly topUpId: string;
+	readonly amountCents: number | null;
+	readonly currency: string | null;
+}
+
+/** Credit is given for exactly what was asked, in the currency that it was asked in, once. Else why not: somebody has paid for nothing. */
+export async function creditPayment(tx: Transaction, paid: Paid): Promise<string | undefined> {
+	const { paymentId, topUpId } = paid;
+	const topUp = await lockTopUp(tx, topUpId);
+	if (topUp === undefined || topUp.method !== "card") return "refused: there is no such card top-up";
+	if (paid.currency !== CURRENCY) return "refused: another currency";
+	if (paid.amountCents !== topUp.amountCents) return "refused: another amount";
+	const [row] = await rowsOf<{ top_up_id: string }>(
+		tx,
+		sql`insert into stripe_payment as p (id, top_up_id)
+			select ${paymentId}, ${topUpId} where not exists (select 1 from stripe_payment o where o.top_up_id = ${topUpId} and o.id <> ${paymentId})
+			on conflict (id) do update set top_up_id = coalesce(p.top_up_id, excluded.top_up_id) returning top_up_id`,
+	);
+	if (row === undefined) return "refused: the top-up was paid by another payment";
+	if (row.top_up_id !== topUpId) return "refused: the payment has paid another top-up";
+	return (await credit(tx, paymentId, topUp)) ? undefined : NO_ROOM;
+}
+
+/** False if there is no room for it. */
+export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
+	const credited = await confirmPaid(tx, topUp);
+	if (credited === undefined) return false;
+	await settlePayment(tx, paymentId, credited);
+	await settleFinding(tx, `paid:${paymentId}`, "credited");
+	return true;
+}
+
+/** Automatic top-ups alone are told by their payment; pages of Stripe's tell of theirs as sessions. */
+export const isAutomatic = ({ metadata }: Stripe.PaymentIntent): boolean =>
+	metadata?.attempt?.startsWith("att_") === true && metadata.top_up?.startsWith("top_") === true;
+
+/** A saved card was charged. Its attempt has ended with that, whatever was thought of it before. */
+export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
+	const { attempt = "", top_up: topUpId = "" } = intent.metadata ?? {};
+	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
+	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
+	if (!isAutomatic(intent) || intent.status !== "succeeded") return result("ignored");
+	const [known] = await rowsOf<{ account_id: string }>(
+		tx,
+		sql`select account_id from auto_top_up_attempt where id = ${attempt} and top_up_id = ${topUpId}`,
+	);
+	const refused =
+		known === undefined
+			? "refused: this payment is of no attempt of ours"
+			: await creditPayment(tx, {
+					paymentId: intent.id,
+					topUpId,
+					amountCents: intent.amount_received,
+					currency: intent.currency,
+				});
+	if (known !== undefined) {
+		await tx.execute(sql`
+			update auto_top_up_attempt set state = 'succeeded', reason = null, payment_id = ${intent.id},
+				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`);
+		if (refused !== undefined) await haltAutomatic(tx, known.account_id, "uncredited");
+	}
+	if (refused === undefined) return result("applied");
+	await explainFinding(tx, `paid:${intent.id}`, refused);
+	return result(refused);
+}
+
+/** Something of an automatic payment has changed: whoever drives its attempt asks Stripe what it is now. */
+export async function intentChanged(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
+	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
+	const detail = { attempt, payment: intent.id, status: intent.status };
+	if (!isAutomatic(intent)) return { outcome: "ignored", subject, detail };
+	await tx.execute(
+		sql`update auto_top_up_attempt set look_at = now() where id = ${attempt} and state in ('sent', 'unknown')`,
+	);
+	return { outcome: "applied", subject, detail };
+}
+
+/** Money went back, or somebody disputes it: what the account then lacks is not bought with the same card again. */
+export async function haltAutomatic(
+	tx: Transaction,
+	accountId: string,
+	reason: "refunded" | "disputed" | "uncredited",
+): Promise<void> {
+	await tx.execute(sql`select auto_top_up_halt(${accountId}, 'stopped', ${reason})`);
+}

@@ -1,0 +1,108 @@
+import { Elysia, t } from "elysia";
+import { Fault } from "../../base/fault.ts";
+import {
+	type AutoAttempt,
+	type AutoTopUp,
+	readAutoAttempts,
+	readAutoTopUp,
+	saveAutoTopUp,
+	switchOffAutoTopUp,
+} from "../../billing/auto-top-ups.ts";
+import type { CardPayments } from "../../billing/card-payments.ts";
+import type { SavedCard } from "../../billing/saved-cards.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { audit } from "../../ops/audit.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
+
+export interface AutoTopUpView {
+	readonly card: SavedCard | null;
+	/** Null while it is switched off. */
+	readonly autoTopUp: AutoTopUp | null;
+	/** The newest ones. */
+	readonly attempts: readonly AutoAttempt[];
+	/** What this month's attempts have bought or may still buy. */
+	readonly boughtNanoUsd: NanoUsd;
+}
+
+const query = t.Object(ACCOUNT_QUERY);
+
+/** The card that an account has saved, and what is bought with it while nobody is there. */
+export function autoTopUpRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+	const act = (request: Request, action: string, detail: Record<string, unknown> = {}) => {
+		const { viewer, accountId } = visits.account(request);
+		const ip = visits.of(request).connection.address;
+		return audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
+	};
+	const cards = (): CardPayments => {
+		if (!parts.cards) throw new Fault("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+		return parts.cards;
+	};
+
+	return new Elysia({ name: "console-auto-top-up", prefix: "/credit" })
+		.get("/auto-top-up", ({ request }) => viewOf(parts, visits.account(request).accountId), { query })
+		.put(
+			"/auto-top-up",
+			async ({ request, body }) => {
+				cards();
+				const { accountId } = visits.account(request);
+				await saveAutoTopUp(statements, accountId, {
+					belowNanoUsd: amountOf(body.belowUsd, "belowUsd"),
+					amountNanoUsd: amountOf(body.amountUsd, "amountUsd"),
+					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
+				});
+				// What was agreed to stands in the log, with who did and when.
+				await act(request, "auto_topup.save", body);
+				return viewOf(parts, accountId);
+			},
+			{ query, body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
+		)
+		.delete(
+			"/auto-top-up",
+			async ({ request }) => {
+				const { accountId } = visits.account(request);
+				if (await switchOffAutoTopUp(statements, accountId)) await act(request, "auto_topup.off");
+				return viewOf(parts, accountId);
+			},
+			{ query },
+		)
+		.post(
+			"/auto-top-up/finish",
+			async ({ request }): Promise<{ url: string }> => {
+				const { accountId } = visits.account(request);
+				return { url: await cards().finish(accountId, `${parts.origin()}/credit?topup=`) };
+			},
+			{ query, body: EMPTY_BODY },
+		)
+		.post(
+			"/card",
+			async ({ request }): Promise<{ url: string }> => {
+				const { accountId, viewer } = visits.account(request);
+				const back = `${parts.origin()}/credit?card=`;
+				const url = await cards().saved.setup(accountId, { email: viewer.email, back });
+				await act(request, "card.add");
+				return { url };
+			},
+			{ query, body: EMPTY_BODY },
+		)
+		.delete(
+			"/card",
+			async ({ request }) => {
+				const { accountId } = visits.account(request);
+				await cards().saved.remove(accountId);
+				await act(request, "card.remove");
+				return viewOf(parts, accountId);
+			},
+			{ query },
+		);
+}
+
+async function viewOf({ statements, cards }: ConsoleParts, accountId: string): Promise<AutoTopUpView> {
+	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
+		cards === undefined ? null : cards.saved.read(accountId),
+		readAutoTopUp(statements, accountId),
+		readAutoAttempts(statements, accountId),
+	]);
+	return { card, autoTopUp, attempts, boughtNanoUsd };
+}

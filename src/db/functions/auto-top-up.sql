@@ -1,0 +1,119 @@
+-- Automatic top-ups: when one begins and what an ending means. Locks: the top-up, as whoever credits it, then the attempt, then
+-- the account's auto_top_up. Who begins one holds that last row alone and waits for nobody.
+
+-- Begins a payment if the account's credit is below what it set, nothing keeps it from buying and no attempt is open. Under
+-- the row of its settings, so that of all consoles one begins; credit and open attempts are read in one snapshot, so that a
+-- payment which is just becoming credit is seen as one of both. Returns whether one has begun.
+create or replace function auto_top_up_begin(p_account text, p_attempt text, p_top_up text, p_reference text) returns boolean
+language plpgsql as $$
+declare
+  s auto_top_up;
+  a account;
+  c saved_card;
+  v_balance numeric;
+  v_open boolean;
+  v_bought numeric;
+begin
+  select * into s from auto_top_up t where t.account_id = p_account and t.state = 'on' for update;
+  if not found then
+    return false;
+  end if;
+  select * into a from account x where x.id = p_account;
+  select * into c from saved_card x where x.account_id = p_account;
+  select b.limit_nano_usd - budget_spent(b.id),
+      exists (select 1 from auto_top_up_attempt o where o.account_id = p_account and o.state in ('begun', 'sent', 'unknown', 'needs_authentication')),
+      coalesce((select sum(m.amount_nano_usd) from auto_top_up_attempt m
+        where m.account_id = p_account and m.state not in ('declined', 'ended')
+          and m.begun_at >= date_trunc('month', now(), a.time_zone)), 0)
+    into v_balance, v_open, v_bought from budget b where b.id = p_account;
+  if v_open or v_balance >= s.below_nano_usd then
+    update auto_top_up t set look_at = null where t.account_id = p_account and t.look_at is not null;
+    return false;
+  end if;
+  if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
+    update auto_top_up t set look_at = (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone
+      where t.account_id = p_account;
+    return false;
+  end if;
+  if a.state <> 'active' or c.payment_method_id is null then
+    update auto_top_up t set look_at = now() + interval '10 minutes' where t.account_id = p_account;
+    return false;
+  end if;
+  insert into top_up (id, account_id, amount_nano_usd, method, reference)
+    values (p_top_up, p_account, s.amount_nano_usd, 'card', p_reference);
+  insert into auto_top_up_attempt (id, account_id, top_up_id, amount_nano_usd, customer_id, payment_method_id, state)
+    values (p_attempt, p_account, p_top_up, s.amount_nano_usd, c.customer_id, c.payment_method_id, 'begun');
+  update auto_top_up t set look_at = null where t.account_id = p_account;
+  return true;
+end $$;
+
+-- An open attempt has come to an end at which nothing was charged, or waits for its owner: no other begins until somebody has
+-- seen to it, and the account's people are to be told why. One that was never asked for (ended) says nothing of the card: the
+-- account is looked at anew. Its top-up is rejected, unless the owner may still pay it.
+-- False if it was not open any more: a payment that was made meanwhile stands.
+create or replace function auto_top_up_stop(p_attempt text, p_state text, p_reason text) returns boolean
+language plpgsql as $$
+declare
+  t auto_top_up_attempt;
+begin
+  perform 1 from top_up u where u.id = (select x.top_up_id from auto_top_up_attempt x where x.id = p_attempt) for update;
+  update auto_top_up_attempt x set state = p_state, reason = p_reason, look_at = now(), looks = 0,
+      ended_at = case when p_state = 'needs_authentication' then null else clock_timestamp() end
+    where x.id = p_attempt and x.state in ('begun', 'sent', 'unknown') returning * into t;
+  if not found then
+    return false;
+  end if;
+  if p_state <> 'needs_authentication' then
+    update top_up u set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe' where u.id = t.top_up_id and u.state = 'pending';
+  end if;
+  if p_state = 'ended' then
+    insert into auto_top_up_touched (account_id) values (t.account_id);
+  else
+    perform auto_top_up_halt(t.account_id, case p_state when 'needs_authentication' then 'needs_owner' else 'stopped' end, p_reason);
+  end if;
+  return true;
+end $$;
+
+-- None begins any more, and its people are told why.
+create or replace function auto_top_up_halt(p_account text, p_state text, p_reason text) returns void
+language sql as $$
+  update auto_top_up s set state = p_state, reason = p_reason, changed_at = clock_timestamp(), look_at = null,
+      tell = p_reason
+    where s.account_id = p_account and s.state = 'on'
+$$;
+
+-- An attempt that waited for its owner and whose top-up was decided since. Paid: all goes on as before. Else it is over.
+create or replace function auto_top_up_decided(p_attempt text) returns void
+language plpgsql as $$
+declare
+  t auto_top_up_attempt;
+begin
+  update auto_top_up_attempt x set ended_at = clock_timestamp(), state = case u.state when 'rejected' then 'ended' else 'succeeded' end
+    from top_up u where x.id = p_attempt and x.state = 'needs_authentication' and u.id = x.top_up_id and u.state <> 'pending'
+    returning x.* into t;
+  if not found then
+    return;
+  end if;
+  if t.state = 'succeeded' then
+    update auto_top_up s set state = 'on', reason = null, tell = null, changed_at = clock_timestamp() where s.account_id = t.account_id and s.state = 'needs_owner';
+  else
+    update auto_top_up s set state = 'stopped', changed_at = clock_timestamp() where s.account_id = t.account_id and s.state = 'needs_owner';
+  end if;
+  insert into auto_top_up_touched (account_id) values (t.account_id);
+end $$;
+
+-- Leaves word for the people of accounts whose automatic top-ups do not go on: by mail to members with one of p_roles, and to
+-- the webhook if it was asked for. In one transaction with that nobody needs to be told any more.
+create or replace function auto_top_up_tell(p_roles jsonb, p_limit integer) returns integer
+language plpgsql as $$
+declare
+  r record;
+  v_told integer := 0;
+begin
+  for r in select * from auto_top_up s where s.tell is not null order by s.changed_at limit p_limit for update skip locked loop
+    perform alert_notice(r.account_id, 'auto_top_up.stopped', jsonb_build_object('state', r.state, 'reason', r.tell), p_roles, true);
+    update auto_top_up s set tell = null where s.account_id = r.account_id;
+    v_told := v_told + 1;
+  end loop;
+  return v_told;
+end $$;

@@ -1,0 +1,438 @@
+import { afterEach, expect, test } from "bun:test";
+import { switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
+import { type Death, withAutomatic } from "./automatic.ts";
+import type { Mishap } from "./stripe-cards.ts";
+
+const automatic = await withAutomatic();
+const { attempts, balance, broken, cards, charges, db, pass, payer, setting, spend, stripe, tell, turn } = automatic;
+
+afterEach(async () => {
+	stripe.cards.upset();
+	expect(await broken()).toEqual([]);
+});
+
+test("credit that falls below the line is bought once, and becomes credit when it is paid", async () => {
+	const ann = await payer();
+	await pass(2);
+	expect(await attempts(ann)).toEqual([]);
+	await spend(ann, 50);
+	await pass(2);
+	expect(await attempts(ann)).toEqual([]);
+	await spend(ann, 0.000_000_001);
+	await pass(3);
+	expect(await attempts(ann)).toMatchObject([{ state: "succeeded", top_up_state: "confirmed" }]);
+	expect(charges(ann)).toBe(1);
+	expect(await balance(ann)).toBeCloseTo(150, 6);
+	const [intent] = stripe.cards.intents;
+	const [attempt] = await attempts(ann);
+	expect(intent).toMatchObject({ amount: 10_000, currency: "usd", payment_method: ann.card.id, status: "succeeded" });
+	expect(intent?.metadata).toEqual({
+		...{ top_up: attempt?.top_up_id ?? "", account: ann.accountId, attempt: attempt?.id ?? "" },
+	});
+	await spend(ann, 120);
+	await pass(2);
+	expect(charges(ann)).toBe(2);
+	expect(await balance(ann)).toBeCloseTo(130, 6);
+});
+
+test("a console that dies at any step leaves one charge, credited once", async () => {
+	let deaths = 0;
+	for (const done of [false, true]) {
+		for (let at = 1; ; at++) {
+			const ann = await payer();
+			await spend(ann, 90);
+			const death: Death = { at, done };
+			const { died } = await turn(death);
+			await pass(3);
+			expect({ death, charges: charges(ann), balance: await balance(ann) }).toEqual({
+				death,
+				charges: 1,
+				balance: 110,
+			});
+			expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+			if (!died) break;
+			deaths += 1;
+		}
+	}
+	expect(deaths).toBeGreaterThanOrEqual(20);
+});
+
+test("a console that dies while a payment fails leaves a payment that cannot be charged, and is told once", async () => {
+	for (const done of [false, true]) {
+		for (let at = 1; ; at++) {
+			const ann = await payer("declined");
+			await spend(ann, 90);
+			const { died } = await turn({ at, done });
+			ann.card.nature = "good";
+			await pass(3);
+			const rows = await attempts(ann);
+			// A card that was not asked yet is good by now.
+			const isPaid = rows[0]?.state === "succeeded";
+			expect({ at, done, charges: charges(ann), rows: rows.length }).toEqual({
+				at,
+				done,
+				charges: isPaid ? 1 : 0,
+				rows: 1,
+			});
+			expect(await balance(ann)).toBe(isPaid ? 110 : 10);
+			if (!isPaid) expect(await setting(ann)).toMatchObject({ state: "stopped", reason: "declined" });
+			if (!died) break;
+		}
+	}
+	expect(stripe.cards.intents.filter(({ status }) => status === "requires_payment_method")).toEqual([]);
+});
+
+test("many consoles at once begin one attempt and charge it once", async () => {
+	const payers = await Promise.all(Array.from({ length: 6 }, () => payer()));
+	for (const ann of payers) await spend(ann, 60);
+	await Promise.all(Array.from({ length: 6 }, () => turn()));
+	await db.sql`update auto_top_up_attempt set look_at = now() where ended_at is null`;
+	await Promise.all(Array.from({ length: 6 }, () => turn()));
+	await pass(2);
+	for (const ann of payers) {
+		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+		expect(charges(ann)).toBe(1);
+		expect(await balance(ann)).toBe(140);
+	}
+});
+
+test("what was asked for and slept on for days charges nothing that was charged meanwhile", async () => {
+	const ann = await payer();
+	await spend(ann, 90);
+	await pass(2);
+	const [attempt] = await attempts(ann);
+	// A console that had read the attempt before all that, and wakes only now.
+	stripe.cards.forgetKeys();
+	await db.sql`update auto_top_up_attempt set state = 'sent', ended_at = null where id = ${attempt?.id ?? ""}`;
+	await pass(2);
+	expect(charges(ann)).toBe(1);
+	expect(await balance(ann)).toBe(110);
+	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+});
+
+const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
+for (const how of MISHAPS) {
+	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
+		for (const call of ["payment_intents", "confirm", "GET payment_intents"]) {
+			const ann = await payer();
+			await spend(ann, 90);
+			stripe.cards.upset((name) => (name === call ? how : undefined));
+			await pass(2);
+			expect(await attempts(ann)).toHaveLength(1);
+			stripe.cards.upset();
+			await pass(4);
+			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
+		}
+		const ben = await payer("declined");
+		await spend(ben, 90);
+		stripe.cards.upset((name) => (name === "cancel" ? how : undefined));
+		await pass(2);
+		stripe.cards.upset();
+		await pass(2);
+		expect(await attempts(ben)).toMatchObject([{ state: "declined", reason: "declined", top_up_state: "rejected" }]);
+		expect(await setting(ben)).toMatchObject({ state: "stopped" });
+	});
+}
+
+test("words of Stripe that come early, twice, late or out of order credit once; those that lie credit nothing", async () => {
+	const ann = await payer("processing");
+	await spend(ann, 90);
+	await pass(1);
+	const [attempt] = await attempts(ann);
+	const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+	if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
+	const metadata = { ...intent.metadata };
+	for (const lie of [
+		{ ...paid, metadata: { ...metadata, attempt: "att_of_nobody" } },
+		{ ...paid, metadata: { ...metadata, top_up: "top_of_nobody" } },
+		{ ...paid, status: "processing" },
+		{ ...paid, metadata: {} },
+	]) {
+		expect(await tell("payment_intent.succeeded", lie)).toBe(200);
+		expect(await balance(ann)).toBe(10);
+	}
+	expect(await attempts(ann)).toMatchObject([{ state: "sent" }]);
+	await tell("payment_intent.payment_failed", { ...intent, status: "requires_payment_method" });
+	expect(await attempts(ann)).toMatchObject([{ state: "sent" }]);
+	intent.status = "succeeded";
+	intent.amount_received = 10_000;
+	await Promise.all([tell("payment_intent.succeeded", paid), tell("payment_intent.succeeded", paid), turn(), turn()]);
+	await tell("payment_intent.payment_failed", { ...intent, status: "requires_payment_method" });
+	await tell("payment_intent.canceled", { ...intent, status: "canceled" });
+	await pass(2);
+	expect(await balance(ann)).toBe(110);
+	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+test("a card that was charged another amount credits nothing, raises an alarm and is charged no more", async () => {
+	for (const [amount_received, currency] of [
+		[9_999, "usd"],
+		[1_000_000, "usd"],
+		[10_000, "eur"],
+		[-10_000, "usd"],
+	] as const) {
+		const ann = await payer("processing");
+		await spend(ann, 90);
+		await pass(1);
+		const [attempt] = await attempts(ann);
+		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+		const paid = { ...intent, status: "succeeded", amount_received, currency };
+		expect(await tell("payment_intent.succeeded", paid)).toBe(200);
+		await pass(2);
+		expect(await balance(ann)).toBe(10);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason: "uncredited" });
+		const found = await db.sql`select 1 from stripe_finding where id = ${`paid:${intent?.id}`} and resolved_at is null`;
+		expect(found).toHaveLength(1);
+		expect(await attempts(ann)).toHaveLength(1);
+	}
+	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+test("a card that is declined, expired in between or removed at Stripe is asked once and no more until it is saved again", async () => {
+	for (const [nature, reason] of [
+		["declined", "declined"],
+		["funds", "funds"],
+		["gone", "card_gone"],
+	] as const) {
+		const ann = await payer(nature === "gone" ? "good" : nature);
+		const customer = ann.card.customer;
+		if (nature === "gone") ann.card.customer = null;
+		await spend(ann, 90);
+		await pass(3);
+		expect(await attempts(ann)).toMatchObject([{ state: "declined", reason, top_up_state: "rejected" }]);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason, tell: reason });
+		await spend(ann, 1);
+		await pass(2);
+		expect(await attempts(ann)).toHaveLength(1);
+		ann.card.nature = "good";
+		ann.card.customer = customer;
+		await ann.save();
+		expect(await setting(ann)).toMatchObject({ state: "on", reason: null, tell: null });
+		await pass(2);
+		expect(charges(ann)).toBe(1);
+		expect(await balance(ann)).toBe(109);
+	}
+});
+
+test("a payment that its cardholder must confirm waits for him on a page: paid there once, and all goes on", async () => {
+	for (const nature of ["authentication", "action"] as const) {
+		const ann = await payer(nature);
+		await spend(ann, 90);
+		await pass(2);
+		const [attempt] = await attempts(ann);
+		expect(attempt).toMatchObject({ state: "needs_authentication", reason: "authentication", top_up_state: "pending" });
+		expect(await setting(ann)).toMatchObject({ state: "needs_owner", tell: "authentication" });
+		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+		expect(intent?.status).toBe("canceled");
+		const back = "http://service/credit?topup=";
+		const url = await cards.finish(ann.accountId, back);
+		expect(await cards.finish(ann.accountId, back)).toBe(url);
+		const page = stripe.pages.at(-1);
+		if (page === undefined) throw new Error("no page was opened");
+		expect(url).toEndWith(page.id);
+		expect(Object.fromEntries(page.fields)).toMatchObject({
+			customer: ann.card.customer,
+			"payment_intent_data[setup_future_usage]": "off_session",
+			success_url: `${back}${attempt?.top_up_id}&payment=done`,
+		});
+		await pass(2);
+		expect(await attempts(ann)).toHaveLength(1);
+		const card = stripe.give(page);
+		const session = {
+			...{
+				id: page.id,
+				object: "checkout.session",
+				client_reference_id: page.topUpId,
+				payment_intent: `pi_${page.id}`,
+			},
+			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
+		};
+		expect(await tell("checkout.session.completed", session)).toBe(200);
+		await pass(2);
+		expect(await balance(ann)).toBe(110);
+		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+		expect(await setting(ann)).toMatchObject({ state: "on", reason: null });
+		await spend(ann, 90);
+		await pass(2);
+		expect(stripe.cards.intents[0]).toMatchObject({ payment_method: card.id, status: "succeeded" });
+		expect(await balance(ann)).toBe(120);
+	}
+});
+
+test("who saves anew or switches off instead of confirming closes that page first: nobody pays twice for one crossing", async () => {
+	const ann = await payer("authentication");
+	await spend(ann, 90);
+	await pass(2);
+	await cards.finish(ann.accountId, "http://service/credit?topup=");
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	// It may have been paid already: nothing new begins before that is known.
+	stripe.paid.add(page.id);
+	ann.card.nature = "good";
+	await ann.save();
+	await pass(2);
+	expect(await attempts(ann)).toMatchObject([{ state: "needs_authentication" }]);
+	stripe.paid.delete(page.id);
+	await pass(3);
+	expect(stripe.expired.has(page.id)).toBe(true);
+	expect(await attempts(ann)).toMatchObject([{ state: "ended", top_up_state: "rejected" }, { state: "succeeded" }]);
+	expect(charges(ann)).toBe(1);
+	const ben = await payer("authentication");
+	await spend(ben, 90);
+	await pass(2);
+	expect(await switchOffAutoTopUp(db.statements, ben.accountId)).toBe(true);
+	await pass(2);
+	expect(await attempts(ben)).toMatchObject([{ state: "ended", top_up_state: "rejected" }]);
+	expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
+});
+
+test("switched off or removed while a payment is under way: that one ends by its own outcome, and none begins", async () => {
+	for (const removed of [false, true]) {
+		const ann = await payer("processing");
+		const { customer } = ann.card;
+		await spend(ann, 90);
+		await pass(1);
+		if (removed) await cards.saved.remove(ann.accountId);
+		else await switchOffAutoTopUp(db.statements, ann.accountId);
+		const [intent] = stripe.cards.intents;
+		if (intent === undefined) throw new Error("nothing was sent");
+		intent.status = "succeeded";
+		intent.amount_received = intent.amount;
+		await pass(2);
+		expect(await balance(ann)).toBe(110);
+		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+		await spend(ann, 100);
+		await pass(2);
+		expect(await attempts(ann)).toHaveLength(1);
+		if (removed) {
+			expect(ann.card.customer).toBeNull();
+			expect(await cards.saved.read(ann.accountId)).toBeNull();
+			await expect(ann.save()).rejects.toThrow("Save a card first.");
+		}
+		expect(customer).not.toBeNull();
+	}
+});
+
+test("in a month of the account's zone no more is begun than it allows; the next month buys again by itself", async () => {
+	const ann = await payer("good", { most: 250 });
+	await db.sql`update account set time_zone = 'Pacific/Auckland' where id = ${ann.accountId}`;
+	for (const left of [110, 110]) {
+		await spend(ann, (await balance(ann)) - 10);
+		await pass(2);
+		expect(await balance(ann)).toBe(left);
+	}
+	await spend(ann, 100);
+	await pass(2);
+	expect(charges(ann)).toBe(2);
+	const [held] = await db.sql`
+		select look_at = (date_trunc('month', now() at time zone 'Pacific/Auckland') + interval '1 month') at time zone 'Pacific/Auckland' as next
+		from auto_top_up where account_id = ${ann.accountId}`;
+	expect(held?.next).toBe(true);
+	// The last moment of the month before, there; and the first of this one.
+	const zone = "Pacific/Auckland";
+	await db.sql`
+		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}) where account_id = ${ann.accountId}`;
+	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
+	await pass(2);
+	expect(charges(ann)).toBe(2);
+	await db.sql`
+		update auto_top_up_attempt set begun_at = begun_at - interval '1 microsecond' where account_id = ${ann.accountId}`;
+	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
+	await pass(2);
+	expect(charges(ann)).toBe(3);
+	expect(await balance(ann)).toBe(110);
+});
+
+test("money that goes back, or is disputed, is not taken from the same card again", async () => {
+	for (const what of ["refund", "dispute"] as const) {
+		const ann = await payer();
+		await spend(ann, 90);
+		await pass(2);
+		const [attempt] = await attempts(ann);
+		const payment_intent = attempt?.payment_id;
+		const refund = { id: "ch_1", object: "charge", payment_intent, amount_refunded: 10_000, currency: "usd" };
+		const dispute = { id: `dp_${payment_intent}`, object: "dispute", payment_intent, amount: 10_000, currency: "usd" };
+		if (what === "refund") await tell("charge.refunded", refund);
+		else await tell("charge.dispute.created", { ...dispute, status: "needs_response" });
+		await pass(3);
+		expect(await balance(ann)).toBe(10);
+		expect(charges(ann)).toBe(1);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason: what === "refund" ? "refunded" : "disputed" });
+		expect(await attempts(ann)).toMatchObject([
+			{ state: "succeeded", top_up_state: what === "refund" ? "refunded" : "disputed" },
+		]);
+	}
+});
+
+test("a payment that could not be asked for within an hour is not charged any more; its account is looked at anew", async () => {
+	for (const isMade of [false, true]) {
+		const ann = await payer();
+		await spend(ann, 90);
+		stripe.cards.upset((name) => (name === (isMade ? "confirm" : "payment_intents") ? "error" : undefined));
+		await pass(2);
+		stripe.cards.upset();
+		await db.sql`update auto_top_up_attempt set begun_at = now() - interval '61 minutes' where account_id = ${ann.accountId}`;
+		await pass(1);
+		expect(await attempts(ann)).toMatchObject([{ state: "ended", reason: "unanswered" }]);
+		expect(charges(ann)).toBe(0);
+		await pass(2);
+		expect(await attempts(ann)).toMatchObject([{ state: "ended" }, { state: "succeeded" }]);
+		expect(charges(ann)).toBe(1);
+		expect(await balance(ann)).toBe(110);
+	}
+});
+
+test("a suspended account buys nothing, and again when it is active", async () => {
+	const ann = await payer();
+	await db.sql`update account set state = 'suspended' where id = ${ann.accountId}`;
+	await spend(ann, 90);
+	await pass(2);
+	expect(await attempts(ann)).toEqual([]);
+	await db.sql`update account set state = 'active' where id = ${ann.accountId}`;
+	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
+	await pass(2);
+	expect(charges(ann)).toBe(1);
+});
+
+test("what clearing finds: a charge that nobody told of becomes credit, and credit that was not paid is an alarm", async () => {
+	const ann = await payer("processing");
+	await spend(ann, 90);
+	await pass(1);
+	const [intent] = stripe.cards.intents;
+	if (intent === undefined) throw new Error("nothing was sent");
+	const clear = async () => {
+		await db.sql`delete from stripe_clearing`;
+		stripe.held.payment_intents.splice(
+			0,
+			stripe.held.payment_intents.length,
+			...stripe.cards.intents.map((one) => ({ ...one })),
+		);
+		await cards.clear();
+		return db.sql`select kind from stripe_finding where id = ${`books:${intent.metadata.top_up}`} and resolved_at is null`;
+	};
+	Object.assign(intent, { status: "succeeded", amount_received: intent.amount });
+	expect(await clear()).toHaveLength(0);
+	expect(await balance(ann)).toBe(110);
+	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+	expect(await clear()).toHaveLength(0);
+	expect(await balance(ann)).toBe(110);
+	Object.assign(intent, { status: "canceled" });
+	expect(await clear()).toEqual([{ kind: "unpaid" }] as never);
+	Object.assign(intent, { status: "succeeded" });
+	expect(await clear()).toHaveLength(0);
+	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+test("amounts that one payment would not cover, or that no card can pay, are refused", async () => {
+	for (const [amounts, param] of [
+		[{ amount: 99.99 }, "amountUsd"],
+		[{ amount: 100.001 }, "amountUsd"],
+		[{ amount: 1_000_001, most: 2_000_000 }, "amountUsd"],
+		[{ below: 150 }, "amountUsd"],
+		[{ below: 0 }, "belowUsd"],
+		[{ most: 99 }, "monthMostUsd"],
+	] as const)
+		await expect(payer("good", amounts)).rejects.toMatchObject({ code: "invalid_request", param });
+});

@@ -37,6 +37,8 @@ export interface HeartbeatOptions {
 export interface Heartbeat {
 	readonly id: string;
 	readonly epoch: number;
+	/** The server that it joined on: identity and timeline. */
+	readonly server: string;
 	appliedSeq(): number;
 	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
 	sync(): Promise<void>;
@@ -194,6 +196,7 @@ export async function startHeartbeat(
 	return {
 		id,
 		epoch,
+		server: joinedAt.server,
 		appliedSeq: () => applied,
 		sync,
 		stop() {

@@ -1,5 +1,4 @@
 import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { Gate } from "../cluster/gate.ts";
@@ -12,7 +11,7 @@ import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
 import { createLedger } from "./ledger.ts";
 import { createRecallAnswers } from "./recall-answers.ts";
-import { closeEpoch } from "./recovery.ts";
+import { closeEpoch, untilDone } from "./recovery.ts";
 import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
@@ -51,6 +50,8 @@ export interface Epoch {
 	sync(): void;
 	/** Others may ask for what lies idle here. */
 	hearRecalls(): void;
+	/** The database is on another server: what this epoch had settled is sent again before its leases are closed. */
+	tellAgain(): Promise<void>;
 	/** Admits nothing more, settles what still runs and answers recalls until then, hands everything back. True if nothing is left to replay. */
 	retire(drainMs: number): Promise<boolean>;
 }
@@ -70,28 +71,32 @@ const ABANDONED_DRAIN_MS = 5_000;
 export async function beginEpoch(
 	parts: EpochParts,
 	options: EpochOptions,
-	events: { onEnded(): void; isStopping(): boolean },
+	events: { onEnded(why: EndOfEpoch): void; isStopping(): boolean },
 ): Promise<Epoch> {
 	const { clock, log } = parts;
 	const { instanceId } = options;
 	let ledger: Ledger | undefined;
-	let ended: EndOfEpoch | undefined;
 	let closing = true;
+	let telling: Promise<void> | undefined;
 	const { heartbeat, claim } = await joinUnused(parts, options, {
 		apply(entry) {
 			parts.apply(entry);
 			// A budget that nobody drew on here has no slice, and then there is nothing to do.
 			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
-		onEnded(why) {
-			ended = why;
-			events.onEnded();
-		},
+		onEnded: (why) => events.onEnded(why),
 	});
 	const number = heartbeat.epoch;
 	parts.reset(heartbeat.appliedSeq());
 	const store = parts.storeFor(instanceId, number);
-	const close = () => closeEpoch({ store, clock, log, isStopping: () => !closing });
+	const close = async () => {
+		const deps = { store, clock, log, isStopping: () => !closing };
+		// That it moved may not have been noticed yet.
+		const isElsewhere = async () => (await parts.heartbeats.position()).server !== heartbeat.server;
+		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
+		await telling;
+		await closeEpoch(deps);
+	};
 	try {
 		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
 	} catch (error) {
@@ -109,10 +114,8 @@ export async function beginEpoch(
 
 	async function retire(drainMs: number): Promise<boolean> {
 		heartbeat.stop();
-		const untilMs = clock.monotonicMs() + drainMs;
 		try {
-			if (ended === "another server") await sendAgain(drainMs);
-			return await built.retire(Math.max(0, untilMs - clock.monotonicMs()));
+			return await built.retire(drainMs);
 		} finally {
 			answers.stop();
 			closing = false;
@@ -121,13 +124,16 @@ export async function beginEpoch(
 	}
 
 	/** A standby that was not in step can have lost what the server before it had acknowledged. */
-	async function sendAgain(deadlineMs: number): Promise<void> {
-		const late = () => new Error("not in time");
-		const unknown = await withDeadline(clock, built.sendAgain(), deadlineMs, late).catch(() => 0);
-		if (unknown > 0)
-			log.error("the database had lost settlements that it had acknowledged; it has them again", {
-				settlements: unknown,
-			});
+	function tellAgain(): Promise<void> {
+		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
+			if (unknown > 0)
+				log.error("the database had lost settlements that it had acknowledged; it has them again", {
+					instance: instanceId,
+					epoch: number,
+					settlements: unknown,
+				});
+		});
+		return telling;
 	}
 
 	try {
@@ -138,7 +144,14 @@ export async function beginEpoch(
 		throw error;
 	}
 	log.info("this instance is live", { instance: instanceId, epoch: number });
-	return { number, ledger: built, sync: () => void heartbeat.sync(), hearRecalls: () => answers.hear(), retire };
+	return {
+		number,
+		ledger: built,
+		sync: () => void heartbeat.sync(),
+		hearRecalls: () => answers.hear(),
+		tellAgain,
+		retire,
+	};
 }
 
 /**

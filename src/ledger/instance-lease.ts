@@ -8,6 +8,7 @@ import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import type { Gate } from "../cluster/gate.ts";
 import { createGate } from "../cluster/gate.ts";
+import type { EndOfEpoch } from "../cluster/heartbeat.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import type { WitnessStore } from "../cluster/witness.ts";
@@ -118,8 +119,17 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 	let givenUp = false;
 
 	async function begin(): Promise<void> {
-		present = await beginEpoch(parts, options, { onEnded: replaceSoon, isStopping: () => stopping });
+		const onEnded = (why: EndOfEpoch) => {
+			replaceSoon();
+			if (why === "another server") tellAgain();
+		};
+		present = await beginEpoch(parts, options, { onEnded, isStopping: () => stopping });
 		recoverSoon();
+	}
+
+	/** Those that were fenced off before had settled something too. */
+	function tellAgain(): void {
+		for (const epoch of retiring.keys()) void epoch.tellAgain();
 	}
 
 	/** Beside the traffic: what the last epoch held comes back as its journal is read. */

@@ -150,7 +150,8 @@ export async function closeEpoch(
 	}
 }
 
-async function untilDone<T>(
+/** Again and again, until the process is about to end. */
+export async function untilDone<T>(
 	{ clock, log, isStopping }: Pick<HandInDeps, "clock" | "log" | "isStopping">,
 	work: () => Promise<T>,
 ): Promise<T> {

@@ -11,8 +11,10 @@ export interface Unsettled {
 export interface Settled<T> {
 	/** Somebody holds a row that they need: nothing was done about them. */
 	readonly held: ReadonlySet<T>;
-	/** How many Postgres did not know, as far as it said so: of a closed epoch it says nothing. */
+	/** How many Postgres did not know, as far as it said so. */
 	readonly fresh: number;
+	/** How many went to an epoch that is over or unknown, of which it says nothing. */
+	readonly late: number;
 	/** How many did not fit their leases, and were settled as late ones are. */
 	readonly forgotten: number;
 }
@@ -33,9 +35,12 @@ export async function settleBatch<T extends Unsettled>(
 ): Promise<Settled<T>> {
 	try {
 		const { late, fresh, busy } = await store.flush(eventsOf(batch), openJson);
-		if (late) return { held: await settleLate(store, batch), fresh: 0, forgotten: 0 };
+		if (late) {
+			const held = await settleLate(store, batch);
+			return { held, fresh: 0, late: batch.length - held.size, forgotten: 0 };
+		}
 		const held = busy.size === 0 ? NONE : new Set(batch.filter(({ event }) => isHeld(event, busy)));
-		return { held, fresh, forgotten: 0 };
+		return { held, fresh, late: 0, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
 		return settleEach(store, batch, openJson);
@@ -50,6 +55,7 @@ async function settleEach<T extends Unsettled>(
 	if (openJson !== "[]") await store.flush([], openJson);
 	const held = new Set<T>();
 	let fresh = 0;
+	let late = 0;
 	let forgotten = 0;
 	for (const one of batch) {
 		const fits = await store.flush([one.event], "[]").catch((error: unknown) => {
@@ -63,9 +69,10 @@ async function settleEach<T extends Unsettled>(
 		}
 		const [isStillHeld] = await settleLate(store, [one]);
 		if (isStillHeld) held.add(one);
-		else if (!fits) forgotten += 1;
+		else if (fits) late += 1;
+		else forgotten += 1;
 	}
-	return { held, fresh: fresh + forgotten, forgotten };
+	return { held, fresh: fresh + forgotten, late, forgotten };
 }
 
 /** Gives those that wait for a row that somebody holds. */

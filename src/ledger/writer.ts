@@ -54,7 +54,7 @@ export interface Writer {
 	oldestAgeMs(): number;
 	/**
 	 * Sends again what was acknowledged lately: the database is another one now, which may not have it. Gives how many it
-	 * did not know.
+	 * did not know; all of them if it does not know this epoch.
 	 */
 	sendAgain(): Promise<number>;
 	/** Stops without flushing; what is queued stays in the journal. */
@@ -212,7 +212,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			while (batch.length > 0 && !stopped) {
 				try {
 					const settledNow = await settleBatch(store, batch, "[]");
-					unknown += settledNow.fresh;
+					unknown += settledNow.fresh + settledNow.late;
 					batch = batch.filter((one) => settledNow.held.has(one));
 					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 				} catch (error) {

@@ -352,6 +352,51 @@ test("on another server a new epoch begins, and what that server does not know o
 	expect(await broken()).toEqual([]);
 });
 
+test("a stop that comes before anybody has noticed that the database moved leaves nothing behind there either", async () => {
+	const instanceLease = await startHere("hurried");
+	const settle = await reserveHere(instanceLease, 500);
+	settle.ledger.settle(settle, outcome(40));
+	const usage = async () => (await db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	await db.sql.begin(async (sql) => {
+		await sql`delete from usage_event`;
+		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
+		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+	});
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await usage()).toBe(1);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("an epoch that was fenced off before the database moved tells again too, though the new server does not know it", async () => {
+	const lines: string[] = [];
+	const log = createLog({ level: "error", write: (line) => lines.push(line) });
+	const instanceLease = await startHere("twice", 2_000, systemClock, log);
+	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
+	done.ledger.settle(done, outcome(40));
+	const usage = async () => (await db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	await db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
+	// The copy is of a moment before the first one joined.
+	await db.sql.begin(async (sql) => {
+		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);
+		await sql`update budget set drawn_nano_usd = 0`;
+		await sql`delete from instance_beat where epoch = 1`;
+	});
+	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
+	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
+	const lost = lines.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("had lost settlements"));
+	expect(lost).toMatchObject([{ epoch: 1, settlements: 1 }]);
+	running.ledger.settle(running, outcome(30));
+	await waitFor(async () => (await usage()) === 2, "the last settlement");
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 70);
+	expect(await broken()).toEqual([]);
+});
+
 test("a standby that lacks grants and entries: what was settled is told again, what runs settles, and nothing waits for what is forgotten", async () => {
 	const instanceLease = await startHere("behind", 5_000);
 	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];

@@ -129,6 +129,12 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/writer", "ledger/ledger", 60],
 		mutants: [
 			{
+				breaks: "settlements of an epoch that another server does not know are not counted as lost",
+				before: "unknown += settledNow.fresh + settledNow.late;",
+				after: "unknown += settledNow.fresh;",
+				killers: ["ledger/instance-lease"],
+			},
+			{
 				breaks: "settlements that wait for a held row are forgotten",
 				before: "aside.push(...held);",
 				after: "",
@@ -191,8 +197,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "settlements of leases that were closed are lost",
-				before: "if (late) return { held: await settleLate(store, batch),",
-				after: "if (late) return { held: NONE,",
+				before: "const held = await settleLate(store, batch);",
+				after: "const held = NONE;",
 			},
 			{
 				breaks: "a settlement whose grant the database forgot is refused for ever",
@@ -211,6 +217,11 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/instance-lease", 60],
 		mutants: [
 			{
+				breaks: "an epoch that ends before anybody noticed another server leaves to it what it has lost",
+				before: "if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();",
+				after: "",
+			},
+			{
 				breaks: "no lease margin",
 				before: "marginMs: Math.min(MARGIN_MS_MAX, leaseTtlMs / 5),",
 				after: "marginMs: 0,",
@@ -226,14 +237,9 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: 'if (entry.kind === "catalog") ledger?.',
 			},
 			{
-				breaks: "on another server nothing is sent again",
-				before: 'if (ended === "another server") await',
-				after: 'if (ended === "fenced off") await',
-			},
-			{
 				breaks: "an epoch gives up its journal's lock before it has ended",
-				before: "heartbeat.stop();\n\t\tconst untilMs",
-				after: "heartbeat.stop();\n\t\tclaim?.release();\n\t\tconst untilMs",
+				before: "return await built.retire(drainMs);",
+				after: "claim.release();\n\t\t\treturn await built.retire(drainMs);",
 			},
 		],
 	},
@@ -241,6 +247,11 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		file: "ledger/instance-lease.ts",
 		killers: ["ledger/instance-lease", 60],
 		mutants: [
+			{
+				breaks: "epochs that were fenced off before do not tell another server again",
+				before: 'if (why === "another server") tellAgain();',
+				after: "",
+			},
 			{
 				breaks: "an instance that stops can open its gate once more",
 				before: 'gate.close("stopping", true);',

@@ -117,15 +117,18 @@ $$;
 
 -- What was spent in this hour of the day so far, against the same hour of the same weekday in the last four weeks: more than
 -- three times the dearest of them, and at least USD 5 more than it. Not in an account's first week. Once a day (UTC).
+-- Rows compared whole and in an index's own order, here and below: by the hour alone all accounts' hours would be read.
 create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
-language plpgsql as $$
+language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
   v_hour timestamptz := date_trunc('hour', clock_timestamp(), 'UTC');
   v_now numeric;
   v_most numeric;
   v_mark text := 'unusual:' || to_char(v_hour at time zone 'UTC', 'YYYY-MM-DD');
 begin
-  if exists (select 1 from alert_mark m where m.account_id = p_account and m.mark = v_mark) or not exists (select 1 from usage_hour h where h.account_id = p_account and h.hour < v_hour - interval '7 days') then
+  if exists (select 1 from alert_mark m where m.account_id = p_account and m.mark = v_mark) or not exists (
+      select 1 from usage_hour h where (h.account_id, h.hour) >= (p_account, '-infinity'::timestamptz)
+        and (h.account_id, h.hour) < (p_account, v_hour - interval '7 days') order by h.account_id, h.hour limit 1) then
     return;
   end if;
   select coalesce(sum(h.charged_nano_usd), 0) into v_now from usage_hour h where h.account_id = p_account and h.hour = v_hour;
@@ -156,7 +159,7 @@ $$;
 -- A model goes away on p_on: tells accounts that used it in the last 30 days, whether they asked or not, once for p_days.
 -- Of p_limit accounts from behind p_after; returns the last of them, null if there are no more.
 create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
   v_account text;
   v_mark text := 'retires:' || p_model || ':' || p_on || ':' || p_days;
@@ -165,8 +168,11 @@ begin
   for v_account in select u.account_id from usage_total u where u.account_id > p_after order by u.account_id limit p_limit loop
     v_seen := v_seen + 1;
     if not exists (select 1 from alert_mark m where m.account_id = v_account and m.mark = v_mark)
-        and exists (select 1 from usage_hour h where h.account_id = v_account and h.model = p_model
-          and h.class in ('ok', 'failed', 'left') and h.hour >= now() - interval '30 days') then
+        and exists (
+          select 1 from unnest(array['ok', 'failed', 'left']) as c(class), lateral (
+            select 1 from usage_hour h where (h.account_id, h.model, h.class, h.hour) >= (v_account, p_model, c.class, now() - interval '30 days')
+              and (h.account_id, h.model, h.class, h.hour) < (v_account, p_model, c.class, 'infinity'::timestamptz)
+            order by h.account_id, h.model, h.class, h.hour limit 1) used) then
       perform alert_tell(v_account, v_mark, 'model.retiring', jsonb_build_object('model', p_model, 'retires_on', p_on::text), p_roles, true);
     end if;
   end loop;

@@ -134,7 +134,7 @@ test("each ending is told as the event that OpenAI's users know, signed, with no
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("mails go to who made the key while he is a member, else to the owners; or to all owners", async () => {
+test("mails go to who made the key while he is a member, else to owners, admins and billing; or to those", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("member");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
@@ -153,8 +153,9 @@ test("mails go to who made the key while he is a member, else to the owners; or 
 	await db.sql`delete from member where user_id = ${carl}`;
 	expect(await hearing(maker.id, "key_carls")).toEqual([...maker.owners, ...maker.owners].sort());
 	const owners = await newAccount({ mail: "owners" }, 2);
-	await owners.join("member");
-	expect(await hearing(owners.id, "key_none")).toEqual([...owners.owners].sort());
+	for (const role of ["member", "developer", "viewer"] as const) await owners.join(role);
+	const others = [await owners.join("admin"), await owners.join("billing")];
+	expect(await hearing(owners.id, "key_none")).toEqual([...owners.owners, ...others].sort());
 	expect(mails[0]?.text).toContain("is completed");
 	expect(mails[0]?.text).not.toContain("secret prompt");
 });

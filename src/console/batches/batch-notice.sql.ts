@@ -9,7 +9,7 @@ export const batchNoticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
 		.primaryKey()
 		.references(() => account.id),
-	/** `maker`: who made the batch's key; `owners`: all of them; null: no mail. */
+	/** `maker`: who made the batch's key; `owners`: who gets notices by his role (`notices.get`); null: no mail. */
 	mail: text({ enum: ["maker", "owners"] }),
 	/** Null: no webhook. */
 	webhookUrl: text("webhook_url"),

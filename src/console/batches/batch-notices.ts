@@ -97,7 +97,7 @@ export async function sendBatchNotices(
 	for (const one of ended) if (one.status === "rejected") throw one.reason;
 }
 
-/** Of people that make or rotate keys the audit log knows which; the owners hear of the others' batches. */
+/** Of people that make or rotate keys the audit log knows which; who gets notices hears of the others' batches. */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`
 		with ended as (
@@ -115,7 +115,8 @@ async function makeNotices(statements: Statements): Promise<void> {
 		insert into batch_notice (batch_id, account_id, channel, user_id)
 			select id, account_id, 'webhook', '' from told where webhook_url is not null
 			union all select t.id, t.account_id, 'mail', k.user_id from told t join maker k on k.id = t.id
-			union all select t.id, t.account_id, 'mail', m.user_id from told t join member m on m.account_id = t.account_id and m.role = 'owner'
+			union all select t.id, t.account_id, 'mail', m.user_id from told t join member m on m.account_id = t.account_id
+					and jsonb_exists(${rolesJson("notices.get")}::text::jsonb, m.role)
 				where t.mail is not null and not exists (select 1 from maker k where k.id = t.id)
 		on conflict do nothing`;
 }

@@ -51,7 +51,10 @@ const TABLE = {
 		roles: { ...ADMINS, billing: "all", viewer: "all", member: "all" },
 	},
 	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
-	"notices.get": { says: "get mails about credit, caps and keys that end", roles: { ...ADMINS, billing: "all" } },
+	"notices.get": {
+		says: "get mails about batches, credit, caps and keys that end",
+		roles: { ...ADMINS, billing: "all" },
+	},
 	"card.charge": {
 		says: "save a card and have credit bought with it automatically",
 		roles: { ...ADMINS, billing: "all" },

@@ -7,7 +7,7 @@ export const keys = {
 	"The application and environment that will use it": "Die Anwendung und Umgebung, die ihn benutzen wird",
 	"search-api production": "such-api produktion",
 	"Cap in USD": "Obergrenze in USD",
-	"Optional. Counts what is spent and held.": "Freiwillig. Zählt Ausgegebenes und Reserviertes.",
+	"Optional. Spent and held": "Freiwillig. Samt Reserviertem",
 	"The cap is for": "Die Obergrenze gilt für",
 	"In the account's time zone": "In der Zeitzone des Kontos",
 	"Optional. None chosen: all available models, those of later too.":

@@ -21,6 +21,6 @@ export const settings = {
 	"invite and remove others and give them roles": "andere einladen, entfernen und ihnen Rollen geben",
 	"set up the company's sign-in": "die Anmeldung des Unternehmens einrichten",
 	"make, change and remove owners": "Inhaber ernennen, ändern und entfernen",
-	"get mails about credit, caps and keys that end":
-		"E-Mails zu Guthaben, Obergrenzen und ablaufenden Schlüsseln erhalten",
+	"get mails about batches, credit, caps and keys that end":
+		"E-Mails zu Stapeln, Guthaben, Obergrenzen und ablaufenden Schlüsseln erhalten",
 } as const;

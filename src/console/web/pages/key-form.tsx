@@ -105,7 +105,7 @@ export function KeyFields(props: {
 					<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 						<NumberInput
 							label={t("Cap in USD")}
-							description={t("Optional. Counts what is spent and held.")}
+							description={t("Optional. Spent and held")}
 							placeholder={t("No cap")}
 							min={0}
 							decimalScale={9}

@@ -15,7 +15,7 @@ import type { AccountView, BatchNotices, NoticeView } from "../views.ts";
 const MAILS = [
 	{ value: "none", label: "Nobody" },
 	{ value: "maker", label: "Who made the batch's key" },
-	{ value: "owners", label: "All owners" },
+	{ value: "owners", label: "Owners, admins and billing" },
 ];
 const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "credit.low", label: "Credit below the threshold of the credit page (mails are sent in any case)" },

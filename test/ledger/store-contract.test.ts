@@ -131,6 +131,38 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 
+		test("a late settlement spends what its own leases still have while they are being closed, and those of a living epoch never", async () => {
+			await store.budget("full", "account", "full", 0);
+			await store.budget("full-key", "key", "full", 70);
+			await store.book("full", "adjustment", 100, "full", false);
+			for (const id of ["ends", "holds"]) await live(store, id);
+			await store.ledger("ends", 1).grant([ask(260, "full", 60, 60), ask(261, "full-key", 50, 50)]);
+			await store.ledger("holds", 1).grant([ask(262, "full", 40, 40)]);
+			const usage = async (n: number) => (await rows("usage"))?.filter((row) => row.startsWith(uuid(n)));
+			const settleLate = (n: number, charged: number) =>
+				store
+					.ledger("ends", 1)
+					.settleLate(JSON.stringify(settledEvent("full", "full-key", charged, { id: uuid(n), reserved: usd(90) })));
+			// Nothing is available of the account. What is left of its lease is what the instance's memory spends.
+			await settleLate(263, 5);
+			expect(await usage(263)).toEqual([`${uuid(263)} full full-key ends 1 90 0 5 exact finished`]);
+			expect(await store.attest("ends", 1, 0)).toBe("0 false");
+			await settleLate(264, 30);
+			expect(await usage(264)).toEqual([`${uuid(264)} full full-key ends 1 90 30 0 exact finished`]);
+			expect(await rows("budgets")).toContain("full 100 100 5");
+			expect(await rows("budgets")).toContain("full-key 70 50 0");
+			// 30 are left of the account's lease, 20 of the key's and 20 of its cap: nothing beyond the 30 was ever there.
+			await settleLate(265, 35);
+			await settleLate(265, 35);
+			expect(await usage(265)).toEqual([`${uuid(265)} full full-key ends 1 90 30 5 exact finished`]);
+			expect(await rows("budgets")).toContain("full 100 100 10");
+			expect(await rows("budgets")).toContain("full-key 70 60 0");
+			expect(await store.attest("ends", 1, 10)).toBe("0 true");
+			await store.ledger("holds", 1).close();
+			expect(await rows("budgets")).toContain("full 100 60 10");
+			expect(await rows("budgets")).toContain("full-key 70 60 0");
+		});
+
 		test("what an operator gave up for lost is charged if it is heard of after all", async () => {
 			await store.book("acc", "adjustment", 100, "again", false);
 			await live(store, "lost");

@@ -219,14 +219,29 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a late settlement is charged beyond what is available",
-				before: "greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))",
-				after: "x.charged end))",
+				before: "greatest(0, g.limit_nano_usd - g.drawn_nano_usd)\n        + case",
+				after: "x.charged\n        + case",
 			},
 			{
 				breaks: "a late settlement is not drawn from its budgets",
 				sqlSeed: 12,
-				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit,",
+				before: "update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit - part.own,",
 				after: "update budget g set drawn_nano_usd = g.drawn_nano_usd,",
+			},
+			{
+				breaks: "a late settlement is written off beside a lease of its own that covers it",
+				before: "v_closing := exists",
+				after: "v_closing := false and exists",
+			},
+			{
+				breaks: "a late settlement spends what the memory of a living epoch may spend",
+				before: "i.epoch = p_epoch and i.state = 'closing');\n  select case",
+				after: "i.epoch = p_epoch);\n  select case",
+			},
+			{
+				breaks: "what a late settlement spends of its own lease is drawn once more",
+				before: "g.drawn_nano_usd + v_fit - part.own,",
+				after: "g.drawn_nano_usd + v_fit,",
 			},
 			{
 				breaks: "late settlements of one budget do not exclude each other",

@@ -351,24 +351,33 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
 		let fit: number = event.charged;
-		for (const { limit, drawn } of touched) if (limit !== null) fit = Math.min(fit, Math.max(0, limit - drawn));
+		const closing = stateOf(id, epoch) === "closing";
+		/** What is left of its own lease, which would come back otherwise. */
+		const ownOf = (budget: string) => {
+			const lease = leases.get(leaseKey(budget, id, epoch));
+			return closing && lease?.state === "open" ? restOf(lease) : 0;
+		};
+		for (const { id: budget, limit, drawn } of touched)
+			if (limit !== null) fit = Math.min(fit, Math.max(0, limit - drawn) + ownOf(budget));
 		checkUsage(event, fit);
 		const charged = nanoUsd(fit);
 		usage.set(event.id, { ...event, charged, off: nanoUsd(event.off + event.charged - fit), instance: id, epoch });
 		for (const budget of touched) {
 			const lease = leaseOf(budget.id, id, epoch);
-			lease.granted += fit;
+			const own = Math.min(fit, ownOf(budget.id));
+			lease.granted += fit - own;
 			lease.settled += fit;
-			if (fit > 0) {
+			if (restOf(lease) === 0) lease.state = "closed";
+			if (fit > own) {
 				operations.set(`late ${event.id} ${budget.id}`, {
 					budget: budget.id,
 					instance: id,
 					epoch,
 					kind: "grant",
-					amount: fit,
+					amount: fit - own,
 				});
 			}
-			budget.drawn += fit;
+			budget.drawn += fit - own;
 			if (budget.id === event.account) budget.writtenOff += event.charged - fit;
 		}
 		reservations.delete(event.id);

@@ -120,16 +120,18 @@ begin
   return next;
 end $$;
 
--- Records one settlement of an instance whose leases were closed. It draws on what is available now; what does not
--- fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
+-- Records one settlement of an instance whose leases were closed, or are being closed: it spends what its own ones still
+-- have, which would come back otherwise, and then draws on what is available now; what does not fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
 -- used that a restored database does not know is a write-off too. What was admitted so long ago that requests of its time
 -- are removed is counted and not charged.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
   x record;
+  part record;
   v_fit bigint;
   v_budgets text[];
+  v_closing boolean;
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
@@ -148,10 +150,15 @@ begin
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return;
   end if;
+  -- Of an epoch that is not being closed, what is left of its leases is what its memory may still spend.
+  v_closing := exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state = 'closing');
   select case when count(*) = cardinality(v_budgets)
-      then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd) end))
+      then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd)
+        + case when v_closing and l.state = 'open' then l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd else 0 end end))
       else 0 end
-    into v_fit from budget g where g.id = any (v_budgets);
+    into v_fit
+    from budget g left join lease l on l.budget_id = g.id and l.instance_id = p_instance and l.epoch = p_epoch
+    where g.id = any (v_budgets);
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
       completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms)
@@ -162,18 +169,24 @@ begin
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()
       where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
-  -- The closed lease takes the amount in and spends it at once, so that settled stays the sum of its requests.
-  insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
-    select g.id, p_instance, p_epoch, v_fit, v_fit, 'closed' from budget g where g.id = any (v_budgets)
-    on conflict (budget_id, instance_id, epoch) do update
-      set granted_nano_usd = l.granted_nano_usd + v_fit, settled_nano_usd = l.settled_nano_usd + v_fit;
-  if v_fit > 0 then
-    insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
-      select gen_random_uuid(), g.id, p_instance, p_epoch, 'grant', v_fit from budget g where g.id = any (v_budgets);
-  end if;
-  update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit,
-    written_off_nano_usd = g.written_off_nano_usd + case when g.id = x.account then x.charged - v_fit else 0 end
-    where g.id = any (v_budgets);
+  -- The lease takes in what it has not itself and spends all at once, so that settled stays the sum of its requests.
+  for part in select g.id, case when v_closing and l.state = 'open'
+        then least(v_fit, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) else 0 end as own
+      from budget g left join lease l on l.budget_id = g.id and l.instance_id = p_instance and l.epoch = p_epoch
+      where g.id = any (v_budgets) loop
+    insert into lease as l (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
+      values (part.id, p_instance, p_epoch, v_fit, v_fit, 'closed')
+      on conflict (budget_id, instance_id, epoch) do update
+        set granted_nano_usd = l.granted_nano_usd + v_fit - part.own, settled_nano_usd = l.settled_nano_usd + v_fit,
+          state = case when l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd = part.own then 'closed' else l.state end;
+    if v_fit > part.own then
+      insert into lease_op (id, budget_id, instance_id, epoch, kind, amount_nano_usd)
+        values (gen_random_uuid(), part.id, p_instance, p_epoch, 'grant', v_fit - part.own);
+    end if;
+    update budget g set drawn_nano_usd = g.drawn_nano_usd + v_fit - part.own,
+      written_off_nano_usd = g.written_off_nano_usd + case when g.id = x.account then x.charged - v_fit else 0 end
+      where g.id = part.id;
+  end loop;
   delete from reservation r where r.request_id = x.id;
 end $$;
 

@@ -1,3 +1,4 @@
+import { t } from "./texts.tsx";
 /** What the browser can tell of a batch's file before it is sent; the service checks it all again. */
 export interface BatchCheck {
 	readonly lines: number;
@@ -22,24 +23,25 @@ export function checkBatch(text: string): BatchCheck {
 		if (problems.length >= PROBLEMS_SHOWN_MAX) break;
 		if (line.trim() === "") continue;
 		lines += 1;
-		const say = (what: string) => void problems.push(`Line ${index + 1}: ${what}`);
+		const say = (what: string) => void problems.push(t("Line {index}: {what}", { index: index + 1, what }));
 		const value = objectOf(line);
 		if (value === undefined) {
-			say("this is no JSON object.");
+			say(t("this is no JSON object."));
 			continue;
 		}
 		const { custom_id: id, method, url, body } = value;
 		endpoint ??= typeof url === "string" ? url : null;
-		if (typeof id !== "string" || id === "") say("it has no custom_id.");
-		else if (seen.has(id)) say("an earlier line has the same custom_id.");
+		if (typeof id !== "string" || id === "") say(t("it has no custom_id."));
+		else if (seen.has(id)) say(t("an earlier line has the same custom_id."));
 		else seen.add(id);
-		if (method !== "POST") say("its method must be POST.");
-		if (typeof url !== "string" || !ENDPOINTS.includes(url)) say(`its url must be one of ${ENDPOINTS.join(", ")}.`);
-		else if (url !== endpoint) say("its url is not that of the first line.");
-		if (typeof body !== "object" || body === null) say("it has no body.");
+		if (method !== "POST") say(t("its method must be POST."));
+		if (typeof url !== "string" || !ENDPOINTS.includes(url))
+			say(t("its url must be one of {endpoints}.", { endpoints: ENDPOINTS.join(", ") }));
+		else if (url !== endpoint) say(t("its url is not that of the first line."));
+		if (typeof body !== "object" || body === null) say(t("it has no body."));
 	}
-	if (lines === 0) problems.push("The file is empty.");
-	if (lines > LINES_MAX) problems.push(`The file has more than ${LINES_MAX} lines.`);
+	if (lines === 0) problems.push(t("The file is empty."));
+	if (lines > LINES_MAX) problems.push(t("The file has more than {count} lines.", { count: LINES_MAX }));
 	return { lines, endpoint, problems };
 }
 

@@ -87,3 +87,6 @@ function documentLanguage(): Language {
 	const said = globalThis.document?.documentElement.lang;
 	return isLanguage(said) ? said : ENGLISH;
 }
+
+/** A word that stands alone, as it is within a sentence: German keeps its nouns as they are. */
+export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

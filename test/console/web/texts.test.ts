@@ -11,10 +11,16 @@ const isGerman = (path: string) => path.startsWith("web/german/");
 const pages = scan("web/**/*.{ts,tsx}").filter((path) => !isGerman(path) && !path.endsWith(".d.ts"));
 
 /** What is the same in every language: names, addresses, formats, code. */
-const UNTRANSLATED: ReadonlySet<string> = new Set(["CSV"]);
+const UNTRANSLATED: ReadonlySet<string> = new Set([
+	"CSV",
+	"https://example.com/batches",
+	"example.com",
+	"https://login.example.com",
+	"groups",
+]);
 
 /** Pages that are not in German yet. */
-const ENGLISH_ALONE = /web\/(operator|docs|pages\/(playground|settings|batch|model|landing))|snippets|batch-check/;
+const ENGLISH_ALONE = /web\/(operator|docs)|snippets/;
 
 describe("the catalogue of the pages", () => {
 	test("has no text that no page says, and none twice", () => {

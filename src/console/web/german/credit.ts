@@ -7,7 +7,6 @@ export const credit = {
 	"Mail me below, in USD": "E-Mail unterhalb von, in USD",
 	"Last sent {lastSent}": "Zuletzt gesendet {lastSent}",
 	"Switch off": "Ausschalten",
-	Save: "Speichern",
 	Closed: "Abgeschlossen",
 	"Being closed": "Wird abgeschlossen",
 	Running: "Läuft",
@@ -57,13 +56,11 @@ export const credit = {
 		"{heldByAbsentInstances} sind für eine Instanz des Dienstes reserviert, die nicht läuft. Der Betrag kommt zurück, sobald die Bücher dieser Instanz gelesen sind.",
 	"Running requests": "Laufende Anfragen",
 	"No request is running.": "Keine Anfrage läuft.",
-	Since: "Seit",
 	"No top-ups yet.": "Noch keine Aufladungen.",
 	"A top-up and its verification can be followed here.":
 		"Hier lässt sich eine Aufladung bis zu ihrer Bestätigung verfolgen.",
 	Made: "Angelegt",
 	"Pending verification": "Wartet auf Bestätigung",
-	Action: "Aktion",
 	Receipt: "Beleg",
 	"The payment is verified: {amount} is in your credit.":
 		"Die Zahlung ist bestätigt: {amount} sind Ihrem Guthaben gutgeschrieben.",

@@ -4,6 +4,23 @@ export const door = {
 	"Go to the operator pages": "Zu den Seiten des Betriebs",
 	"Keys, credit and usage belong to an account. Ask an owner to invite {email}, then open the link in the mail.":
 		"Schlüssel, Guthaben und Verbrauch gehören zu einem Konto. Bitten Sie einen Inhaber, {email} einzuladen, und öffnen Sie dann den Link in der E-Mail.",
+	"Open models behind the client you already use": "Offene Modelle hinter dem Client, den Sie schon benutzen",
+	"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.":
+		"Ändern Sie Basisadresse, Schlüssel und Modell. Guthaben wird im Voraus bezahlt, jede Anfrage nach ihren tatsächlichen Token berechnet, und ein Schlüssel kann nie mehr ausgeben als seine Obergrenze.",
+	"Quick start": "Schnelleinstieg",
+	"Hello!": "Hallo!",
+	"What would it cost?": "Was würde es kosten?",
+	"Models and rates": "Modelle und Preise",
+	"All details": "Alle Einzelheiten",
+	"How access works": "So funktioniert der Zugang",
+	"<strong>Prepaid</strong>Top-ups start at {topUpMin}. What is left stays usable to the last cent.":
+		"<strong>Im Voraus bezahlt</strong>Aufladungen beginnen bei {topUpMin}. Was übrig ist, bleibt bis zum letzten Cent nutzbar.",
+	"<strong>Exact</strong>Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are shown apart.":
+		"<strong>Genau</strong>Jede Anfrage steht im Protokoll mit Token, Preisliste und Kosten. Reserviertes und Ausgegebenes werden getrennt gezeigt.",
+	"<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap, at any load.":
+		"<strong>Begrenzt</strong>Ein Schlüssel kann eine Obergrenze und eine Liste von Modellen haben. Nichts überschreitet die Obergrenze, bei keiner Last.",
+	"<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.":
+		"<strong>Widerrufbar</strong>Ein widerrufener Schlüssel gilt auf keiner Instanz mehr, und die Seite sagt, seit wann.",
 	"I agree to the {link}": "Ich stimme den {link} zu",
 	"terms of {name}": "Nutzungsbedingungen von {name}",
 	"Terms of service": "Nutzungsbedingungen",
@@ -42,13 +59,10 @@ export const door = {
 	"The link was used before or is too old. Ask for a new one.":
 		"Der Link wurde schon benutzt oder ist zu alt. Fordern Sie einen neuen an.",
 	"Send a link": "Link senden",
-	Email: "E-Mail",
 	"Password changed": "Passwort geändert",
 	"All other sessions were ended. Sign in with the new password.":
 		"Alle anderen Sitzungen wurden beendet. Melden Sie sich mit dem neuen Passwort an.",
 	"Set a new password": "Neues Passwort festlegen",
-	"New password": "Neues Passwort",
-	"Change the password": "Passwort ändern",
 	Invitation: "Einladung",
 	"You were invited to an account. You are signed in as {email}; the invitation works for the address that it was sent to.":
 		"Sie wurden zu einem Konto eingeladen. Angemeldet sind Sie als {email}; die Einladung gilt für die Adresse, an die sie gesendet wurde.",

@@ -1,19 +1,25 @@
+import { batches } from "./batches.ts";
 import { credit } from "./credit.ts";
 import { door } from "./door.ts";
 import { frame } from "./frame.ts";
 import { keys } from "./keys.ts";
+import { models } from "./models.ts";
 import { parts } from "./parts.ts";
+import { playground } from "./playground.ts";
 import { requests } from "./requests.ts";
 import { settings } from "./settings.ts";
 import { usage } from "./usage.ts";
 
 /** The German of each text, by its English. Rooms are where a text is first used; no text stands in two. */
 export const german = {
+	...batches,
 	...credit,
 	...door,
 	...frame,
 	...keys,
+	...models,
 	...parts,
+	...playground,
 	...requests,
 	...settings,
 	...usage,

@@ -3,7 +3,6 @@ export const keys = {
 	"Each day": "Jeden Tag",
 	"Each week": "Jede Woche",
 	"Each month": "Jeden Monat",
-	Name: "Name",
 	"The application and environment that will use it": "Die Anwendung und Umgebung, die ihn benutzen wird",
 	"search-api production": "such-api produktion",
 	"Cap in USD": "Obergrenze in USD",
@@ -26,11 +25,9 @@ export const keys = {
 	Create: "Anlegen",
 	"<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a digest of it.":
 		"<strong>Das Geheimnis wird nur dieses eine Mal angezeigt.</strong> Niemand kann es später lesen, der Dienst bewahrt nur einen Prüfwert davon auf.",
-	"Copy the secret": "Geheimnis kopieren",
 	"For a {code} file that is not checked in:": "Für eine {code}-Datei, die nicht in die Versionsverwaltung kommt:",
 	"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.":
 		"Bewahren Sie es im Betrieb in einer Geheimnisverwaltung auf. Verwenden Sie für jede Anwendung und Umgebung einen eigenen Schlüssel, damit sich einer ohne die anderen widerrufen lässt.",
-	"I have stored it": "Ich habe es gespeichert",
 	Done: "Fertig",
 	"Key revoked": "Schlüssel widerrufen",
 	"No instance accepts this key": "Keine Instanz nimmt diesen Schlüssel mehr an",
@@ -51,7 +48,6 @@ export const keys = {
 	"One key for each application and environment.": "Ein Schlüssel für jede Anwendung und Umgebung.",
 	"API keys": "API-Schlüssel",
 	"Search keys": "Schlüssel suchen",
-	"Search, press /": "Suchen, Taste /",
 	"No keys yet.": "Noch keine Schlüssel.",
 	"A key lets an application call the service. It can have a lifetime cap in USD and a list of models.":
 		"Mit einem Schlüssel ruft eine Anwendung den Dienst auf. Er kann eine Obergrenze in USD für seine gesamte Lebensdauer und eine Liste von Modellen haben.",

@@ -2,6 +2,7 @@ import { useEffect } from "react";
 import { formatAgo, formatCount } from "../format.ts";
 import { State } from "../parts/page.tsx";
 import { useNow } from "../resource.ts";
+import { t } from "../texts.tsx";
 import type { BatchView } from "../views.ts";
 
 const TONES: Readonly<Record<BatchView["state"], "ok" | "warn" | "bad" | "off">> = {
@@ -19,7 +20,7 @@ const LOOK_MS = 2_000;
 export const isOver = (batch: BatchView): boolean => batch.endedAtMs !== null;
 
 export function BatchState({ item }: { item: BatchView }) {
-	if (item.paused !== null && !isOver(item)) return <State value="pending" label="Paused" />;
+	if (item.paused !== null && !isOver(item)) return <State value="pending" label={t("Paused")} />;
 	return <State value={item.state} tone={TONES[item.state]} />;
 }
 
@@ -34,7 +35,7 @@ export function BatchProgress({ item }: { item: BatchView }) {
 			<div
 				className="bar"
 				role="progressbar"
-				aria-label="Lines that are done"
+				aria-label={t("Lines that are done")}
 				aria-valuemin={0}
 				aria-valuemax={100}
 				aria-valuenow={percent}
@@ -43,8 +44,8 @@ export function BatchProgress({ item }: { item: BatchView }) {
 				<span className="bar-held" style={share(failed)} />
 			</div>
 			<span className="small num">
-				{formatCount(completed + failed)} of {formatCount(total)}
-				{failed > 0 && `, ${formatCount(failed)} failed`}
+				{t("{done} of {total}", { done: formatCount(completed + failed), total: formatCount(total) })}
+				{failed > 0 && t(", {count} failed", { count: formatCount(failed) })}
 			</span>
 		</div>
 	);

@@ -7,6 +7,7 @@ import { formatCount } from "../format.ts";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
+import { plural, rich, t } from "../texts.tsx";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -42,7 +43,7 @@ export function BatchStartDialog(props: {
 	const isTooLarge = file !== null && file.size > FILE_BYTES_MAX;
 	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
 	return (
-		<Modal opened onClose={props.onClose} title="Start a batch" closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={props.onClose} title={t("Start a batch")} closeButtonProps={{ "aria-label": t("Close") }}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -51,16 +52,18 @@ export function BatchStartDialog(props: {
 				}}
 			>
 				<FileInput
-					label="File of requests"
-					description="A request on each line, as JSON with custom_id, method, url and body."
-					placeholder="Choose a .jsonl file"
+					label={t("File of requests")}
+					description={t("A request on each line, as JSON with custom_id, method, url and body.")}
+					placeholder={t("Choose a .jsonl file")}
 					accept=".jsonl,.ndjson,.json,.txt"
 					value={file}
 					onChange={(next) => void take(next)}
 				/>
 				{isTooLarge && (
 					<Notice kind="warn">
-						Files of more than 32 MB are sent with an SDK, or from a terminal with <code>tollgate batch run</code>.
+						{rich("Files of more than 32 MB are sent with an SDK, or from a terminal with {code}.", {
+							code: <code>tollgate batch run</code>,
+						})}
 					</Notice>
 				)}
 				{check?.problems.map((problem) => (
@@ -70,12 +73,16 @@ export function BatchStartDialog(props: {
 				))}
 				{check?.problems.length === 0 && (
 					<Notice kind="ok">
-						{formatCount(check.lines)} {check.lines === 1 ? "request" : "requests"} to {check.endpoint}
+						{plural(
+							check.lines,
+							{ one: "{count} request to {endpoint}", other: "{count} requests to {endpoint}" },
+							{ count: formatCount(check.lines), endpoint: check.endpoint ?? "" },
+						)}
 					</Notice>
 				)}
 				<Select
-					label="Key"
-					description="Its cap and its models hold for every line."
+					label={t("Key")}
+					description={t("Its cap and its models hold for every line.")}
 					data={usable.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` }))}
 					allowDeselect={false}
 					value={keyId}
@@ -84,10 +91,10 @@ export function BatchStartDialog(props: {
 				{start.error && <Problem error={start.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={props.onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" disabled={!isReady} loading={start.busy}>
-						Start
+						{t("Start")}
 					</Button>
 				</div>
 			</form>

@@ -7,6 +7,7 @@ import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
 import type { BatchView } from "../views.ts";
 import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 
@@ -22,16 +23,19 @@ export default function BatchPage({ id }: { id: string }) {
 	});
 	if (batch.error?.status === 404) {
 		return (
-			<Page title="Batch">
-				<Empty title="There is no such batch in this account." action={<Link to="/batches">All batches</Link>} />
+			<Page title={t("Batch")}>
+				<Empty
+					title={t("There is no such batch in this account.")}
+					action={<Link to="/batches">{t("All batches")}</Link>}
+				/>
 			</Page>
 		);
 	}
 	const mayCancel = maySend && item !== undefined && !isOver(item) && item.state !== "cancelling";
 	return (
 		<Page
-			title={item?.filename ?? "Batch"}
-			lead={<Id value={id} label="Copy the batch's id" />}
+			title={item?.filename ?? t("Batch")}
+			lead={<Id value={id} label={t("Copy the batch's id")} />}
 			aside={
 				mayCancel && (
 					<Button
@@ -41,7 +45,7 @@ export default function BatchPage({ id }: { id: string }) {
 						loading={cancel.busy}
 						onClick={() => void cancel.run()}
 					>
-						Cancel the rest
+						{t("Cancel the rest")}
 					</Button>
 				)
 			}
@@ -71,47 +75,51 @@ function Detail({ item }: { item: BatchView }) {
 	);
 	const files = maySend && (
 		<>
-			{item.outputFileId && download(item.outputFileId, "Answers")}
-			{item.errorFileId && download(item.errorFileId, "What failed")}
+			{item.outputFileId && download(item.outputFileId, t("Answers"))}
+			{item.errorFileId && download(item.errorFileId, t("What failed"))}
 		</>
 	);
 	return (
 		<>
-			{item.paused !== null && !isOver(item) && <Notice kind="warn">It is paused: {item.paused}</Notice>}
+			{item.paused !== null && !isOver(item) && (
+				<Notice kind="warn">{t("It is paused: {why}", { why: item.paused ?? "" })}</Notice>
+			)}
 			<Panel
-				title="Batch"
+				title={t("Batch")}
 				aside={
 					<>
-						<Link to={`/requests?batch=${item.id}`}>Its requests</Link>
+						<Link to={`/requests?batch=${item.id}`}>{t("Its requests")}</Link>
 						{files}
 					</>
 				}
 			>
 				<Facts
 					items={[
-						["State", <BatchState key="state" item={item} />],
-						["Lines", <BatchProgress key="lines" item={item} />],
-						[isOver(item) ? "Cost" : "Cost so far", <Amount key="cost" nanoUsd={item.chargedNanoUsd} />],
-						...(isOver(item) ? [] : [["Expected end", <ExpectedEnd key="end" item={item} />] as const]),
-						["Model", item.model ?? "–"],
-						["Endpoint", item.endpoint],
+						[t("State"), <BatchState key="state" item={item} />],
+						[t("Lines"), <BatchProgress key="lines" item={item} />],
+						[isOver(item) ? t("Cost") : t("Cost so far"), <Amount key="cost" nanoUsd={item.chargedNanoUsd} />],
+						...(isOver(item) ? [] : [[t("Expected end"), <ExpectedEnd key="end" item={item} />] as const]),
+						[t("Model"), item.model ?? "–"],
+						[t("Endpoint"), item.endpoint],
 						[
-							"Key",
+							t("Key"),
 							<Link key="key" to={`/keys/${item.keyId}`}>
 								{item.keyName ?? item.keyId}
 							</Link>,
 						],
-						["Started", <Moment key="started" atMs={item.createdAtMs} />],
-						["Ended", <Moment key="ended" atMs={item.endedAtMs} />],
-						["Window ends", <Moment key="window" atMs={item.expiresAtMs} />],
+						[t("Started"), <Moment key="started" atMs={item.createdAtMs} />],
+						[t("Ended"), <Moment key="ended" atMs={item.endedAtMs} />],
+						[t("Window ends"), <Moment key="window" atMs={item.expiresAtMs} />],
 					]}
 				/>
 			</Panel>
 			{item.problems.length > 0 && (
-				<Panel title="What is wrong">
+				<Panel title={t("What is wrong")}>
 					<ul>
 						{item.problems.map(({ line, message }) => (
-							<li key={`${line} ${message}`}>{line === null ? message : `Line ${line}: ${message}`}</li>
+							<li key={`${line} ${message}`}>
+								{line === null ? message : t("Line {line}: {message}", { line, message })}
+							</li>
 						))}
 					</ul>
 				</Panel>

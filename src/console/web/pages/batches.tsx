@@ -10,13 +10,14 @@ import { Ago, Clipped } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
 import type { BatchView } from "../views.ts";
 import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 import { BatchStartDialog } from "./batch-start.tsx";
 
 const COLUMNS: readonly Column<BatchView>[] = [
 	{
-		label: "File",
+		label: t("File"),
 		lead: true,
 		clip: true,
 		render: (batch) => (
@@ -25,12 +26,12 @@ const COLUMNS: readonly Column<BatchView>[] = [
 			</Link>
 		),
 	},
-	{ label: "State", corner: true, render: (batch) => <BatchState item={batch} /> },
-	{ label: "Lines", render: (batch) => <BatchProgress item={batch} /> },
-	{ label: "Expected end", render: (batch) => <ExpectedEnd item={batch} /> },
-	{ label: "Key", clip: true, render: (batch) => <Clipped text={batch.keyName ?? batch.keyId} /> },
-	{ label: "Started", render: (batch) => <Ago atMs={batch.createdAtMs} /> },
-	{ label: "Cost so far", amount: (batch) => batch.chargedNanoUsd },
+	{ label: t("State"), corner: true, render: (batch) => <BatchState item={batch} /> },
+	{ label: t("Lines"), render: (batch) => <BatchProgress item={batch} /> },
+	{ label: t("Expected end"), render: (batch) => <ExpectedEnd item={batch} /> },
+	{ label: t("Key"), clip: true, render: (batch) => <Clipped text={batch.keyName ?? batch.keyId} /> },
+	{ label: t("Started"), render: (batch) => <Ago atMs={batch.createdAtMs} /> },
+	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
 
 export default function BatchesPage() {
@@ -41,7 +42,7 @@ export default function BatchesPage() {
 	const mayStart = useMay()("requests.send");
 	const start = mayStart && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setStarting({ dropped: null })}>
-			Start a batch
+			{t("Start a batch")}
 		</Button>
 	);
 
@@ -55,13 +56,15 @@ export default function BatchesPage() {
 			}}
 		>
 			<Page
-				title="Batches"
-				lead="Many requests in one file, done within a day. Its lines and their answers are kept: encrypted, for 30 days at most."
+				title={t("Batches")}
+				lead={t(
+					"Many requests in one file, done within a day. Its lines and their answers are kept: encrypted, for 30 days at most.",
+				)}
 				aside={start}
 			>
-				<Panel flush title="Batches">
+				<Panel flush title={t("Batches")}>
 					<DataTable
-						label="Batches"
+						label={t("Batches")}
 						columns={COLUMNS}
 						rows={list.items}
 						rowKey={(batch) => batch.id}
@@ -69,9 +72,10 @@ export default function BatchesPage() {
 						retry={() => void list.reload()}
 						more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 						empty={
-							<Empty title="No batches yet." action={start}>
-								A file with a request on each line is worked through when the models have room, at their batch rates.
-								Drop one here to check it.
+							<Empty title={t("No batches yet.")} action={start}>
+								{t(
+									"A file with a request on each line is worked through when the models have room, at their batch rates. Drop one here to check it.",
+								)}
 							</Empty>
 						}
 					/>

@@ -10,11 +10,14 @@ import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { chatSnippets } from "../snippets.ts";
+import { rich, t } from "../texts.tsx";
 
-const HEADLINE = brand.headline ?? "Open models behind the client you already use";
+const HEADLINE = brand.headline ?? t("Open models behind the client you already use");
 const LEAD =
 	brand.lead ??
-	"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.";
+	t(
+		"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.",
+	);
 
 export default function LandingPage() {
 	const { config } = useSession();
@@ -30,11 +33,11 @@ export default function LandingPage() {
 					<div className="row">
 						{config.signUp && (
 							<Button component={Link} to="/sign-up">
-								Sign up
+								{t("Sign up")}
 							</Button>
 						)}
 						<Button component={Link} to="/docs" variant="default">
-							Quick start
+							{t("Quick start")}
 						</Button>
 					</div>
 				</div>
@@ -42,33 +45,40 @@ export default function LandingPage() {
 					snippets={chatSnippets({
 						baseUrl: config.baseUrl,
 						model: example?.id ?? "MODEL_ID",
-						messages: [{ role: "user", content: "Hello!" }],
+						messages: [{ role: "user", content: t("Hello!") }],
 					})}
 				/>
 			</div>
-			<Panel title="What would it cost?">
+			<Panel title={t("What would it cost?")}>
 				{models.data ? <PriceCalculator models={models.data.items} /> : <Skeleton height={280} />}
 			</Panel>
-			<Panel title="Models and rates" aside={<Link to="/models">All details</Link>} flush>
+			<Panel title={t("Models and rates")} aside={<Link to="/models">{t("All details")}</Link>} flush>
 				<ModelTable rows={models.data?.items} error={models.error} retry={() => void models.reload()} />
 			</Panel>
-			<Panel title="How access works">
+			<Panel title={t("How access works")}>
 				<ul className="points">
 					<li>
-						<strong>Prepaid</strong>
-						Top-ups start at {showUsd(config.topUpMinNanoUsd)}. What is left stays usable to the last cent.
+						{rich("<strong>Prepaid</strong>Top-ups start at {topUpMin}. What is left stays usable to the last cent.", {
+							strong: (inner) => <strong>{inner}</strong>,
+							topUpMin: showUsd(config.topUpMinNanoUsd),
+						})}
 					</li>
 					<li>
-						<strong>Exact</strong>
-						Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are
-						shown apart.
+						{rich(
+							"<strong>Exact</strong>Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are shown apart.",
+							{ strong: (inner) => <strong>{inner}</strong> },
+						)}
 					</li>
 					<li>
-						<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap,
-						at any load.
+						{rich(
+							"<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap, at any load.",
+							{ strong: (inner) => <strong>{inner}</strong> },
+						)}
 					</li>
 					<li>
-						<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.
+						{rich("<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.", {
+							strong: (inner) => <strong>{inner}</strong>,
+						})}
 					</li>
 				</ul>
 			</Panel>

@@ -14,16 +14,17 @@ import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
 import { chatSnippets } from "../snippets.ts";
+import { rich, t } from "../texts.tsx";
 import type { ModelDetail } from "../views.ts";
 
 const RATES: readonly { name: keyof Rates; label: string; show: (rate: PicoUsdPerUnit) => string }[] = [
-	{ name: "input", label: "Input, per million tokens", show: showRatePerMillion },
-	{ name: "cachedInput", label: "Cached input, per million tokens", show: showRatePerMillion },
-	{ name: "output", label: "Output, per million tokens", show: showRatePerMillion },
-	{ name: "request", label: "Request", show: showRatePerUnit },
-	{ name: "image", label: "Image", show: showRatePerUnit },
-	{ name: "audioSecond", label: "Second of audio", show: showRatePerUnit },
-	{ name: "search", label: "Search", show: showRatePerUnit },
+	{ name: "input", label: t("Input, per million tokens"), show: showRatePerMillion },
+	{ name: "cachedInput", label: t("Cached input, per million tokens"), show: showRatePerMillion },
+	{ name: "output", label: t("Output, per million tokens"), show: showRatePerMillion },
+	{ name: "request", label: t("Request"), show: showRatePerUnit },
+	{ name: "image", label: t("Image"), show: showRatePerUnit },
+	{ name: "audioSecond", label: t("Second of audio"), show: showRatePerUnit },
+	{ name: "search", label: t("Search"), show: showRatePerUnit },
 ];
 
 export default function ModelPage({ id }: { id: string }) {
@@ -32,20 +33,20 @@ export default function ModelPage({ id }: { id: string }) {
 	const item = model.data;
 	if (model.error?.status === 404) {
 		return (
-			<Page title="Model">
-				<Empty title="There is no such model." action={<Link to="/models">All models</Link>} />
+			<Page title={t("Model")}>
+				<Empty title={t("There is no such model.")} action={<Link to="/models">{t("All models")}</Link>} />
 			</Page>
 		);
 	}
 	return (
 		<Page
 			title={item?.name ?? id}
-			lead={<Id value={id} label="Copy the model's id" />}
+			lead={<Id value={id} label={t("Copy the model's id")} />}
 			aside={
 				me?.account &&
 				item?.modes.includes("chat") && (
 					<Button component={Link} to={`/playground?model=${encodeURIComponent(id)}`} size="xs">
-						Try it
+						{t("Try it")}
 					</Button>
 				)
 			}
@@ -64,34 +65,47 @@ function Detail({ item }: { item: ModelDetail }) {
 		<>
 			{item.status === "unavailable" && (
 				<Notice kind="warn">
-					No server for this model is connected right now: requests are refused with 503. The{" "}
-					<a href="/status">status page</a> says the same.
+					{rich(
+						"No server for this model is connected right now: requests are refused with 503. The <link>status page</link> says the same.",
+						{ link: (inner) => <a href="/status">{inner}</a> },
+					)}
 				</Notice>
 			)}
 			{item.retiresOn && (
 				<Notice kind="warn">
-					This model goes away: from {item.retiresOn} (UTC) on, requests that name it are refused with 404.{" "}
-					<Link to="/models">All models</Link>
+					{rich(
+						"This model goes away: from {retiresOn} (UTC) on, requests that name it are refused with 404. <link>All models</link>",
+						{ retiresOn: item.retiresOn, link: (inner) => <Link to="/models">{inner}</Link> },
+					)}
 				</Notice>
 			)}
 			<div className="grid-even">
-				<Panel title="Model">
+				<Panel title={t("Model")}>
 					<Facts
 						items={[
-							["State", <ModelState key="state" model={item} />],
-							["Replicas", `${formatCount(item.replicas.up)} of ${formatCount(item.replicas.total)} up`],
-							["Kind", KINDS[item.kind] ?? item.kind],
-							["Modes", item.modes.join(", ") || "–"],
-							["Context", item.contextLength > 0 ? `${formatCount(item.contextLength)} tokens` : "–"],
-							["Output at most", item.maxOutputTokens > 0 ? `${formatCount(item.maxOutputTokens)} tokens` : "–"],
-							["Takes", item.inputModalities.join(", ")],
-							["Gives", item.outputModalities.join(", ")],
-							["Optional fields", item.parameters.length === 0 ? "None" : item.parameters.join(", ")],
+							[t("State"), <ModelState key="state" model={item} />],
+							[
+								t("Replicas"),
+								t("{up} of {total} up", { up: formatCount(item.replicas.up), total: formatCount(item.replicas.total) }),
+							],
+							[t("Kind"), KINDS[item.kind] ?? item.kind],
+							[t("Modes"), item.modes.join(", ") || "–"],
+							[
+								t("Context"),
+								item.contextLength > 0 ? t("{count} tokens", { count: formatCount(item.contextLength) }) : "–",
+							],
+							[
+								t("Output at most"),
+								item.maxOutputTokens > 0 ? t("{count} tokens", { count: formatCount(item.maxOutputTokens) }) : "–",
+							],
+							[t("Takes"), item.inputModalities.join(", ")],
+							[t("Gives"), item.outputModalities.join(", ")],
+							[t("Optional fields"), item.parameters.length === 0 ? t("None") : item.parameters.join(", ")],
 						]}
 					/>
 				</Panel>
 				<SpeedPanel speed={item.speed} />
-				<Panel title="Rates in USD">
+				<Panel title={t("Rates in USD")}>
 					<Facts
 						items={used.map(
 							({ name, label, show }) =>
@@ -106,25 +120,25 @@ function Detail({ item }: { item: ModelDetail }) {
 				</Panel>
 			</div>
 			{item.modes.includes("chat") && (
-				<Panel title="Use it">
+				<Panel title={t("Use it")}>
 					<CodeTabs
 						snippets={chatSnippets({
 							baseUrl: config.baseUrl,
 							model: item.id,
-							messages: [{ role: "user", content: "Hello!" }],
+							messages: [{ role: "user", content: t("Hello!") }],
 						})}
 					/>
 				</Panel>
 			)}
-			<Panel title="Rate history" flush>
+			<Panel title={t("Rate history")} flush>
 				<DataTable
-					label="Rate history"
+					label={t("Rate history")}
 					rows={item.history}
 					rowKey={(entry) => entry.id}
-					empty={<Empty title="No history yet." />}
+					empty={<Empty title={t("No history yet.")} />}
 					columns={[
-						{ label: "Version", lead: true, render: (entry) => `Version ${entry.version}` },
-						{ label: "Since", render: (entry) => <Moment atMs={entry.storedAtMs} /> },
+						{ label: t("Version"), lead: true, render: (entry) => t("Version {version}", { version: entry.version }) },
+						{ label: t("Since"), render: (entry) => <Moment atMs={entry.storedAtMs} /> },
 						...used.map(({ name, label, show }) => ({
 							label,
 							right: true,
@@ -141,23 +155,26 @@ function Detail({ item }: { item: ModelDetail }) {
 function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	if (speed === null)
 		return (
-			<Panel title="Speed">
-				<Empty title="Too few streamed answers in the last day to tell." />
+			<Panel title={t("Speed")}>
+				<Empty title={t("Too few streamed answers in the last day to tell.")} />
 			</Panel>
 		);
 	return (
-		<Panel title="Speed">
+		<Panel title={t("Speed")}>
 			<Facts
 				items={[
-					["First token, median", <span key="first">{formatDuration(speed.firstTokenMs)}</span>],
+					[t("First token, median"), <span key="first">{formatDuration(speed.firstTokenMs)}</span>],
 					[
-						"Tokens a second, median",
-						speed.tokensPerSecond === null ? "Too few long answers" : formatCount(speed.tokensPerSecond),
+						t("Tokens a second, median"),
+						speed.tokensPerSecond === null ? t("Too few long answers") : formatCount(speed.tokensPerSecond),
 					],
 				]}
 			/>
 			<p className="small dim">
-				{`Of ${formatCount(speed.requests)} streamed answers of the last day, of all customers, measured by this service: from a request's arrival to its first token, and behind that as the tokens came, for answers of 16 and more. Within 6 %.`}
+				{t(
+					"Of {requests} streamed answers of the last day, of all customers, measured by this service: from a request's arrival to its first token, and behind that as the tokens came, for answers of 16 and more. Within 6 %.",
+					{ requests: formatCount(speed.requests) },
+				)}
 			</p>
 		</Panel>
 	);

@@ -4,31 +4,32 @@ import { KINDS, ModelTable } from "../parts/model-table.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
+import { t } from "../texts.tsx";
 import type { ModelView } from "../views.ts";
 
 const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
-	{ value: "images", label: "Takes pictures", has: ({ inputModalities }) => inputModalities.includes("image") },
-	{ value: "audio", label: "Takes audio", has: ({ inputModalities }) => inputModalities.includes("audio") },
-	{ value: "tools", label: "Calls tools", has: ({ parameters }) => parameters.includes("tools") },
-	{ value: "schema", label: "Keeps to a schema", has: ({ parameters }) => parameters.includes("response_format") },
-	{ value: "logprobs", label: "Log probabilities", has: ({ parameters }) => parameters.includes("logprobs") },
+	{ value: "images", label: t("Takes pictures"), has: ({ inputModalities }) => inputModalities.includes("image") },
+	{ value: "audio", label: t("Takes audio"), has: ({ inputModalities }) => inputModalities.includes("audio") },
+	{ value: "tools", label: t("Calls tools"), has: ({ parameters }) => parameters.includes("tools") },
+	{ value: "schema", label: t("Keeps to a schema"), has: ({ parameters }) => parameters.includes("response_format") },
+	{ value: "logprobs", label: t("Log probabilities"), has: ({ parameters }) => parameters.includes("logprobs") },
 ];
 
 const CONTEXTS = ["8192", "32768", "131072", "1000000"].map((value) => ({
 	value,
-	label: `${value === "1000000" ? "1M" : `${Number(value) / 1024}K`} tokens and more`,
+	label: t("{value} tokens and more", { value: value === "1000000" ? "1M" : `${Number(value) / 1024}K` }),
 }));
 
 const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: ModelView, other: ModelView): number }>> =
 	{
-		input: { label: "Input price", compare: (one, other) => one.rates.input - other.rates.input },
-		output: { label: "Output price", compare: (one, other) => one.rates.output - other.rates.output },
-		context: { label: "Longest context", compare: (one, other) => other.contextLength - one.contextLength },
+		input: { label: t("Input price"), compare: (one, other) => one.rates.input - other.rates.input },
+		output: { label: t("Output price"), compare: (one, other) => one.rates.output - other.rates.output },
+		context: { label: t("Longest context"), compare: (one, other) => other.contextLength - one.contextLength },
 		speed: {
-			label: "Fastest",
+			label: t("Fastest"),
 			compare: (one, other) => (other.speed?.tokensPerSecond ?? 0) - (one.speed?.tokensPerSecond ?? 0),
 		},
-		name: { label: "Name", compare: (one, other) => one.name.localeCompare(other.name) },
+		name: { label: t("Name"), compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 
 /** The catalogue; what it is narrowed to stands in the address, so that it can be sent to a colleague. */
@@ -44,38 +45,41 @@ export default function ModelsPage() {
 			placeholder={all}
 			data={data}
 			clearable
-			clearButtonProps={{ "aria-label": `${label}: any` }}
+			clearButtonProps={{ "aria-label": t("{label}: any", { label }) }}
 			value={query.get(name)}
 			onChange={(value) => change({ [name]: value })}
 		/>
 	);
 	return (
-		<Page title="Models" lead="A rate that is listed does not say that the model is connected: the state does.">
+		<Page
+			title={t("Models")}
+			lead={t("A rate that is listed does not say that the model is connected: the state does.")}
+		>
 			<div className="filters">
 				<TextInput
 					size="xs"
-					aria-label="Search models"
-					placeholder="Search, press /"
+					aria-label={t("Search models")}
+					placeholder={t("Search, press /")}
 					data-search
 					value={query.get("search") ?? ""}
 					onChange={(event) => change({ search: event.currentTarget.value })}
 				/>
-				{select("kind", "Kind", optionsOf(KINDS), "Any kind")}
-				{select("can", "Ability", ABILITIES, "Any ability")}
-				{select("context", "Context", CONTEXTS, "Any context")}
-				{select("state", "State", [{ value: "connected", label: "Connected now" }], "Any state")}
-				{select("order", "Order", optionsOf(ORDERS), "In the catalogue's order")}
+				{select("kind", t("Kind"), optionsOf(KINDS), t("Any kind"))}
+				{select("can", t("Ability"), ABILITIES, t("Any ability"))}
+				{select("context", t("Context"), CONTEXTS, t("Any context"))}
+				{select("state", t("State"), [{ value: "connected", label: t("Connected now") }], t("Any state"))}
+				{select("order", t("Order"), optionsOf(ORDERS), t("In the catalogue's order"))}
 				{isNarrowed && (
 					<Button
 						size="xs"
 						variant="default"
 						onClick={() => change({ search: null, kind: null, can: null, context: null, state: null })}
 					>
-						Show all
+						{t("Show all")}
 					</Button>
 				)}
 			</div>
-			<Panel flush title="Catalogue">
+			<Panel flush title={t("Catalogue")}>
 				<ModelTable rows={rows} error={models.error} retry={() => void models.reload()} searched={isNarrowed} />
 			</Panel>
 		</Page>

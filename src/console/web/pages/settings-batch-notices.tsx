@@ -10,44 +10,48 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import type { AccountView, BatchNotices, NoticeView } from "../views.ts";
 
 const MAILS = [
-	{ value: "none", label: "Nobody" },
-	{ value: "maker", label: "Who made the batch's key" },
-	{ value: "owners", label: "Owners, admins and billing" },
+	{ value: "none", label: t("Nobody") },
+	{ value: "maker", label: t("Who made the batch's key") },
+	{ value: "owners", label: t("Owners, admins and billing") },
 ];
 const ALERTS: readonly { value: AlertType; label: string }[] = [
-	{ value: "credit.low", label: "Credit below the threshold of the credit page (mails are sent in any case)" },
-	{ value: "key.cap_reached", label: "A key at 80 % and at 100 % of its cap" },
-	{ value: "key.expiring", label: "A key that expires within a week" },
-	{ value: "spend.unusual", label: "An hour that costs three times the same hour of the last four weeks" },
-	{ value: "top_up.confirmed", label: "A confirmed top-up" },
-	{ value: "auto_top_up.stopped", label: "Automatic top-ups stop or wait for you (mails are sent in any case)" },
-	{ value: "model.retiring", label: "A model that you use goes away (mails are sent in any case)" },
+	{ value: "credit.low", label: t("Credit below the threshold of the credit page (mails are sent in any case)") },
+	{ value: "key.cap_reached", label: t("A key at 80 % and at 100 % of its cap") },
+	{ value: "key.expiring", label: t("A key that expires within a week") },
+	{ value: "spend.unusual", label: t("An hour that costs three times the same hour of the last four weeks") },
+	{ value: "top_up.confirmed", label: t("A confirmed top-up") },
+	{
+		value: "auto_top_up.stopped",
+		label: t("Automatic top-ups stop or wait for you (mails are sent in any case)"),
+	},
+	{ value: "model.retiring", label: t("A model that you use goes away (mails are sent in any case)") },
 ];
 const EVENT_NAMES: Readonly<Record<string, string>> = {
-	"credit.low": "Credit low",
-	"key.cap_reached": "Cap reached",
-	"key.expiring": "Key expires",
-	"spend.unusual": "Unusual spend",
-	"top_up.confirmed": "Top-up",
-	"auto_top_up.stopped": "Automatic top-up stopped",
-	"model.retiring": "Model goes",
+	"credit.low": t("Credit low"),
+	"key.cap_reached": t("Cap reached"),
+	"key.expiring": t("Key expires"),
+	"spend.unusual": t("Unusual spend"),
+	"top_up.confirmed": t("Top-up"),
+	"auto_top_up.stopped": t("Automatic top-up stopped"),
+	"model.retiring": t("Model goes"),
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
 /** What a receiver's answer, or the lack of one, comes to in words. */
 const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
-	address_not_public: "the address leads into a private network",
-	name_not_found: "the name was not found",
-	timeout: "no answer within ten seconds",
-	no_connection: "no connection",
-	switched_off: "it was switched off",
-	no_member: "the recipient is no member any more",
-	mail_refused: "the mail server refused the address",
-	mail_not_sent: "the mail could not be sent",
-	mail_limit: "the recipient got many mails",
+	address_not_public: t("the address leads into a private network"),
+	name_not_found: t("the name was not found"),
+	timeout: t("no answer within ten seconds"),
+	no_connection: t("no connection"),
+	switched_off: t("it was switched off"),
+	no_member: t("the recipient is no member any more"),
+	mail_refused: t("the mail server refused the address"),
+	mail_not_sent: t("the mail could not be sent"),
+	mail_limit: t("the recipient got many mails"),
 };
 
 /** Who is told when a batch is over, and what came of it lately. Owners and admins decide. */
@@ -55,7 +59,7 @@ export function BatchNoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`batch-notices ${account.id}`, () => api.batchNotices(account.id));
 	const { data } = notices;
 	return (
-		<Panel title="Notices">
+		<Panel title={t("Notices")}>
 			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
 			{data && (
 				<NoticesForm
@@ -90,8 +94,8 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 	if (secret !== undefined) {
 		return (
 			<div className="form">
-				<Notice kind="ok">The webhook is set. This secret checks its signatures; it is shown this once.</Notice>
-				<CodeBlock code={secret} label="Copy the secret" />
+				<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
+				<CodeBlock code={secret} label={t("Copy the secret")} />
 				<div className="form-end">
 					<Button
 						onClick={() => {
@@ -99,7 +103,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 							void props.reload();
 						}}
 					>
-						I have stored it
+						{t("I have stored it")}
 					</Button>
 				</div>
 			</div>
@@ -118,7 +122,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 			}}
 		>
 			<Select
-				label="Mail when a batch is over"
+				label={t("Mail when a batch is over")}
 				data={MAILS}
 				value={mail ?? "none"}
 				allowDeselect={false}
@@ -126,10 +130,10 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 				onChange={(value) => setMail(value === "maker" || value === "owners" ? value : null)}
 			/>
 			<TextInput
-				label="Webhook"
-				description="Called when a batch is over and for each event below, signed after Standard Webhooks."
+				label={t("Webhook")}
+				description={t("Called when a batch is over and for each event below, signed after Standard Webhooks.")}
 				placeholder={
-					mayChange || !notices.hasWebhook ? "https://example.com/batches" : "Set; owners and admins see its address"
+					mayChange || !notices.hasWebhook ? "https://example.com/batches" : t("Set; owners and admins see its address")
 				}
 				type="url"
 				maxLength={2_000}
@@ -139,8 +143,8 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 				onChange={(event) => setUrl(event.currentTarget.value)}
 			/>
 			<Checkbox.Group
-				label="Events"
-				description="By mail to owners, admins and billing, and to the webhook"
+				label={t("Events")}
+				description={t("By mail to owners, admins and billing, and to the webhook")}
 				value={[...events]}
 				onChange={setEvents}
 			>
@@ -153,15 +157,15 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 				<div className="form-end">
 					{notices.hasWebhook && (
 						<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
-							New secret
+							{t("New secret")}
 						</Button>
 					)}
 					<Button type="submit" variant="default" loading={save.busy} disabled={!isChanged}>
-						Save
+						{t("Save")}
 					</Button>
 				</div>
 			) : (
-				<p className="small dim">Owners and admins of the account decide.</p>
+				<p className="small dim">{t("Owners and admins of the account decide.")}</p>
 			)}
 		</form>
 	);
@@ -187,13 +191,13 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: ((id: string) => void) | undefined }) {
 	return (
 		<DataTable
-			label="What was told lately"
+			label={t("What was told lately")}
 			rows={items}
 			rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
 			empty={null}
 			columns={[
 				{
-					label: "What",
+					label: t("What"),
 					lead: true,
 					render: (item) =>
 						item.type !== null ? (
@@ -206,25 +210,25 @@ function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: (
 						),
 				},
 				{
-					label: "To",
+					label: t("To"),
 					clip: true,
 					render: (item) => (
-						<Clipped text={item.channel === "webhook" ? "Webhook" : (item.email ?? "A former member")} />
+						<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
 					),
 				},
-				{ label: "State", corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
-				{ label: "Answer", render: (item) => answerOf(item) },
-				{ label: "Tried", right: true, render: (item) => <span className="num">{item.attempts}</span> },
-				{ label: "Last", render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
-				{ label: "Next", render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+				{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
+				{ label: t("Answer"), render: (item) => answerOf(item) },
+				{ label: t("Tried"), right: true, render: (item) => <span className="num">{item.attempts}</span> },
+				{ label: t("Last"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
+				{ label: t("Next"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
 				{
-					label: "Action",
+					label: t("Action"),
 					act: true,
 					right: true,
 					render: (item) =>
 						replay && item.channel === "webhook" && item.state !== "waiting" ? (
 							<button type="button" className="link" onClick={() => replay(item.batchId)}>
-								Send again
+								{t("Send again")}
 							</button>
 						) : null,
 				},
@@ -236,5 +240,5 @@ function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: (
 function answerOf({ answer, problem, channel, state }: NoticeView): string {
 	if (problem !== null) return PROBLEMS[problem];
 	if (answer !== null) return `HTTP ${answer}`;
-	return channel === "mail" && state === "sent" ? "taken" : "–";
+	return channel === "mail" && state === "sent" ? t("taken") : "–";
 }

@@ -5,13 +5,14 @@ import { api } from "../api.ts";
 import { Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
+import { t } from "../texts.tsx";
 import type { AccountView, BillingDetails } from "../views.ts";
 
 /** Who receipts and statements are made out to. */
 export function BillingPanel({ account }: { account: AccountView }) {
 	const details = useResource(`billing-details ${account.id}`, () => api.billingDetails(account.id));
 	return (
-		<Panel title="Receipts and statements">
+		<Panel title={t("Receipts and statements")}>
 			{details.error && <Problem error={details.error} retry={() => void details.reload()} />}
 			{details.data && <BillingForm account={account} details={details.data} />}
 		</Panel>
@@ -44,27 +45,29 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 				void save.run();
 			}}
 		>
-			<TextInput label="Company" autoComplete="organization" maxLength={200} {...field("company")} />
+			<TextInput label={t("Company")} autoComplete="organization" maxLength={200} {...field("company")} />
 			<Textarea
-				label="Address"
-				description="Up to 8 lines"
+				label={t("Address")}
+				description={t("Up to 8 lines")}
 				autoComplete="street-address"
 				autosize
 				minRows={3}
 				maxRows={8}
 				{...field("address")}
 			/>
-			<TextInput label="VAT ID" maxLength={40} {...field("vatId")} />
+			<TextInput label={t("VAT ID")} maxLength={40} {...field("vatId")} />
 			{save.error && !isField && <Problem error={save.error} />}
-			{saved && <Notice kind="ok">Saved. Receipts and statements carry it from now on, earlier ones too.</Notice>}
+			{saved && (
+				<Notice kind="ok">{t("Saved. Receipts and statements carry it from now on, earlier ones too.")}</Notice>
+			)}
 			{mayChange ? (
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={save.busy}>
-						Save
+						{t("Save")}
 					</Button>
 				</div>
 			) : (
-				<p className="small dim">Owners, admins and billing decide.</p>
+				<p className="small dim">{t("Owners, admins and billing decide.")}</p>
 			)}
 		</form>
 	);

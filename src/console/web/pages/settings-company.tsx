@@ -1,11 +1,12 @@
 import { Button, Checkbox, Select, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { ROLE_LABELS } from "../../members/roles.ts";
 import { api } from "../api.ts";
+import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
+import { rich, t } from "../texts.tsx";
 import type { AccountView, CompanyView } from "../views.ts";
 
 const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
@@ -14,8 +15,8 @@ const FIELDS = ["issuer", "clientId", "domain", "roleClaim"];
 type CompanyRole = (typeof COMPANY_ROLES)[number];
 const NOBODY = "nobody";
 const ROLE_CHOICES = [
-	{ value: NOBODY, label: "Nobody: who has no role is not let in" },
-	...COMPANY_ROLES.map((role) => ({ value: role, label: ROLE_LABELS[role] })),
+	{ value: NOBODY, label: t("Nobody: who has no role is not let in") },
+	...COMPANY_ROLES.map((role) => ({ value: role, label: roleName(role) })),
 ];
 
 /** How a company's people sign in: its own OpenID provider, for its own domain. */
@@ -24,7 +25,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 	const [open, setOpen] = useState(false);
 	const { data } = company;
 	return (
-		<Panel title="Sign-in of your company">
+		<Panel title={t("Sign-in of your company")}>
 			{company.error && <Problem error={company.error} retry={() => void company.reload()} />}
 			{data?.settings && <Proof account={account} company={data} reload={company.reload} />}
 			{data &&
@@ -33,10 +34,12 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 				) : (
 					<div className="row between">
 						<p>
-							Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.
+							{t(
+								"Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.",
+							)}
 						</p>
 						<Button variant="default" onClick={() => setOpen(true)}>
-							Set it up
+							{t("Set it up")}
 						</Button>
 					</div>
 				))}
@@ -51,18 +54,24 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 		await props.reload();
 	});
 	if (company.verifiedAtMs !== null)
-		return <Notice kind="ok">{company.settings?.domain} is yours: its people can sign in with their addresses.</Notice>;
+		return (
+			<Notice kind="ok">
+				{rich("{domain} is yours: its people can sign in with their addresses.", { domain: company.settings?.domain })}
+			</Notice>
+		);
 	if (company.record === null) return null;
 	return (
 		<div className="form">
 			<Notice kind="warn">
-				Show that the domain is yours: put a TXT record named {company.record.name} into its DNS, with this text.
+				{rich("Show that the domain is yours: put a TXT record named {name} into its DNS, with this text.", {
+					name: company.record.name,
+				})}
 			</Notice>
-			<CodeBlock code={company.record.text} label="Copy the text of the record" />
+			<CodeBlock code={company.record.text} label={t("Copy the text of the record")} />
 			{verify.error && <Problem error={verify.error} />}
 			<div className="form-end">
 				<Button variant="default" loading={verify.busy} onClick={() => void verify.run()}>
-					Look for it
+					{t("Look for it")}
 				</Button>
 			</div>
 		</div>
@@ -119,32 +128,36 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 				void save.run();
 			}}
 		>
-			{text("domain", "Domain of your addresses", { required: true, placeholder: "example.com" })}
-			{text("issuer", "Issuer", { required: true, type: "url", placeholder: "https://login.example.com" })}
-			{text("clientId", "Client id", { required: true, autoComplete: "off" })}
+			{text("domain", t("Domain of your addresses"), { required: true, placeholder: "example.com" })}
+			{text("issuer", t("Issuer"), { required: true, type: "url", placeholder: "https://login.example.com" })}
+			{text("clientId", t("Client id"), { required: true, autoComplete: "off" })}
 			<TextInput
-				label="Client secret"
+				label={t("Client secret")}
 				type="password"
 				autoComplete="off"
-				description={`Register ${company.redirectUri} as where the browser is sent back to.`}
-				placeholder={before ? "Stored; give it again to change it" : ""}
+				description={t("Register {redirectUri} as where the browser is sent back to.", {
+					redirectUri: company.redirectUri,
+				})}
+				placeholder={before ? t("Stored; give it again to change it") : ""}
 				required={before === null}
 				withAsterisk={false}
 				value={draft.clientSecret}
 				onChange={(event) => set({ clientSecret: event.currentTarget.value })}
 			/>
 			<Select
-				label="Role of who comes in"
+				label={t("Role of who comes in")}
 				data={ROLE_CHOICES}
 				allowDeselect={false}
 				value={draft.defaultRole}
 				onChange={(value) => set({ defaultRole: value ?? NOBODY })}
 			/>
-			{text("roleClaim", "Claim that gives another role", { placeholder: "groups" })}
+			{text("roleClaim", t("Claim that gives another role"), { placeholder: "groups" })}
 			{draft.roleClaim.trim() !== "" && (
 				<Textarea
-					label="Its values"
-					description={`One a line, as in “engineers = developer”. Roles: ${COMPANY_ROLES.join(", ")}. It is asked at each sign-in.`}
+					label={t("Its values")}
+					description={t("One a line, as in “engineers = developer”. Roles: {roles}. It is asked at each sign-in.", {
+						roles: COMPANY_ROLES.join(", "),
+					})}
 					autosize
 					minRows={2}
 					value={draft.values}
@@ -152,12 +165,12 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 				/>
 			)}
 			<Checkbox
-				label="The provider says nothing of whether addresses are verified, and all of its own are"
+				label={t("The provider says nothing of whether addresses are verified, and all of its own are")}
 				checked={draft.emailTrusted}
 				onChange={(event) => set({ emailTrusted: event.currentTarget.checked })}
 			/>
 			<Checkbox
-				label="Only this way: passwords open this account for owners alone"
+				label={t("Only this way: passwords open this account for owners alone")}
 				checked={draft.required}
 				onChange={(event) => set({ required: event.currentTarget.checked })}
 			/>
@@ -165,11 +178,11 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 			<div className="form-end">
 				{before && (
 					<Button variant="default" className="danger" loading={remove.busy} onClick={() => void remove.run()}>
-						Remove
+						{t("Remove")}
 					</Button>
 				)}
 				<Button type="submit" variant="default" loading={save.busy}>
-					Save
+					{t("Save")}
 				</Button>
 			</div>
 		</form>

@@ -1,8 +1,10 @@
 import { Button, Modal } from "@mantine/core";
-import { type GivenRole, ROLE_LABELS } from "../../members/roles.ts";
+import type { GivenRole } from "../../members/roles.ts";
 import { api } from "../api.ts";
+import { roleName } from "../labels.ts";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
+import { inSentence, plural, t } from "../texts.tsx";
 import type { MemberKeyView, MemberRow } from "../views.ts";
 
 /** Before a member loses the right to keys: asks what becomes of those that he made, whose secrets this one may have kept. */
@@ -16,7 +18,7 @@ export function RightsDialog(props: {
 	onDone: () => void;
 }) {
 	const { accountId, member, role, keys } = props;
-	const what = role === null ? "Remove" : `Make ${ROLE_LABELS[role].toLowerCase()}`;
+	const named = { role: role === null ? "" : inSentence(roleName(role)) };
 	const change = useAction(async (choice: "keep" | "revoke") => {
 		if (role === null) await api.removeMember(accountId, member.userId, choice);
 		else await api.changeRole(accountId, member.userId, role, choice);
@@ -26,13 +28,19 @@ export function RightsDialog(props: {
 		<Modal
 			opened
 			onClose={props.onClose}
-			title={role === null ? `Remove ${member.name}` : `${member.name}: ${ROLE_LABELS[role]}`}
-			closeButtonProps={{ "aria-label": "Close" }}
+			title={role === null ? t("Remove {name}", { name: member.name }) : `${member.name}: ${roleName(role)}`}
+			closeButtonProps={{ "aria-label": t("Close") }}
 		>
 			<div className="stack">
 				<p>
-					{member.email} has seen the secrets of {keys.length === 1 ? "this key" : `these ${keys.length} keys`}, which
-					still {keys.length === 1 ? "works" : "work"}:
+					{plural(
+						keys.length,
+						{
+							one: "{email} has seen the secrets of this key, which still works:",
+							other: "{email} has seen the secrets of these {count} keys, which still work:",
+						},
+						{ email: member.email, count: keys.length },
+					)}
 				</p>
 				<ul>
 					{keys.map((key) => (
@@ -44,13 +52,13 @@ export function RightsDialog(props: {
 				{change.error && <Problem error={change.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={props.onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button variant="default" loading={change.busy} onClick={() => void change.run("keep")}>
-						{what}, keep the keys
+						{role === null ? t("Remove, keep the keys") : t("Make {role}, keep the keys", named)}
 					</Button>
 					<Button className="danger-filled" loading={change.busy} onClick={() => void change.run("revoke")}>
-						{what} and revoke the keys
+						{role === null ? t("Remove and revoke the keys") : t("Make {role} and revoke the keys", named)}
 					</Button>
 				</div>
 			</div>

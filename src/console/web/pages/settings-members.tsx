@@ -1,7 +1,8 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS, type Role, rightOver } from "../../members/roles.ts";
+import { GIVEN_ROLES, type GivenRole, may, type Role, rightOver } from "../../members/roles.ts";
 import { api } from "../api.ts";
+import { roleName } from "../labels.ts";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -9,6 +10,7 @@ import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
 import type { AccountView, MemberKeyView, MemberRow } from "../views.ts";
 import { RightsDialog } from "./settings-member-rights.tsx";
 
@@ -39,47 +41,48 @@ export function MembersPanel({ account }: { account: AccountView }) {
 	const mayChange = (member: MemberRow) => may(account.role, rightOver(member.role)) && member.userId !== me?.user.id;
 	const failure = change.error ?? withdraw.error;
 	return (
-		<Panel title="Members" aside={<Link to="/docs/roles">What each role may do</Link>} flush>
+		<Panel title={t("Members")} aside={<Link to="/docs/roles">{t("What each role may do")}</Link>} flush>
 			{failure && <Problem error={failure} />}
 			<DataTable
-				label="Members"
+				label={t("Members")}
 				rows={members.data?.items}
 				rowKey={(member) => member.userId}
 				error={members.error}
 				retry={() => void members.reload()}
 				skeletonRows={2}
-				empty={<Empty title="No members." />}
+				empty={<Empty title={t("No members.")} />}
 				columns={[
 					{
-						label: "Name",
+						label: t("Name"),
 						lead: true,
-						render: (member) => `${member.name}${member.userId === me?.user.id ? " (you)" : ""}`,
+						render: (member) =>
+							member.userId === me?.user.id ? t("{name} (you)", { name: member.name }) : member.name,
 					},
-					{ label: "Email", render: (member) => member.email },
+					{ label: t("Email"), render: (member) => member.email },
 					{
-						label: "Role",
+						label: t("Role"),
 						render: (member) =>
 							mayChange(member) ? (
 								<RoleSelect
-									label={`Role of ${member.name}`}
+									label={t("Role of {name}", { name: member.name })}
 									hidden
 									giver={account.role}
 									role={member.role}
 									onChange={(role) => void change.run(member, role)}
 								/>
 							) : (
-								ROLE_LABELS[member.role]
+								roleName(member.role)
 							),
 					},
-					{ label: "Since", render: (member) => <Moment atMs={member.joinedAtMs} /> },
+					{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (member) =>
 							mayChange(member) ? (
 								<button type="button" className="link" onClick={() => void change.run(member, null)}>
-									Remove
+									{t("Remove")}
 								</button>
 							) : null,
 					},
@@ -87,22 +90,22 @@ export function MembersPanel({ account }: { account: AccountView }) {
 			/>
 			{members.data && members.data.invitations.length > 0 && (
 				<DataTable
-					label="Open invitations"
+					label={t("Open invitations")}
 					rows={members.data.invitations}
 					rowKey={(invitation) => invitation.id}
 					empty={null}
 					columns={[
-						{ label: "Invited", lead: true, render: (invitation) => invitation.email },
-						{ label: "Role", render: (invitation) => ROLE_LABELS[invitation.role] },
-						{ label: "Ends", render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
+						{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
+						{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
+						{ label: t("Ends"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
 						{
-							label: "Action",
+							label: t("Action"),
 							act: true,
 							right: true,
 							render: (invitation) =>
 								may(account.role, rightOver(invitation.role)) ? (
 									<button type="button" className="link" onClick={() => void withdraw.run(invitation.id)}>
-										Withdraw
+										{t("Withdraw")}
 									</button>
 								) : null,
 						},
@@ -134,14 +137,14 @@ function RoleSelect(props: {
 	onChange: (role: GivenRole) => void;
 }) {
 	const given = GIVEN_ROLES.filter((role) => may(props.giver, rightOver(role)));
-	const former = props.role === "member" ? [{ value: "member", label: ROLE_LABELS.member, disabled: true }] : [];
+	const former = props.role === "member" ? [{ value: "member", label: roleName("member"), disabled: true }] : [];
 	return (
 		<Select
 			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
 			size="xs"
 			w={170}
 			maw="100%"
-			data={[...former, ...given.map((role) => ({ value: role, label: ROLE_LABELS[role] }))]}
+			data={[...former, ...given.map((role) => ({ value: role, label: roleName(role) }))]}
 			allowDeselect={false}
 			value={props.role}
 			onChange={(value) => {
@@ -172,7 +175,7 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 		>
 			<div className="filters">
 				<TextInput
-					label="Invite by email"
+					label={t("Invite by email")}
 					type="email"
 					size="xs"
 					required
@@ -180,21 +183,20 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 					value={email}
 					onChange={(event) => setEmail(event.currentTarget.value)}
 				/>
-				<RoleSelect label="Role" giver={account.role} role={role} onChange={setRole} />
+				<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
 				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
-					Invite
+					{t("Invite")}
 				</Button>
 			</div>
 			{invite.error && <Problem error={invite.error} />}
 			{made && (
 				<Notice kind="ok">
-					{made.link === null ? (
-						`A mail with the invitation is on its way to ${made.email}.`
-					) : (
-						<>
-							Mail is not set up here. Give {made.email} this link: <Id value={made.link} label="Copy the link" />
-						</>
-					)}
+					{made.link === null
+						? t("A mail with the invitation is on its way to {email}.", { email: made.email })
+						: rich("Mail is not set up here. Give {email} this link: {link}", {
+								email: made.email,
+								link: <Id value={made.link} label={t("Copy the link")} />,
+							})}
 				</Notice>
 			)}
 		</form>

@@ -7,6 +7,7 @@ import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
+import { t } from "../texts.tsx";
 
 /** Keys of the viewer's own devices, by which he signs in without a password. */
 export function PasskeysPanel() {
@@ -25,31 +26,31 @@ export function PasskeysPanel() {
 	});
 	const failure = add.error ?? remove.error;
 	return (
-		<Panel title="Passkeys" flush>
+		<Panel title={t("Passkeys")} flush>
 			{failure && <Problem error={failure} />}
 			<DataTable
-				label="Passkeys"
+				label={t("Passkeys")}
 				rows={passkeys.data?.items}
 				rowKey={(item) => item.id}
 				error={passkeys.error}
 				retry={() => void passkeys.reload()}
 				skeletonRows={1}
 				empty={
-					<Empty title="No passkeys.">
-						A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.
+					<Empty title={t("No passkeys.")}>
+						{t("A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.")}
 					</Empty>
 				}
 				columns={[
-					{ label: "Name", lead: true, render: (item) => item.name },
-					{ label: "Added", render: (item) => <Ago atMs={item.createdAtMs} /> },
-					{ label: "Last used", render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
+					{ label: t("Name"), lead: true, render: (item) => item.name },
+					{ label: t("Added"), render: (item) => <Ago atMs={item.createdAtMs} /> },
+					{ label: t("Last used"), render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (item) => (
 							<button type="button" className="link" onClick={() => void remove.run(item.id)}>
-								Remove
+								{t("Remove")}
 							</button>
 						),
 					},
@@ -64,8 +65,8 @@ export function PasskeysPanel() {
 			>
 				<div className="filters">
 					<TextInput
-						label="Name of a new one"
-						placeholder="Laptop"
+						label={t("Name of a new one")}
+						placeholder={t("Laptop")}
 						size="xs"
 						required
 						withAsterisk={false}
@@ -74,7 +75,7 @@ export function PasskeysPanel() {
 						onChange={(event) => setName(event.currentTarget.value)}
 					/>
 					<Button type="submit" size="xs" variant="default" loading={add.busy}>
-						Add a passkey
+						{t("Add a passkey")}
 					</Button>
 				</div>
 			</form>

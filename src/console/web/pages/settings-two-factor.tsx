@@ -9,6 +9,7 @@ import { QrCode } from "../parts/qr-code.tsx";
 import { Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
+import { t } from "../texts.tsx";
 
 /** A one-time code beside the password. Switching it on is finished by a first code, so that nobody locks himself out. */
 export function TwoFactorPanel() {
@@ -31,7 +32,7 @@ export function TwoFactorPanel() {
 	const failure = enable.error ?? disable.error;
 	if (setup) {
 		return (
-			<Panel title="Second factor">
+			<Panel title={t("Second factor")}>
 				<Confirm
 					setup={setup}
 					onDone={async () => {
@@ -43,7 +44,7 @@ export function TwoFactorPanel() {
 		);
 	}
 	return (
-		<Panel title="Second factor">
+		<Panel title={t("Second factor")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -53,13 +54,18 @@ export function TwoFactorPanel() {
 			>
 				<p>
 					{on
-						? "A code of your authenticator app is asked for when you sign in."
-						: "With a second factor a stolen password alone opens nothing. Setting it up ends all other sessions."}
+						? t("A code of your authenticator app is asked for when you sign in.")
+						: t("With a second factor a stolen password alone opens nothing. Setting it up ends all other sessions.")}
 				</p>
-				<PasswordField label="Your password" autoComplete="current-password" value={password} onChange={setPassword} />
+				<PasswordField
+					label={t("Your password")}
+					autoComplete="current-password"
+					value={password}
+					onChange={setPassword}
+				/>
 				{on && (
 					<TextInput
-						label="A code of the app, or a backup code"
+						label={t("A code of the app, or a backup code")}
 						autoComplete="one-time-code"
 						required
 						withAsterisk={false}
@@ -70,7 +76,7 @@ export function TwoFactorPanel() {
 				{failure && <Problem error={failure} />}
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={enable.busy || disable.busy}>
-						{on ? "Switch off" : "Set up"}
+						{on ? t("Switch off") : t("Set up")}
 					</Button>
 				</div>
 			</form>
@@ -93,13 +99,13 @@ function Confirm(props: { setup: { totpURI: string; backupCodes: readonly string
 				void confirm.run();
 			}}
 		>
-			<p>Scan this with an authenticator app, or type the secret into it.</p>
-			<QrCode text={props.setup.totpURI} label="The secret as a QR code" />
-			<Id value={secret} label="Copy the secret" />
-			<Notice kind="warn">Keep these backup codes. Each opens the account once if the app is lost.</Notice>
-			<CodeBlock code={props.setup.backupCodes.join("\n")} label="Copy the backup codes" />
+			<p>{t("Scan this with an authenticator app, or type the secret into it.")}</p>
+			<QrCode text={props.setup.totpURI} label={t("The secret as a QR code")} />
+			<Id value={secret} label={t("Copy the secret")} />
+			<Notice kind="warn">{t("Keep these backup codes. Each opens the account once if the app is lost.")}</Notice>
+			<CodeBlock code={props.setup.backupCodes.join("\n")} label={t("Copy the backup codes")} />
 			<TextInput
-				label="A code from the app"
+				label={t("A code from the app")}
 				inputMode="numeric"
 				autoComplete="one-time-code"
 				required
@@ -110,7 +116,7 @@ function Confirm(props: { setup: { totpURI: string; backupCodes: readonly string
 			{confirm.error && <Problem error={confirm.error} />}
 			<div className="form-end">
 				<Button type="submit" loading={confirm.busy}>
-					Switch on
+					{t("Switch on")}
 				</Button>
 			</div>
 		</form>

@@ -1,15 +1,18 @@
 import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { may, ROLE_LABELS } from "../../members/roles.ts";
+import { may } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
+import { roleName } from "../labels.ts";
+import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
+import { t } from "../texts.tsx";
 import type { SessionView } from "../views.ts";
 import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
 import { BillingPanel } from "./settings-billing.tsx";
@@ -23,11 +26,14 @@ export default function SettingsPage() {
 	// Who came in by a company sees what is that one's.
 	const own = me !== undefined && !me.user.company;
 	return (
-		<Page title="Settings">
+		<Page title={t("Settings")}>
 			<div className="grid-even">
 				{own && <ProfilePanel />}
 				{me?.account && <AccountPanel />}
 				{me?.account && <TimeZonePanel />}
+				<Panel title={t("Language")}>
+					<LanguageSwitch />
+				</Panel>
 			</div>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
@@ -51,10 +57,14 @@ function ProfilePanel() {
 	const { me, refresh } = useSession();
 	return (
 		<NamePanel
-			title="You"
-			label="Name"
+			title={t("You")}
+			label={t("Name")}
 			name={me?.user.name ?? ""}
-			below={`Signed in as ${me?.user.email ?? ""}${me?.user.operator ? ", operator of the service" : ""}.`}
+			below={
+				me?.user.operator
+					? t("Signed in as {email}, operator of the service.", { email: me.user.email })
+					: t("Signed in as {email}.", { email: me?.user.email ?? "" })
+			}
 			save={async (name) => {
 				await authApi.updateName(name);
 				await refresh();
@@ -69,10 +79,10 @@ function AccountPanel() {
 	if (!account) return null;
 	return (
 		<NamePanel
-			title="Account"
-			label="Name of the account"
+			title={t("Account")}
+			label={t("Name of the account")}
 			name={account.name}
-			below={`${account.id}; your role: ${ROLE_LABELS[account.role]}.`}
+			below={t("{id}; your role: {role}.", { id: account.id, role: roleName(account.role) })}
 			disabled={!may(account.role, "account.change")}
 			save={async (name) => {
 				await api.changeAccount(account.id, { name });
@@ -93,7 +103,7 @@ function TimeZonePanel() {
 	});
 	if (!account) return null;
 	return (
-		<Panel title="Time zone">
+		<Panel title={t("Time zone")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -102,7 +112,7 @@ function TimeZonePanel() {
 				}}
 			>
 				<Select
-					label="Caps begin anew at midnight in"
+					label={t("Caps begin anew at midnight in")}
 					data={[...new Set(["UTC", account.timeZone, ...Intl.supportedValuesOf("timeZone")])]}
 					searchable
 					allowDeselect={false}
@@ -110,13 +120,13 @@ function TimeZonePanel() {
 					disabled={!may(account.role, "account.change")}
 					value={zone}
 					onChange={(chosen) => setZone(chosen ?? zone)}
-					nothingFoundMessage="No such time zone"
+					nothingFoundMessage={t("No such time zone")}
 				/>
-				<p className="small dim">Caps of keys that are by the day, week or month. Weeks begin on Monday.</p>
+				<p className="small dim">{t("Caps of keys that are by the day, week or month. Weeks begin on Monday.")}</p>
 				{save.error && <Problem error={save.error} />}
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={save.busy} disabled={zone === account.timeZone}>
-						Save
+						{t("Save")}
 					</Button>
 				</div>
 			</form>
@@ -161,7 +171,7 @@ function NamePanel(props: {
 						loading={save.busy}
 						disabled={name.trim() === "" || name.trim() === props.name}
 					>
-						Save
+						{t("Save")}
 					</Button>
 				</div>
 			</form>
@@ -180,9 +190,9 @@ function PasswordPanel() {
 		setNext("");
 		setChanged(true);
 	});
-	const toggle = { "aria-label": "Show the password" };
+	const toggle = { "aria-label": t("Show the password") };
 	return (
-		<Panel title="Password">
+		<Panel title={t("Password")}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -191,7 +201,7 @@ function PasswordPanel() {
 				}}
 			>
 				<PasswordInput
-					label="Current password"
+					label={t("Current password")}
 					autoComplete="current-password"
 					required
 					withAsterisk={false}
@@ -200,8 +210,10 @@ function PasswordPanel() {
 					visibilityToggleButtonProps={toggle}
 				/>
 				<PasswordInput
-					label="New password"
-					description={`At least ${PASSWORD_CHARS_MIN} characters. All other sessions are ended.`}
+					label={t("New password")}
+					description={t("At least {count} characters. All other sessions are ended.", {
+						count: PASSWORD_CHARS_MIN,
+					})}
 					autoComplete="new-password"
 					required
 					withAsterisk={false}
@@ -211,10 +223,10 @@ function PasswordPanel() {
 					visibilityToggleButtonProps={toggle}
 				/>
 				{change.error && <Problem error={change.error} />}
-				{changed && <Notice kind="ok">The password was changed.</Notice>}
+				{changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
 				<div className="form-end">
 					<Button type="submit" variant="default" loading={change.busy}>
-						Change the password
+						{t("Change the password")}
 					</Button>
 				</div>
 			</form>
@@ -235,43 +247,43 @@ function SessionsPanel() {
 	const failure = end.error ?? endOthers.error;
 	return (
 		<Panel
-			title="Sessions"
+			title={t("Sessions")}
 			flush
 			aside={
 				sessions.data &&
 				sessions.data.items.length > 1 && (
 					<Button size="xs" variant="default" loading={endOthers.busy} onClick={() => void endOthers.run()}>
-						End all others
+						{t("End all others")}
 					</Button>
 				)
 			}
 		>
 			{failure && <Problem error={failure} />}
 			<DataTable
-				label="Sessions"
+				label={t("Sessions")}
 				rows={sessions.data?.items}
 				rowKey={(session) => session.id}
 				error={sessions.error}
 				retry={() => void sessions.reload()}
 				skeletonRows={2}
-				empty={<Empty title="No session is open." />}
+				empty={<Empty title={t("No session is open.")} />}
 				columns={[
 					{
-						label: "Device",
+						label: t("Device"),
 						lead: true,
-						render: (session) => `${deviceOf(session)}${session.current ? " (this one)" : ""}`,
+						render: (session) => `${deviceOf(session)}${session.current ? t(" (this one)") : ""}`,
 					},
-					{ label: "Address", render: (session) => session.ip ?? "–" },
-					{ label: "Signed in", render: (session) => <Ago atMs={session.createdAtMs} /> },
-					{ label: "Ends", render: (session) => <Ago atMs={session.expiresAtMs} /> },
+					{ label: t("Address"), render: (session) => session.ip ?? "–" },
+					{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
+					{ label: t("Ends"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (session) =>
 							session.current ? null : (
 								<button type="button" className="link" onClick={() => void end.run(session.id)}>
-									End
+									{t("End")}
 								</button>
 							),
 					},
@@ -293,5 +305,5 @@ function deviceOf({ userAgent }: SessionView): string {
 		["Linux", "Linux"],
 	].find(([mark]) => mark !== undefined && agent.includes(mark))?.[1];
 	const name = browser === "Edg" ? "Edge" : browser;
-	return [name, system].filter(Boolean).join(" on ") || agent.slice(0, 40) || "Unknown device";
+	return [name, system].filter(Boolean).join(" on ") || agent.slice(0, 40) || t("Unknown device");
 }

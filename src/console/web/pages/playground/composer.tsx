@@ -1,6 +1,7 @@
 import { Button, FileButton, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Notice } from "../../parts/problem.tsx";
+import { t } from "../../texts.tsx";
 import type { Picture, QuestionTurn } from "./conversation.ts";
 
 const PICTURES_MAX = 4;
@@ -28,9 +29,10 @@ export function Composer(props: {
 	async function add(files: readonly File[]): Promise<void> {
 		setProblem(undefined);
 		const good = files.filter(({ type, size }) => PICTURE_TYPES.includes(type) && size <= PICTURE_BYTES_MAX);
-		if (good.length < files.length) setProblem("Pictures are PNG, JPEG, WebP or GIF of at most 4 MB.");
+		if (good.length < files.length) setProblem(t("Pictures are PNG, JPEG, WebP or GIF of at most 4 MB."));
 		const added = await Promise.all(good.map(pictureOf));
-		if (pictures.length + added.length > PICTURES_MAX) setProblem(`At most ${PICTURES_MAX} pictures to a message.`);
+		if (pictures.length + added.length > PICTURES_MAX)
+			setProblem(t("At most {count} pictures to a message.", { count: PICTURES_MAX }));
 		setPictures([...pictures, ...added].slice(0, PICTURES_MAX));
 	}
 	return (
@@ -42,17 +44,17 @@ export function Composer(props: {
 			}}
 		>
 			{shown.length > 0 && (
-				<ul className="attached" aria-label="Pictures">
+				<ul className="attached" aria-label={t("Pictures")}>
 					{shown.map((picture) => (
 						<li key={picture.url.slice(-64)}>
 							<img src={picture.url} alt={picture.name} />
 							<Button
 								size="compact-xs"
 								variant="default"
-								aria-label={`Remove ${picture.name}`}
+								aria-label={t("Remove {name}", { name: picture.name })}
 								onClick={() => setPictures(pictures.filter((other) => other !== picture))}
 							>
-								Remove
+								{t("Remove")}
 							</Button>
 						</li>
 					))}
@@ -60,8 +62,8 @@ export function Composer(props: {
 			)}
 			{problem && <Notice kind="warn">{problem}</Notice>}
 			<Textarea
-				aria-label="Your message"
-				placeholder="Message; Enter sends, Shift+Enter starts a line"
+				aria-label={t("Your message")}
+				placeholder={t("Message; Enter sends, Shift+Enter starts a line")}
 				autosize
 				minRows={2}
 				maxRows={10}
@@ -82,23 +84,25 @@ export function Composer(props: {
 				}}
 			/>
 			<div className="form-end">
-				{props.state === "waiting" && <span className="small dim">The model waits for the answers of its calls.</span>}
+				{props.state === "waiting" && (
+					<span className="small dim">{t("The model waits for the answers of its calls.")}</span>
+				)}
 				{props.pictures && (
 					<FileButton multiple accept={PICTURE_TYPES.join(",")} onChange={(files) => void add(files)}>
 						{(button) => (
 							<Button {...button} variant="default">
-								Add pictures
+								{t("Add pictures")}
 							</Button>
 						)}
 					</FileButton>
 				)}
 				{props.state === "busy" ? (
 					<Button variant="default" onClick={props.onStop}>
-						Stop
+						{t("Stop")}
 					</Button>
 				) : (
 					<Button type="submit" disabled={draft.trim() === "" || props.state !== "ready"}>
-						Send
+						{t("Send")}
 					</Button>
 				)}
 			</div>

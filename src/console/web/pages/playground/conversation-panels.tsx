@@ -5,6 +5,7 @@ import { Panel } from "../../parts/page.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { useQueryState } from "../../router.tsx";
 import { useAccount } from "../../session.tsx";
+import { t } from "../../texts.tsx";
 import type { KeyView, ModelView } from "../../views.ts";
 import { Composer } from "./composer.tsx";
 import { openCalls, readSchema, readTools } from "./conversation.ts";
@@ -63,7 +64,7 @@ export function Conversation({
 	return (
 		<div className="playground">
 			<Panel
-				title="Conversation"
+				title={t("Conversation")}
 				aside={
 					<>
 						<LinkButton
@@ -71,7 +72,7 @@ export function Conversation({
 							disabled={first.turns.length === 0 || busy}
 						/>
 						<Button size="xs" variant="default" onClick={() => setShowCode(!showCode)} aria-pressed={showCode}>
-							{showCode ? "Hide the code" : "Show as code"}
+							{showCode ? t("Hide the code") : t("Show as code")}
 						</Button>
 						<Button
 							size="xs"
@@ -79,7 +80,7 @@ export function Conversation({
 							disabled={busy || threads.every(({ thread }) => thread.turns.length === 0)}
 							onClick={() => each((thread) => thread.set([]))}
 						>
-							Clear
+							{t("Clear")}
 						</Button>
 					</>
 				}
@@ -99,10 +100,10 @@ export function Conversation({
 					{showCode && model && <AsCode model={model} turns={first.turns} setup={setup} />}
 				</div>
 			</Panel>
-			<Panel title="Request">
+			<Panel title={t("Request")}>
 				<div className="form">
 					<Select
-						label="Model"
+						label={t("Model")}
 						data={choices(offered)}
 						searchable
 						allowDeselect={false}
@@ -110,20 +111,24 @@ export function Conversation({
 						onChange={(value) => change({ model: value })}
 					/>
 					<Select
-						label="Compare with"
-						placeholder="One model alone"
+						label={t("Compare with")}
+						placeholder={t("One model alone")}
 						data={choices(offered)}
 						searchable
 						clearable
-						clearButtonProps={{ "aria-label": "Compare no more" }}
+						clearButtonProps={{ "aria-label": t("Compare no more") }}
 						value={other?.id ?? null}
 						onChange={compareWith}
 					/>
 					{asked.some((item) => item.status === "unavailable") && (
-						<Notice kind="warn">{`${asked.length > 1 ? "One of the models" : "This model"} is not connected right now.`}</Notice>
+						<Notice kind="warn">
+							{asked.length > 1
+								? t("One of the models is not connected right now.")
+								: t("This model is not connected right now.")}
+						</Notice>
 					)}
 					<Select
-						label="Key"
+						label={t("Key")}
 						data={keys.map((item) => ({ value: item.id, label: `${item.name} …${item.lastFour}` }))}
 						allowDeselect={false}
 						value={key?.id ?? null}

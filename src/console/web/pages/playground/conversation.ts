@@ -1,5 +1,6 @@
 import type { NanoUsd } from "../../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
+import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 
 /** A conversation with a model, and the request that it makes. */
@@ -124,17 +125,17 @@ export interface Typed<T> {
 export function readTools(text: string): Typed<readonly object[]> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
-	if (!Array.isArray(value) || value.length === 0) return { problem: "A list of tools is needed: […]." };
+	if (!Array.isArray(value) || value.length === 0) return { problem: t("A list of tools is needed: […].") };
 	const bad = value.findIndex(
 		(tool) => !(isObject(tool) && isObject(tool.function) && typeof tool.function.name === "string"),
 	);
-	return bad === -1 ? { value } : { problem: `Tool ${bad + 1} has no function with a name.` };
+	return bad === -1 ? { value } : { problem: t("Tool {bad} has no function with a name.", { bad: bad + 1 }) };
 }
 
 export function readSchema(text: string): Typed<object> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
-	return isObject(value) ? { value } : { problem: "A JSON schema is an object: {…}." };
+	return isObject(value) ? { value } : { problem: t("A JSON schema is an object: {form}.", { form: "{…}" }) };
 }
 
 function readJson(text: string): Typed<unknown> {
@@ -142,7 +143,7 @@ function readJson(text: string): Typed<unknown> {
 	try {
 		return { value: JSON.parse(text) as unknown };
 	} catch (error) {
-		return { problem: `This is no JSON: ${(error as Error).message}` };
+		return { problem: t("This is no JSON: {message}", { message: (error as Error).message }) };
 	}
 }
 

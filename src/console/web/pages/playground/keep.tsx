@@ -4,6 +4,7 @@ import { CodeTabs } from "../../parts/code.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { useSession } from "../../session.tsx";
 import { chatSnippets } from "../../snippets.ts";
+import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import type { ChatSetup, Turn } from "./conversation.ts";
 import { bodyOf } from "./conversation.ts";
@@ -12,7 +13,7 @@ import { linkOf } from "./share-link.ts";
 
 /** What stays of a conversation: the program that would have it, and a link. */
 
-const EXAMPLE: readonly Turn[] = [{ role: "user", content: "Hello!", pictures: [] }];
+const EXAMPLE: readonly Turn[] = [{ role: "user", content: t("Hello!"), pictures: [] }];
 const PICTURE_CHARS_SHOWN = 60;
 const SAID_MS = 4_000;
 
@@ -25,7 +26,7 @@ export function AsCode({ model, turns, setup }: { model: ModelView; turns: reado
 	const isShortened = asked.some((turn) => turn.role === "user" && turn.pictures.length > 0);
 	return (
 		<>
-			{isShortened && <Notice>The pictures are shortened here.</Notice>}
+			{isShortened && <Notice>{t("The pictures are shortened here.")}</Notice>}
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model: id, messages, options, stream: true })} />
 		</>
 	);
@@ -48,18 +49,18 @@ export function LinkButton({ shared, disabled }: { shared: Shared; disabled: boo
 	}
 	return (
 		<Button size="xs" variant="default" disabled={disabled} onClick={() => void copy()}>
-			<span aria-live="polite">{said ?? "Copy as link"}</span>
+			<span aria-live="polite">{said ?? t("Copy as link")}</span>
 		</Button>
 	);
 }
 
 async function copied(shared: Shared): Promise<string> {
 	const { url, leftOut } = await linkOf(shared, location.origin + location.pathname);
-	if (url === undefined) return "Too long for a link: use the code.";
+	if (url === undefined) return t("Too long for a link: use the code.");
 	try {
 		await navigator.clipboard.writeText(url);
 	} catch {
-		return "The browser does not let pages copy.";
+		return t("The browser does not let pages copy.");
 	}
-	return leftOut === 0 ? "Copied." : "Copied, without the pictures.";
+	return leftOut === 0 ? t("Copied.") : t("Copied, without the pictures.");
 }

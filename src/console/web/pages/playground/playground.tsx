@@ -7,6 +7,7 @@ import { PageWaiting } from "../../parts/waiting.tsx";
 import { useResource } from "../../resource.ts";
 import { Link } from "../../router.tsx";
 import { useAccount } from "../../session.tsx";
+import { t } from "../../texts.tsx";
 import { FRESH_SETUP } from "./conversation.ts";
 import { Conversation } from "./conversation-panels.tsx";
 import type { Shared } from "./share-link.ts";
@@ -22,17 +23,17 @@ export default function PlaygroundPage() {
 	const usable = keys.data?.items.filter((key) => key.state === "active" && !key.readsOnly);
 	if (usable?.length === 0) {
 		return (
-			<Page title="Playground">
+			<Page title={t("Playground")}>
 				<Panel>
 					<Empty
-						title="A key is needed."
+						title={t("A key is needed.")}
 						action={
 							<Button component={Link} to="/keys?create=1">
-								Create a key
+								{t("Create a key")}
 							</Button>
 						}
 					>
-						Requests of the playground are charged to one of your keys, with its cap and its models.
+						{t("Requests of the playground are charged to one of your keys, with its cap and its models.")}
 					</Empty>
 				</Panel>
 			</Page>
@@ -41,13 +42,13 @@ export default function PlaygroundPage() {
 	if (link.state === "reading") return <PageWaiting />;
 	return (
 		<Page
-			title="Playground"
-			lead="Charged to the key that is chosen, like any other request. Nothing that is typed here is stored."
+			title={t("Playground")}
+			lead={t("Charged to the key that is chosen, like any other request. Nothing that is typed here is stored.")}
 		>
 			{models.error && <Problem error={models.error} retry={() => void models.reload()} />}
 			{keys.error && <Problem error={keys.error} retry={() => void keys.reload()} />}
-			{link.state === "broken" && <Notice kind="warn">The link held no conversation that can be read.</Notice>}
-			{link.state === "read" && <Notice>From a link. Nothing is sent before you send a message.</Notice>}
+			{link.state === "broken" && <Notice kind="warn">{t("The link held no conversation that can be read.")}</Notice>}
+			{link.state === "read" && <Notice>{t("From a link. Nothing is sent before you send a message.")}</Notice>}
 			<Conversation
 				key={link.state}
 				start={link.state === "read" ? link.shared : FRESH}

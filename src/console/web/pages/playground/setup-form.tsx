@@ -1,4 +1,5 @@
 import { Button, NumberInput, Textarea } from "@mantine/core";
+import { inSentence, t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import type { ChatSetup } from "./conversation.ts";
 import { readSchema, readTools } from "./conversation.ts";
@@ -40,7 +41,7 @@ export function SetupForm(props: {
 	return (
 		<>
 			<Textarea
-				label="System prompt"
+				label={t("System prompt")}
 				autosize
 				minRows={2}
 				maxRows={6}
@@ -49,8 +50,8 @@ export function SetupForm(props: {
 			/>
 			{takes("temperature") && (
 				<NumberInput
-					label="Temperature"
-					placeholder="The model's own"
+					label={t("Temperature")}
+					placeholder={t("The model's own")}
 					min={0}
 					max={2}
 					step={0.1}
@@ -61,8 +62,8 @@ export function SetupForm(props: {
 			)}
 			{takes("top_p") && (
 				<NumberInput
-					label="Top p"
-					placeholder="The model's own"
+					label={t("Top p")}
+					placeholder={t("The model's own")}
 					min={0}
 					max={1}
 					step={0.05}
@@ -72,7 +73,7 @@ export function SetupForm(props: {
 				/>
 			)}
 			<NumberInput
-				label="Tokens at most"
+				label={t("Tokens at most")}
 				min={1}
 				max={Math.min(1_000_000, ...models.map((model) => model.maxOutputTokens))}
 				allowDecimal={false}
@@ -81,8 +82,8 @@ export function SetupForm(props: {
 			/>
 			{takes("tools") && (
 				<JsonField
-					label="Tools"
-					hint="You answer their calls yourself"
+					label={t("Tools")}
+					hint={t("You answer their calls yourself")}
 					example={EXAMPLE_TOOLS}
 					value={setup.tools}
 					problem={readTools(setup.tools).problem}
@@ -91,8 +92,8 @@ export function SetupForm(props: {
 			)}
 			{takes("response_format") && (
 				<JsonField
-					label="JSON schema of the answer"
-					hint="The answer is JSON that keeps to it"
+					label={t("JSON schema of the answer")}
+					hint={t("The answer is JSON that keeps to it")}
 					example={EXAMPLE_SCHEMA}
 					value={setup.schema}
 					problem={readSchema(setup.schema).problem}
@@ -117,7 +118,7 @@ function JsonField(props: {
 				label={props.label}
 				description={props.hint}
 				error={props.problem}
-				placeholder="None"
+				placeholder={t("None")}
 				className="json-field"
 				spellCheck={false}
 				autosize
@@ -130,10 +131,10 @@ function JsonField(props: {
 				<Button
 					size="compact-xs"
 					variant="subtle"
-					aria-label={`Take an example for ${props.label.toLowerCase()}`}
+					aria-label={t("Take an example for {label}", { label: inSentence(props.label) })}
 					onClick={() => props.onChange(props.example)}
 				>
-					Take an example
+					{t("Take an example")}
 				</Button>
 			)}
 		</div>

@@ -6,6 +6,7 @@ import { formatCount } from "../../format.ts";
 import { Problem } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
+import { rich, t } from "../../texts.tsx";
 import type { ToolTurn, Turn } from "./conversation.ts";
 import { openCalls } from "./conversation.ts";
 import { Refused, Transcript } from "./transcript.tsx";
@@ -27,7 +28,9 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 					<Problem error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
-							<Link to="/credit">See the credit</Link>, or lower the tokens at most.
+							{rich("<link>See the credit</link>, or lower the tokens at most.", {
+								link: (inner) => <Link to="/credit">{inner}</Link>,
+							})}
 						</p>
 					)}
 					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
@@ -50,7 +53,11 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 		cost = nanoUsd(cost + (turn.facts?.costNanoUsd ?? 0));
 	}
 	if (tokens === 0) return null;
-	return <span className="small dim num">{`${formatCount(tokens)} tokens · ${showUsdExact(cost)} together`}</span>;
+	return (
+		<span className="small dim num">
+			{t("{tokens} tokens · {cost} together", { tokens: formatCount(tokens), cost: showUsdExact(cost) })}
+		</span>
+	);
 }
 
 /** Stands in for the program that would run the functions. */
@@ -75,7 +82,7 @@ function CallAnswers({
 			{calls.map((call, place) => (
 				<Textarea
 					key={call.id}
-					label={`What ${call.name} answers`}
+					label={t("What {name} answers", { name: call.name })}
 					autosize
 					minRows={1}
 					maxRows={8}
@@ -85,7 +92,7 @@ function CallAnswers({
 			))}
 			<div className="form-end">
 				<Button type="submit" size="xs">
-					Give the answers
+					{t("Give the answers")}
 				</Button>
 			</div>
 		</form>

@@ -3,18 +3,19 @@ import { formatCount, formatDuration } from "../../format.ts";
 import { Empty, Notice } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
+import { t } from "../../texts.tsx";
 import type { AnswerFacts, AnswerTurn, Turn } from "./conversation.ts";
 
 export function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {
 	if (turns.length === 0) {
 		return (
 			<div className="transcript">
-				<Empty title="Ask something.">The answer streams in, with its tokens, speed and cost.</Empty>
+				<Empty title={t("Ask something.")}>{t("The answer streams in, with its tokens, speed and cost.")}</Empty>
 			</div>
 		);
 	}
 	return (
-		<div className="transcript" role="log" aria-live="polite" aria-busy={busy} aria-label="Conversation">
+		<div className="transcript" role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
 			{turns.map((turn, place) => (
 				// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
 				<TurnView key={place} turn={turn} />
@@ -27,7 +28,7 @@ function TurnView({ turn }: { turn: Turn }) {
 	if (turn.role === "assistant") return <Answer turn={turn} />;
 	return (
 		<div className={`message message-${turn.role}`}>
-			<div className="message-who">{turn.role === "user" ? "You" : `Answer of ${turn.name}`}</div>
+			<div className="message-who">{turn.role === "user" ? t("You") : t("Answer of {name}", { name: turn.name })}</div>
 			<div className="message-text">{turn.content}</div>
 			{turn.role === "user" && turn.pictures.length > 0 && (
 				<div className="message-pictures">
@@ -44,18 +45,18 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;
 	return (
 		<div className="message message-assistant">
-			<div className="message-who">{turn.facts?.model || "Answer"}</div>
+			<div className="message-who">{turn.facts?.model || t("Answer")}</div>
 			{turn.thought && (
 				<details>
-					<summary className="small dim">Reasoning</summary>
+					<summary className="small dim">{t("Reasoning")}</summary>
 					<div className="message-text dim">{turn.thought}</div>
 				</details>
 			)}
-			{isEmpty && <div className="dim">{turn.facts ? "No text." : "…"}</div>}
+			{isEmpty && <div className="dim">{turn.facts ? t("No text.") : "…"}</div>}
 			{turn.content && <div className="message-text">{turn.content}</div>}
 			{turn.toolCalls.map((call) => (
 				<div key={call.id} className="message-call">
-					<span className="dim">wants</span> <code>{`${call.name}(${call.input})`}</code>
+					<span className="dim">{t("wants")}</span> <code>{`${call.name}(${call.input})`}</code>
 				</div>
 			))}
 			{turn.error && <Notice kind="warn">{turn.error}</Notice>}
@@ -70,9 +71,12 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 		facts.stopped ? "stopped" : undefined,
 		facts.promptTokens === null
 			? undefined
-			: `${formatCount(facts.promptTokens)} + ${formatCount(facts.completionTokens ?? 0)} tokens`,
-		speed === undefined ? undefined : `${formatCount(speed)} tokens/s`,
-		facts.firstTokenMs === null ? undefined : `first token ${formatDuration(facts.firstTokenMs)}`,
+			: t("{prompt} + {completion} tokens", {
+					prompt: formatCount(facts.promptTokens),
+					completion: formatCount(facts.completionTokens ?? 0),
+				}),
+		speed === undefined ? undefined : t("{count} tokens/s", { count: formatCount(speed) }),
+		facts.firstTokenMs === null ? undefined : t("first token {time}", { time: formatDuration(facts.firstTokenMs) }),
 		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
 	].filter((part) => part !== undefined);
 	return (
@@ -82,7 +86,7 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 					{part}
 				</span>
 			))}
-			{facts.requestId && <Link to={`/requests/${facts.requestId}`}>request</Link>}
+			{facts.requestId && <Link to={`/requests/${facts.requestId}`}>{t("request")}</Link>}
 		</div>
 	);
 }
@@ -105,7 +109,7 @@ export function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: (
 				))}
 			</div>
 			<Button size="xs" variant="default" onClick={onAgain}>
-				Send again
+				{t("Send again")}
 			</Button>
 		</>
 	);

@@ -2,6 +2,7 @@ import { useRef, useState } from "react";
 import { streamChat } from "../../chat-stream.ts";
 import { ApiError } from "../../http.ts";
 import { useAction } from "../../resource.ts";
+import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
 import { bodyOf, NO_ANSWER } from "./conversation.ts";
@@ -46,7 +47,7 @@ export function useThread(
 			setTurns(turns);
 			setRefused(added);
 			if (!abort.current.signal.aborted) throw error;
-			throw new ApiError("Stopped before the answer began.", { status: 0, code: "stopped" });
+			throw new ApiError(t("Stopped before the answer began."), { status: 0, code: "stopped" });
 		}
 	});
 	return {

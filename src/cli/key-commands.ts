@@ -22,9 +22,11 @@ const create: Command = {
 		account: { type: "string", value: "ID", required: true, help: "the account that it belongs to" },
 		name: { type: "string", value: "N", required: true, help: "a name, as production or staging" },
 		...KEY_OPTIONS,
+		"reads-only": { type: "boolean", help: "it reads models, credit and usage and can do nothing else; for good" },
 	},
 	async run(context, input) {
-		const settings = { ...keySettingsOf(input), name: input.required("name") };
+		const settings = { ...keySettingsOf(input), name: input.required("name"), readsOnly: input.flag("reads-only") };
+		if (settings.readsOnly && settings.capNanoUsd) throw new UsageError("a key that --reads-only has no --cap-usd");
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
 			throw new UsageError("--expires lies in the past");
 		const made = await context.withDatabase(({ statements }) =>
@@ -55,7 +57,7 @@ const list: Command = {
 			`${row.prefix}…${row.lastFour}`,
 			row.state,
 			formatUsd(row.spentNanoUsd),
-			capText(row),
+			row.readsOnly ? "reads only" : capText(row),
 			row.projectName ?? "none",
 			row.models.length === 0 ? "all" : row.models.join(","),
 			isoOrNull(row.expiresAtMs) ?? "never",
@@ -164,5 +166,6 @@ function keyJson(key: KeyRecord): Record<string, unknown> {
 		last_used_at: isoOrNull(key.lastUsedAtMs),
 		created_at: isoOrNull(key.createdAtMs),
 		revoked_at: isoOrNull(key.revokedAtMs),
+		reads_only: key.readsOnly,
 	};
 }

@@ -99,6 +99,23 @@ describe("from an account to a key", () => {
 		expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
 	});
 
+	test("a key that only reads is made with no cap, and is listed as what it is", async () => {
+		const account = await newAccount();
+		const make = ["key", "create", "--account", account, "--name", "dashboard", "--reads-only"];
+		expect((await run(...make, "--cap-usd", "1")).exitCode).toBe(2);
+		const { secret } = (await run(...make)).json<{ secret: string }>();
+		await newKey(account);
+		const listed = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
+		expect(listed.data).toMatchObject([
+			{ reads_only: false },
+			{ name: "dashboard", reads_only: true, cap_usd: "0.00" },
+		]);
+		const parsed = parseSecret(secret, "service");
+		if (parsed === undefined) throw new Error("no secret");
+		const loaded = await keyLoader(database.statements)(createDigest(PEPPER)(parsed));
+		expect(loaded.key).toMatchObject({ readsOnly: true, capNanoUsd: 0 });
+	});
+
 	test("no secret is ever listed", async () => {
 		const account = await newAccount();
 		const { secret } = await newKey(account);

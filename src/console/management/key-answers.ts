@@ -54,8 +54,15 @@ export function keyAnswers(parts: ConsoleParts) {
 		},
 		readKey: async (call: ManagementCall) => view(await getKey(statements, { id: call.id })),
 		async createKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const { account_id: accountId, name, ...given } = bodyOf(call, "ManagementKeyCreate");
-			const settings = { ...settingsOf(given), name };
+			const {
+				account_id: accountId,
+				name,
+				reads_only: readsOnly = false,
+				...given
+			} = bodyOf(call, "ManagementKeyCreate");
+			if (readsOnly && given.cap_usd)
+				throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "cap_usd" });
+			const settings = { ...settingsOf(given), name, readsOnly };
 			checkSettings(settings);
 			const planned = await plan(call);
 			if (!(await isMade(planned.id))) {
@@ -153,6 +160,7 @@ function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
 		last_used_at: isoOrNull(key.lastUsedAtMs),
 		created_at: isoOrNull(key.createdAtMs),
 		revoked_at: isoOrNull(key.revokedAtMs),
+		reads_only: key.readsOnly,
 		etag: key.etag,
 	};
 }

@@ -61,6 +61,11 @@ const ManagementKeyCreate = exact({
 	account_id: Id,
 	name: KeyName,
 	...keySettings,
+	reads_only: Type.Optional(
+		Type.Boolean({
+			description: "It reads models, credit and usage of its account and can do nothing else; for good.",
+		}),
+	),
 	client_token: ClientToken,
 });
 const ManagementKeyUpdate = exact({ name: Type.Optional(KeyName), ...keySettings });
@@ -122,6 +127,7 @@ const key = {
 	last_used_at: orNull(Moment),
 	created_at: Moment,
 	revoked_at: orNull(Moment),
+	reads_only: Type.Boolean(),
 	etag: Etag,
 };
 const secret = Type.String({ description: "Shown by this answer alone, and by its repetitions with the same token." });

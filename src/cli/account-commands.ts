@@ -1,4 +1,6 @@
 import { Fault } from "../base/fault.ts";
+import { readAutoTopUp } from "../billing/auto-top-ups.ts";
+import { STOP_REASONS } from "../billing/stop-reasons.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import {
 	createAccount,
@@ -41,10 +43,10 @@ const show: Command = {
 	details:
 		"ID may be the e-mail address. Held is what running requests have reserved, and what instances that are not live hold until their journals are replayed.",
 	async run({ withDatabase }, input) {
-		const [account, balance] = await withDatabase(async ({ statements }) => {
+		const [account, balance, automatic] = await withDatabase(async ({ statements }) => {
 			const found = await findAccount(statements, input.argument(0));
 			if (found === null) throw new Fault("not_found", `There is no account ${input.argument(0)}.`);
-			return [found, await accountBalance(statements, found.id)] as const;
+			return [found, await accountBalance(statements, found.id), await readAutoTopUp(statements, found.id)] as const;
 		});
 		const json = {
 			id: account.id,
@@ -52,7 +54,19 @@ const show: Command = {
 			held_usd: formatUsd(balance.held),
 			available_usd: formatUsd(balance.available),
 			spent_usd: formatUsd(balance.spent),
+			auto_top_up:
+				automatic === null
+					? null
+					: {
+							below_usd: formatUsd(automatic.belowNanoUsd),
+							amount_usd: formatUsd(automatic.amountNanoUsd),
+							month_most_usd: formatUsd(automatic.monthMostNanoUsd),
+							state: automatic.state,
+							reason: automatic.reason,
+						},
 		};
+		const auto = json.auto_top_up;
+		const why = automatic?.reason ? `: ${STOP_REASONS[automatic.reason]}` : "";
 		const text = [
 			`${account.id}  ${account.email}  ${account.name}  ${account.state}`,
 			`signed in ${isoOrNull(account.signedInAtMs) ?? "never"}, topped up: ${account.toppedUp ? "yes" : "no"}`,
@@ -60,6 +74,9 @@ const show: Command = {
 			`held      USD ${json.held_usd}`,
 			`available USD ${json.available_usd}`,
 			`spent     USD ${json.spent_usd}`,
+			auto === null
+				? "automatic top-ups: off"
+				: `automatic top-ups: below USD ${auto.below_usd} buy USD ${auto.amount_usd}, at most USD ${auto.month_most_usd} a month; ${auto.state}${why}`,
 		];
 		return { json, text: text.join("\n") };
 	},

@@ -110,6 +110,29 @@ test("what was asked for and slept on for days charges nothing that was charged 
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
+test("a console that sleeps before any step, for longer than Stripe keeps a key, charges nothing that was charged meanwhile", async () => {
+	let slept = 0;
+	for (let at = 1; ; at++) {
+		const ann = await payer();
+		await spend(ann, 90);
+		const before = slept;
+		await turn({
+			at,
+			async sleep() {
+				slept += 1;
+				stripe.cards.forgetKeys();
+				await pass(3);
+				stripe.cards.forgetKeys();
+			},
+		});
+		await pass(2);
+		expect({ at, charges: charges(ann), balance: await balance(ann) }).toEqual({ at, charges: 1, balance: 110 });
+		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+		if (slept === before) break;
+	}
+	expect(slept).toBeGreaterThanOrEqual(10);
+});
+
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
 	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
@@ -250,7 +273,9 @@ test("a payment that its cardholder must confirm waits for him on a page: paid t
 			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
 		};
 		expect(await tell("checkout.session.completed", session)).toBe(200);
-		await pass(2);
+		// Its word alone wakes whoever sees to it: no moment has to pass.
+		await cards.collect();
+		await turn();
 		expect(await balance(ann)).toBe(110);
 		expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 		expect(await setting(ann)).toMatchObject({ state: "on", reason: null });
@@ -315,6 +340,56 @@ test("switched off or removed while a payment is under way: that one ends by its
 	}
 });
 
+test("a card is read from the page where it was given, the newest one alone; one that is removed takes the settings with it", async () => {
+	const ann = await payer();
+	const { accountId } = ann;
+	const open = async () => {
+		await cards.saved.setup(accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
+		const page = stripe.pages.at(-1);
+		if (page === undefined) throw new Error("no page was opened");
+		return page;
+	};
+	const cardOf = async () => {
+		const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${accountId}`;
+		return row?.card;
+	};
+	const [old, present] = [await open(), await open()];
+	expect(Object.fromEntries(present.fields)).toMatchObject({ mode: "setup", customer: ann.card.customer });
+	await pass(1);
+	expect(await cardOf()).toBe(ann.card.id);
+	// Its page was replaced by another one while Stripe was asked for it.
+	stripe.give(old);
+	await db.sql`update card_setup set state = 'open' where id = ${old.id}`;
+	const asked = cards.collect();
+	await db.sql`update card_setup set state = 'closed' where id = ${old.id}`;
+	await asked;
+	await pass(1);
+	expect(await cardOf()).toBe(ann.card.id);
+	const given = stripe.give(present);
+	await tell("checkout.session.completed", { id: present.id, payment_status: "no_payment_required" });
+	await cards.collect();
+	expect(await cardOf()).toBe(given.id);
+	expect(ann.card.customer).toBeNull();
+	expect(await cards.saved.read(accountId)).toMatchObject({
+		brand: "visa",
+		lastFour: "4242",
+		expMonth: 12,
+		expYear: 2031,
+	});
+	await cards.saved.remove(accountId);
+	expect(given.customer).toBeNull();
+	await expect(cards.saved.remove(accountId)).rejects.toThrow("No card is saved.");
+	const last = await open();
+	stripe.give(last);
+	await spend(ann, 90);
+	await pass(3);
+	expect(await cards.saved.read(accountId)).not.toBeNull();
+	expect(await attempts(ann)).toEqual([]);
+	await ann.save();
+	await pass(2);
+	expect(await balance(ann)).toBe(110);
+});
+
 test("in a month of the account's zone no more is begun than it allows; the next month buys again by itself", async () => {
 	const ann = await payer("good", { most: 250 });
 	await db.sql`update account set time_zone = 'Pacific/Auckland' where id = ${ann.accountId}`;
@@ -374,7 +449,9 @@ test("a payment that could not be asked for within an hour is not charged any mo
 		await pass(2);
 		stripe.cards.upset();
 		await db.sql`update auto_top_up_attempt set begun_at = now() - interval '61 minutes' where account_id = ${ann.accountId}`;
+		const made = stripe.cards.intents.length;
 		await pass(1);
+		expect(stripe.cards.intents.length).toBe(made);
 		expect(await attempts(ann)).toMatchObject([{ state: "ended", reason: "unanswered" }]);
 		expect(charges(ann)).toBe(0);
 		await pass(2);

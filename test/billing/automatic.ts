@@ -33,8 +33,10 @@ export interface AttemptRow {
 	readonly top_up_state: string;
 }
 
-/** `dies`: at which of its steps a console ends, and whether that step was still carried out. */
-export type Death = { readonly at: number; readonly done: boolean };
+/** At which of its steps a console ends, and whether that step was still carried out; or sleeps before it. */
+export type Death =
+	| { readonly at: number; readonly done: boolean }
+	| { readonly at: number; readonly sleep: () => Promise<void> };
 
 export async function withAutomatic() {
 	const db = await withDatabase();
@@ -50,6 +52,10 @@ export async function withAutomatic() {
 		async function step<T>(act: () => Promise<T>): Promise<T> {
 			steps += 1;
 			if (death === undefined || steps < death.at) return act();
+			if ("sleep" in death) {
+				if (steps === death.at) await death.sleep();
+				return act();
+			}
 			if (steps === death.at && death.done) await act().catch(() => {});
 			died.resolve();
 			return new Promise<never>(() => {});

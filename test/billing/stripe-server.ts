@@ -135,8 +135,10 @@ export function startStripe({ withPages = false } = {}) {
 function paymentPage({ amount, fields }: OpenedPage): Response {
 	const link = (field: string, text: string) =>
 		`<p><a href="${(fields.get(field) ?? "").replaceAll("&", "&amp;")}">${text}</a></p>`;
+	const isSetup = fields.get("mode") === "setup";
+	const [title, act] = isSetup ? ["Save a card", "Save"] : [`Pay USD ${(amount / 100).toFixed(2)}`, "Pay"];
 	const html = `<!doctype html><html lang="en"><head><title>Checkout</title><link rel="icon" href="data:,"></head><body>
-<h1>Pay USD ${(amount / 100).toFixed(2)}</h1>${link("success_url", "Pay")}${link("cancel_url", "Back")}</body></html>`;
+<h1>${title}</h1>${link("success_url", act)}${link("cancel_url", "Back")}</body></html>`;
 	return new Response(html, { headers: { "content-type": "text/html; charset=utf-8" } });
 }
 

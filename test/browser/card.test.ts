@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Route } from "playwright-core";
 import type { OpenedPage } from "../billing/stripe-server.ts";
 import { signedEvent, startStripe } from "../billing/stripe-server.ts";
+import { newMail } from "../console/mailbox.ts";
 import { signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { hasChromium } from "./chromium.ts";
@@ -249,6 +250,47 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		const [returned] = await ledgerThatAddsUp(page, { what: "Dispute", lines: 4 });
 		expect(returned?.amountNanoUsd).toBe(200_000_000_000n);
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
+	});
+
+	test("a card is saved on Stripe's page, and credit is bought with it by itself; a declined one says so and stops", async () => {
+		const panel = page.getByRole("region", { name: "Automatic top-ups" });
+		await panel.getByRole("button", { name: "Save a card" }).click();
+		await page.waitForURL(`${stripe.payUrl}**`);
+		const setup = stripe.pages.at(-1);
+		if (setup === undefined) throw new Error("no page was opened");
+		const card = stripe.give(setup);
+		await page.getByRole("link", { name: "Save" }).click();
+		await panel.getByText("The card is being read from Stripe.").waitFor();
+		const object = { id: setup.id, object: "checkout.session", mode: "setup", payment_status: "no_payment_required" };
+		expect(await tell(SECRET, "checkout.session.completed", object)).toBe(200);
+		await panel.getByText("Card: Visa ending in 4242, good until 12/2031").waitFor();
+		await page.waitForURL("**/credit");
+		await panel.getByLabel("When the balance is below, in USD").fill("400");
+		await panel.getByRole("button", { name: "Switch on" }).click();
+		await panel.getByText("Buy at least as much as it is bought below.").waitFor();
+		await panel.getByLabel("Buy, in USD").fill("400");
+		await panel.getByRole("button", { name: "Switch on" }).click();
+		await panel.getByText("Bought automatically this month:").waitFor();
+		await available().getByText("$600.01").waitFor();
+		await panel.getByRole("row", { name: /Paid \$400\.00/ }).waitFor();
+		const [bought] = await ledgerThatAddsUp(page, { what: "Top-up", lines: 5 });
+		expect(bought?.amountNanoUsd).toBe(400_000_000_000n);
+		expect(stripe.cards.charged).toHaveLength(1);
+		await shoot("card-7-automatic");
+
+		card.nature = "declined";
+		await panel.getByLabel("When the balance is below, in USD").fill("700");
+		await panel.getByLabel("Buy, in USD").fill("1000");
+		await panel.getByLabel("At most in a calendar month, in USD").fill("5000");
+		await panel.getByRole("button", { name: "Save", exact: true }).click();
+		await panel.getByText("Nothing is tried until the settings are saved again.").waitFor();
+		await panel.getByRole("row", { name: /Declined The card was declined\./ }).waitFor();
+		expect((await newMail(person.email)).text).toContain("The card was declined.");
+		await shoot("card-8-declined");
+		await page.reload();
+		await panel.getByRole("button", { name: "Remove the card" }).click();
+		await panel.getByText("With a saved card credit is bought by itself").waitFor();
+		expect(card.customer).toBeNull();
 	});
 
 	test("on all this way the browser found nothing to complain of and no request failed", () => {

@@ -44,7 +44,13 @@ describe("from an account to a key", () => {
 		expect(topUp).toEqual({ id: expect.stringMatching(/^top_/), status: "pending" } as never);
 		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
 		expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
-		const credit = { balance_usd: "100.00", held_usd: "0.00", available_usd: "100.00", spent_usd: "0.00" };
+		const credit = {
+			balance_usd: "100.00",
+			held_usd: "0.00",
+			available_usd: "100.00",
+			spent_usd: "0.00",
+			auto_top_up: null,
+		};
 		for (const shown of await Promise.all([run("account", "show", id), run("account", "show", "ADA@example.com")]))
 			expect(shown.json<object>()).toEqual({ id, ...credit });
 

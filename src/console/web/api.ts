@@ -100,6 +100,14 @@ export const api = {
 		dataOf(client.credit["top-ups"].card.post({ usd }, { query: { account } })),
 	cancelTopUp: (account: string, id: string) =>
 		dataOf(client.credit["top-ups"]({ id }).cancel.post({}, { query: { account } })),
+	autoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].get({ query: { account } })),
+	saveAutoTopUp: (account: string, input: { belowUsd: string; amountUsd: string; monthMostUsd: string }) =>
+		dataOf(client.credit["auto-top-up"].put({ ...input, consent: true }, { query: { account } })),
+	switchOffAutoTopUp: (account: string) =>
+		dataOf(client.credit["auto-top-up"].delete(undefined, { query: { account } })),
+	finishAutoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].finish.post({}, { query: { account } })),
+	saveCard: (account: string) => dataOf(client.credit.card.post({}, { query: { account } })),
+	removeCard: (account: string) => dataOf(client.credit.card.delete(undefined, { query: { account } })),
 	receiptAddress: (account: string, id: string) => `${BASE}/credit/receipts/${part(id)}${queryText({ account })}`,
 	statements: (account: string) => dataOf(client.credit.statements.get({ query: { account } })),
 	statementAddress: (account: string, month: string, kind: "csv" | "pdf") =>

@@ -43,6 +43,7 @@ export type BatchNotices = Answer<typeof api.batchNotices>;
 export type NoticeView = Item<BatchNotices>;
 
 export type CreditView = Answer<typeof api.credit>;
+export type AutoTopUpView = Answer<typeof api.autoTopUp>;
 export type AlertView = CreditView["alert"];
 export type RunningRequest = Item<Answer<typeof api.running>>;
 export type TopUpView = Item<Answer<typeof api.topUps>>;

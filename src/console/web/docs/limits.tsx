@@ -15,6 +15,10 @@ export function LimitsSection() {
 						"Each later top-up",
 						`At least ${showUsd(config.topUpMinNanoUsd)}, at most ${showUsd(config.topUpMaxNanoUsd)}`,
 					],
+					[
+						"Automatic top-ups",
+						"By a saved card, set on the credit page: below an amount buy another, at most so much a calendar month. One payment for each time that the balance falls below; credit is there when it has cleared. A declined card stops them, and a payment that the bank wants confirmed waits for you; both are told by mail",
+					],
 					["Remaining balance", "Stays usable as long as it covers the request, however small it is"],
 				]}
 			/>

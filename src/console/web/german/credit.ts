@@ -69,4 +69,49 @@ export const credit = {
 	"The payment was made. The credit appears here as soon as it is verified, usually within a minute.":
 		"Die Zahlung ist erfolgt. Das Guthaben erscheint hier, sobald sie bestätigt ist, meist innerhalb einer Minute.",
 	"The payment was not made. Nothing was charged.": "Die Zahlung ist nicht erfolgt. Es wurde nichts abgebucht.",
+	"Automatic top-ups": "Automatisches Aufladen",
+	"Owners, admins and billing decide.": "Darüber entscheiden Inhaber, Administratoren und die Abrechnung.",
+	On: "Ein",
+	Stopped: "Angehalten",
+	"Waits for you": "Wartet auf Sie",
+	"Nothing was charged. Until the payment is confirmed no further one is tried.":
+		"Es wurde nichts abgebucht. Bis die Zahlung bestätigt ist, wird keine weitere versucht.",
+	"Nothing is tried until the settings are saved again.":
+		"Es wird nichts versucht, bis die Einstellungen wieder gespeichert werden.",
+	"Confirm the payment": "Zahlung bestätigen",
+	"With a saved card credit is bought by itself when it falls below an amount that you set.":
+		"Mit einer hinterlegten Karte wird von selbst aufgeladen, sobald das Guthaben unter einen Betrag fällt, den Sie festlegen.",
+	"Card: {brand} ending in {lastFour}, good until {expiry}":
+		"Karte: {brand} mit den letzten Ziffern {lastFour}, gültig bis {expiry}",
+	"The card is being read from Stripe. It appears here by itself.":
+		"Die Karte wird von Stripe gelesen. Sie erscheint hier von selbst.",
+	"Remove the card": "Karte entfernen",
+	"Save a card": "Karte hinterlegen",
+	"Use another card": "Andere Karte verwenden",
+	"When the balance is below, in USD": "Wenn der Saldo darunter liegt, in USD",
+	"Buy, in USD": "Aufladen um, in USD",
+	"At most in a calendar month, in USD": "Höchstens im Kalendermonat, in USD",
+	"Bought automatically this month: {bought} of {most}": "In diesem Monat automatisch aufgeladen: {bought} von {most}",
+	"By switching this on you allow {service} to charge this card with these amounts, each time that the balance falls below the first of them, until you switch it off. If it is below now, the card is charged at once. Credit is there when the payment has cleared.":
+		"Mit dem Einschalten erlauben Sie {service}, diese Karte mit diesen Beträgen zu belasten, jedes Mal, wenn der Saldo unter den ersten von ihnen fällt, bis Sie es ausschalten. Liegt er jetzt darunter, wird die Karte sofort belastet. Das Guthaben ist da, sobald die Zahlung eingegangen ist.",
+	"Buy at least as much as it is bought below.": "Laden Sie mindestens so viel auf, wie die Grenze beträgt.",
+	"The month's most covers one top-up at least.": "Die Grenze des Monats reicht mindestens für eine Aufladung.",
+	"Switch on": "Einschalten",
+	"Being paid": "Wird bezahlt",
+	Paid: "Bezahlt",
+	Declined: "Abgelehnt",
+	"Not charged": "Nicht belastet",
+	"The card was declined.": "Die Karte wurde abgelehnt.",
+	"The card was declined: its funds or its limit do not cover the payment.":
+		"Die Karte wurde abgelehnt: Deckung oder Limit reichen für die Zahlung nicht aus.",
+	"The card has expired.": "Die Karte ist abgelaufen.",
+	"The card is not known to the payment service any more.": "Der Zahlungsdienst kennt die Karte nicht mehr.",
+	"The bank wants the payment to be confirmed by its cardholder.":
+		"Die Bank verlangt, dass der Karteninhaber die Zahlung bestätigt.",
+	"The payment service could not be reached. Nothing was charged.":
+		"Der Zahlungsdienst war nicht zu erreichen. Es wurde nichts abgebucht.",
+	"A card payment of this account was refunded.": "Eine Kartenzahlung dieses Kontos wurde erstattet.",
+	"A card payment of this account is disputed.": "Eine Kartenzahlung dieses Kontos wird angefochten.",
+	"The card was charged and no credit could be given for it. The operator has been alarmed.":
+		"Die Karte wurde belastet, und es konnte nichts gutgeschrieben werden. Der Betreiber ist alarmiert.",
 } as const;

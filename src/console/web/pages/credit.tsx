@@ -1,5 +1,5 @@
 import { Button, Skeleton } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
@@ -11,11 +11,12 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
-import { useAccount, useMay } from "../session.tsx";
+import { useAccount, useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { plural, rich, t } from "../texts.tsx";
 import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
 import { AlertPanel } from "./credit-alert.tsx";
+import { AutomaticPanel } from "./credit-automatic.tsx";
 import { StatementsPanel } from "./credit-statements.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
@@ -26,6 +27,8 @@ export default function CreditPage() {
 	const credit = useResource(key, () => api.credit(account.id));
 	const topUps = useList(`top-ups ${account.id}`, (after) => api.topUps(account.id, after));
 	const ledger = useList(`ledger ${account.id}`, (after) => api.ledger(account.id, after));
+	const { cardPayments } = useSession().config;
+	const automatic = useResource(cardPayments ? `auto-top-up ${account.id}` : null, () => api.autoTopUp(account.id));
 	const [seen, setSeen] = useState<{ balance: number; pending: number }>();
 
 	// The feed says when credit has come or a top-up was decided; the lists are then read anew.
@@ -36,9 +39,19 @@ export default function CreditPage() {
 			setSeen(now);
 			void topUps.reload();
 			void ledger.reload();
+			void automatic.reload();
 		}
 		void credit.reload();
 	});
+	// An attempt that was declined moves no credit: the feed does not tell of its top-up.
+	const [newest] = automatic.data?.attempts ?? [];
+	const attempt = newest && `${newest.id} ${newest.state}`;
+	const shownAttempt = useRef<string>(undefined);
+	const { reload: reloadTopUps } = topUps;
+	useEffect(() => {
+		if (shownAttempt.current !== undefined && shownAttempt.current !== attempt) void reloadTopUps();
+		shownAttempt.current = attempt;
+	}, [attempt, reloadTopUps]);
 	const reloadAll = () => {
 		void credit.reload();
 		void topUps.reload();
@@ -58,6 +71,7 @@ export default function CreditPage() {
 					)}
 				</div>
 			)}
+			{cardPayments && <AutomaticPanel view={automatic} />}
 			<TopUpList list={topUps} onChanged={reloadAll} />
 			<StatementsPanel accountId={account.id} />
 			<Panel title={t("Ledger")} flush>

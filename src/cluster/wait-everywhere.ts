@@ -8,7 +8,10 @@ import { createPgFenceStore } from "./pg-fence-store.ts";
 export interface Everywhere extends Omit<FenceResult, "leftMs"> {
 	/** Where it is not effective yet: when it is at the latest, by the caller's wall clock. Null if nobody can say. */
 	readonly effectiveByMs: number | null;
-	/** False: Postgres went away during the wait. The change stands; how far it has spread is not known. */
+	/**
+	 * False: Postgres went away during the wait. The change stands, unless another server took over that had not heard of
+	 * it; how far it has spread is not known. Repeated, the act waits again.
+	 */
 	readonly known: boolean;
 }
 

@@ -6,6 +6,7 @@ import type { FenceStore } from "../../src/cluster/fence.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -265,6 +266,14 @@ test("a question that fails is asked again; for good only after many failures in
 	expect((await waitApplied(deps, 1, { deadlineMs: 1_000, graceMs: 0 })).effective).toBe(true);
 	failures = 1_000;
 	await expect(waitApplied(deps, 1, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("deadlock");
+});
+
+test("an entry that the server does not know is waited for by nobody: another one had it", async () => {
+	const [newest] = await db.sql`select coalesce(max(seq), 0)::int as seq from control_log`;
+	const deps = { store: createPgFenceStore(db.statements), clock: systemClock };
+	await expect(waitApplied(deps, newest?.seq + 1, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("no entry");
+	const everywhere = await waitEverywhere({ liveness: db.statements, clock: systemClock }, newest?.seq + 1, 60_000);
+	expect(everywhere).toMatchObject({ effective: false, known: false, effectiveByMs: null });
 });
 
 test("one that renews in the moment in which it is fenced off is waited for once more", async () => {

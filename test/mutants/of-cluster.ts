@@ -164,6 +164,11 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 		killers: ["cluster/fence", "cluster/heartbeat", "cluster/witness", "ledger/store-contract"],
 		mutants: [
 			{
+				breaks: "an entry that no server has any more is waited for",
+				before: "if p_seq > (select coalesce",
+				after: "if false and p_seq > (select coalesce",
+			},
+			{
 				breaks: "fencing off does not look whether the lease was renewed",
 				before: "b.state <> all (p_from) or b.beat <> p_beat then",
 				after: "b.state <> all (p_from) then",

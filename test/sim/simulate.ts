@@ -227,15 +227,16 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	const fence = () => waitApplied({ store, clock: operator.clock }, seq, options);
 	let applied = await fence().catch(() => undefined);
-	while (!applied) applied = await fence().catch(() => undefined);
-	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
+	const isForgotten = () => failovers !== world.failovers && world.model.seq() < seq;
+	while (!applied && !isForgotten()) applied = await fence().catch(() => undefined);
+	if (applied?.effective === false) throw new Broken(`the revocation of ${key.id} did not come into force`);
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
 	// The server that had it may be gone, and the one that is asked does not know of it.
-	if (failovers === world.failovers) world.revokedForSure.add(key.id);
+	if (applied && failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
-	world.count("revoked");
+	world.count(applied ? "revoked" : "revocation that another server does not know");
 }
 
 /** Top-ups, refunds and changes of caps, each of which the database does at one moment. */

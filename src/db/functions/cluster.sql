@@ -104,10 +104,14 @@ end $$;
 
 -- Says which live instances have not applied p_seq yet. Those that another instance has found silent for longer than
 -- their lease are fenced off first; of all others the caller waits for the end of the lease by his own clock.
+-- An error if there is no such entry: the server that had it is gone, and nobody will ever apply it.
 create or replace function instance_lagging(p_seq bigint)
 returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
 begin
+  if p_seq > (select coalesce(max(l.seq), 0) from control_log l) then
+    raise exception 'the control log has no entry %: another server had it', p_seq using errcode = 'TG006';
+  end if;
   -- In their order, so that two of these do not wait for each other.
   perform instance_stand(s.id, s.epoch, null, array['silent'], 'dead', null, null) from (
     select i.id, i.epoch from instance_now i where i.state = 'silent' and i.applied_seq < p_seq order by i.id, i.epoch) s;

@@ -11,6 +11,7 @@ import { overviewRoutes } from "./live/overview-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
 import { checkRight } from "./members/route-rights.ts";
 import { operatorRoutes } from "./operator/operator-routes.ts";
+import { projectRoutes } from "./projects/project-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
 import { settingsRoutes } from "./settings-routes.ts";
 import { checkSensitive } from "./sign-in/sensitive-acts.ts";
@@ -36,6 +37,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(companyRoutes(parts))
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
+		.use(projectRoutes(parts))
 		.use(creditRoutes(parts))
 		.use(autoTopUpRoutes(parts))
 		.use(statementRoutes(parts))

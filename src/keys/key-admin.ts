@@ -210,12 +210,18 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** An account's keys, newest first, revoked ones too; with `madeBy` those of this person alone. */
+/** Which of an account's keys: those of one person (as `key_is_of` says), of one project; null for all. */
+export interface KeyFilter {
+	readonly personId?: string | null;
+	readonly projectId?: string | null;
+}
+
+/** An account's keys, newest first, revoked ones too. */
 export async function listKeys(
 	statements: Statements,
 	accountId: string,
 	page: Page = {},
-	madeBy: string | null = null,
+	{ personId = null, projectId = null }: KeyFilter = {},
 ): Promise<Listed<KeyRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
@@ -223,7 +229,8 @@ export async function listKeys(
 			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
-			and (${madeBy}::text is null or k.made_by = ${madeBy}::text)
+			and (${personId}::text is null or key_is_of(k, ${personId}::text))
+			and (${projectId}::text is null or k.project_id = ${projectId}::text)
 		order by k.id desc limit ${asked}`;
 	return listed(rows.map(recordOf), shown);
 }

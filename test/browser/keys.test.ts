@@ -226,6 +226,67 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await other.close();
 	});
 
+	test("a project is made with a cap and people, and ends with its keys", async () => {
+		const helper = await signedUp(service);
+		const [user] = await service.db.sql`
+			insert into member (user_id, account_id, role) select id, ${customer.accountId}, 'developer' from console_user
+			where email = ${helper.email} returning user_id`;
+		await page.goto("/projects");
+		await page.getByText("No projects yet.").waitFor();
+		await page.getByRole("button", { name: "Create a project" }).first().click();
+		await dialog().getByLabel("Name").fill("search");
+		await dialog().getByLabel("Cap in USD").fill("50");
+		await pick("The cap is for", "Each month");
+		await shoot("projects-1-create");
+		await dialog().getByRole("button", { name: "Create" }).click();
+		await page.getByRole("heading", { name: "search", exact: true }).waitFor();
+		await page.getByText("No keys yet.").waitFor();
+		await page.getByRole("button", { name: "Create a key" }).click();
+		await dialog().getByLabel("Name").fill("search-indexer");
+		await shoot("projects-2-key");
+		await dialog().getByRole("button", { name: "Create", exact: true }).click();
+		const ofProject = (await page.getByTestId("secret").textContent()) ?? "";
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("table", { name: "Keys of this project" }).getByText("search-indexer").waitFor();
+		expect(await call(ofProject)).toBe("answered");
+
+		await page.getByRole("combobox", { name: "Add a member of the account" }).click();
+		await page.getByRole("option", { name: helper.email }).click();
+		await page.getByRole("button", { name: "Add", exact: true }).click();
+		const people = page.getByRole("table", { name: "People of this project" });
+		await people.getByText(helper.email).waitFor();
+		const at = `account=${customer.accountId}`;
+		expect((await helper.get(`/api/console/projects?${at}`)).body.items).toHaveLength(1);
+		await shoot("projects-3-page");
+		await people.getByRole("button", { name: "Remove" }).click();
+		await people.getByText(helper.email).waitFor({ state: "detached" });
+		expect((await helper.get(`/api/console/projects?${at}`)).body.items).toEqual([]);
+		await service.db.sql`delete from member where user_id = ${user?.user_id} and account_id = ${customer.accountId}`;
+
+		await page.getByRole("button", { name: "Edit" }).click();
+		await dialog().getByLabel("Cap in USD").fill("0.000001");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByText(/The change applies on all instances since/).waitFor();
+		expect(await call(ofProject)).toBe("402 project_cap_exceeded");
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("button", { name: "Archive" }).click();
+		await dialog()
+			.getByLabel(/Type the project's name/)
+			.fill("search");
+		await dialog().getByRole("button", { name: "Archive" }).click();
+		await page.getByText(/No instance accepts a key of this project since/).waitFor();
+		expect(await call(ofProject)).toBe("403 project_archived");
+		await page.getByRole("button", { name: "Done" }).click();
+		await fact("State").getByText("Archived").waitFor();
+		await page.goto("/projects");
+		await page.getByRole("link", { name: "search" }).waitFor();
+		await shoot("projects-4-list");
+		await page.goto("/keys");
+		await page.getByRole("table", { name: "API keys" }).getByText("search", { exact: true }).waitFor();
+		await shoot("projects-5-keys");
+	});
+
 	test("on all this way the browser found nothing to complain of and no request failed", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);

@@ -18,6 +18,7 @@ const bob = await signedUp(service);
 const boss = await operator(service);
 const topUpId = await topUp(ann, boss);
 const made = (await ann.send("POST", "/api/console/keys", { name: "hers" })).body;
+const project = (await ann.send("POST", "/api/console/projects", { name: "hers" })).body;
 const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
 const used = await service.post("/v1/chat/completions", made.secret, body);
 await used.text();
@@ -28,6 +29,7 @@ const me = (await ann.get("/api/console/me")).body;
 const invited = await ann.send("POST", "/api/console/invitations", { email: "x@example.com", role: "developer" });
 const hers = {
 	key: made.key.id,
+	project: project.id as string,
 	topUp: topUpId,
 	request: used.headers.get("x-request-id") ?? "",
 	refused: refused.headers.get("x-request-id") ?? "",
@@ -64,6 +66,8 @@ const BODIES: Record<string, unknown> = {
 	"POST /keys": { name: "new" },
 	"PATCH /keys/:id": { name: "taken" },
 	"POST /keys/:id/rotate": { graceMs: 0 },
+	"POST /projects": { name: "new" },
+	"PATCH /projects/:id": { name: "taken" },
 	"POST /credit/top-ups/transfer": { usd: "100" },
 	"POST /credit/top-ups/card": { usd: "100" },
 	"POST /operator/accounts/:id/suspend": { reason: "because" },
@@ -91,15 +95,17 @@ const isOperators = ({ path }: Route) => path.startsWith("/operator/");
 function hersAt({ path }: Route): string {
 	const id = path.startsWith("/keys/")
 		? hers.key
-		: path.startsWith("/credit/") || path.startsWith("/operator/top-ups")
-			? hers.topUp
-			: path.startsWith("/requests/")
-				? hers.request
-				: path.startsWith("/sessions/")
-					? hers.session
-					: path.startsWith("/invitations/")
-						? hers.invitation
-						: ann.accountId;
+		: path.startsWith("/projects/")
+			? hers.project
+			: path.startsWith("/credit/") || path.startsWith("/operator/top-ups")
+				? hers.topUp
+				: path.startsWith("/requests/")
+					? hers.request
+					: path.startsWith("/sessions/")
+						? hers.session
+						: path.startsWith("/invitations/")
+							? hers.invitation
+							: ann.accountId;
 	return `/api/console${path.replace(":id", id).replace(":userId", hers.user)}`;
 }
 
@@ -193,8 +199,17 @@ test("another account's ids and the account itself do not exist for a customer",
 	expect((await bob.get("/api/console/keys")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/requests?key=${hers.key}`)).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/usage?key=${hers.key}`)).body.total.requests).toBe(0);
-	const [key] = await service.db.sql`select name, state from api_key where id = ${hers.key}`;
-	expect(key).toEqual({ name: "hers", state: "active" });
+	expect((await bob.get("/api/console/projects")).body.items).toEqual([]);
+	expect((await bob.get(`/api/console/keys?project=${hers.project}`)).body.items).toEqual([]);
+	// Not into a project of another account's, neither made nor moved.
+	expect((await bob.send("POST", "/api/console/keys", { name: "x", projectId: hers.project })).status).toBe(404);
+	const own = (await bob.send("POST", "/api/console/keys", { name: "own" })).body.key.id;
+	expect((await bob.send("PATCH", `/api/console/keys/${own}`, { projectId: hers.project })).status).toBe(404);
+	expect((await bob.send("POST", `/api/console/keys/${own}/revoke`, {})).status).toBe(200);
+	const [key] = await service.db.sql`
+		select k.name, k.state, p.name as project, p.state as open, (select count(*)::int from project_member) as people
+		from api_key k, project p where k.id = ${hers.key} and p.id = ${hers.project}`;
+	expect(key).toEqual({ name: "hers", state: "active", project: "hers", open: "active", people: 0 });
 });
 
 test("a body cannot name the account or raise the sender", async () => {
@@ -257,9 +272,10 @@ test("every route answers each role by the table, and what it says of a role alo
 	const [left] = await service.db.sql`
 		select (select name from account where id = ${ann.accountId}) = 'taken' as renamed,
 			(select state from api_key where id = ${hers.key}) as state,
+			(select name || ' ' || state from project where id = ${hers.project}) as project,
 			(select count(*)::int from member where account_id = ${ann.accountId}) as members`;
 	// Admins named the account.
-	expect(left).toEqual({ renamed: true, state: "active", members: ROLES.length });
+	expect(left).toEqual({ renamed: true, state: "active", project: "hers active", members: ROLES.length });
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);
 

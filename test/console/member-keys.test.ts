@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -162,4 +162,95 @@ test("two who lower each other at once, and who acts while he is lowered: somebo
 		await service.db.sql`update member set role = 'owner' where user_id = ${me}`;
 		await service.db.sql`delete from member where user_id = ${second.userId} and account_id = ${owner.accountId}`;
 	}
+});
+
+describe("projects", () => {
+	const call = (person: Person, method: string, path: string, body: unknown = {}) => {
+		const address = `/api/console${path}${path.includes("?") ? "&" : "?"}${at}`;
+		return method === "GET" ? person.get(address) : person.send(method, address, body);
+	};
+	const newProject = async (settings: object = {}) =>
+		(await call(owner, "POST", "/projects", { name: "p", ...settings })).body as { id: string };
+	const keysOf = async (person: Person) =>
+		(await call(person, "GET", "/keys?limit=200")).body.items.map(({ id }: { id: string }) => id) as string[];
+
+	test("a developer sees and makes the keys of the projects that he works in, and no others of theirs; with one he makes none beside them", async () => {
+		const [dev, other] = [await member(), await member()];
+		const [his, another] = [await newProject(), await newProject()];
+		const before = (await make(dev, "before")).body.key.id;
+		const inHis = (await call(owner, "POST", "/keys", { name: "in", projectId: his.id })).body.key.id;
+		const inAnother = (await call(owner, "POST", "/keys", { name: "out", projectId: another.id })).body.key.id;
+		expect((await call(dev, "GET", "/projects")).body.items).toEqual([]);
+		expect(await keysOf(dev)).toEqual([before]);
+		expect((await call(owner, "PUT", `/projects/${his.id}/members/${dev.userId}`)).status).toBe(200);
+		expect((await call(dev, "GET", "/projects")).body.items.map(({ id }: { id: string }) => id)).toEqual([his.id]);
+		expect((await call(dev, "GET", `/projects/${another.id}`)).status).toBe(404);
+		expect((await call(dev, "GET", `/projects/${another.id}/members`)).status).toBe(404);
+		expect(await keysOf(dev)).toEqual([inHis, before]);
+		expect(await keysOf(other)).toEqual([]);
+		for (const [method, path, body] of [
+			["PATCH", "", { name: "x" }],
+			["POST", "/rotate", { graceMs: 3_600_000 }],
+		] as const) {
+			expect((await call(dev, method, `/keys/${inHis}${path}`, body)).status).toBe(200);
+			expect((await call(dev, method, `/keys/${inAnother}${path}`, body)).status).toBe(404);
+		}
+		const making = async (projectId: string | null) =>
+			(await call(dev, "POST", "/keys", { name: "k", ...(projectId === null ? {} : { projectId }) })).status;
+		expect([await making(null), await making(another.id), await making(his.id)]).toEqual([403, 404, 200]);
+		// Out of the project he would be out of its budget.
+		for (const projectId of [null, another.id])
+			expect((await call(dev, "PATCH", `/keys/${inHis}`, { projectId })).status).toBe(403);
+		const made = (await keysOf(dev))[0] as string;
+		expect((await call(owner, "PATCH", `/keys/${made}`, { projectId: another.id })).status).toBe(200);
+		expect(await keysOf(dev)).not.toContain(made);
+	});
+
+	test("who is removed from a project sees none of its keys any more, his own neither; they are kept or revoked", async () => {
+		const dev = await member();
+		const { id } = await newProject();
+		await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
+		const made = (await call(dev, "POST", "/keys", { name: "his", projectId: id })).body;
+		expect(await works(made.secret)).toBe(true);
+		const path = `/projects/${id}/members/${dev.userId}`;
+		expect((await call(owner, "DELETE", path)).body.error?.param).toBe("keys");
+		expect((await call(owner, "DELETE", `${path}?keys=keep`)).body).toMatchObject({ removed: true, revoked: [] });
+		expect([await keysOf(dev), await works(made.secret)]).toEqual([[], true]);
+		expect((await call(dev, "POST", `/keys/${made.key.id}/rotate`, { graceMs: 0 })).status).toBe(404);
+		const { body } = await call(owner, "DELETE", `${path}?keys=revoke`);
+		expect([body.revoked, body.fence.effective]).toEqual([[made.key.id], true]);
+		expect(await works(made.secret)).toBe(false);
+		expect((await call(owner, "DELETE", path)).status).toBe(404);
+		expect((await call(owner, "PUT", `/projects/${id}/members/nobody`)).status).toBe(404);
+		// Whoever leaves the account leaves its projects.
+		await call(owner, "PUT", path);
+		await remove(dev.userId, "&keys=keep");
+		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
+	});
+
+	test("a project's cap, models and end bind its keys when the change returns, and are seen on it", async () => {
+		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
+		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
+		expect(key).toMatchObject({ projectId: id, projectName: "p" });
+		expect(await works(secret)).toBe(true);
+		const change = async (settings: object) => (await call(owner, "PATCH", `/projects/${id}`, settings)).body;
+		expect((await change({ models: ["another"] })).fence.effective).toBe(true);
+		expect(await works(secret)).toBe(false);
+		await change({ models: null, capUsd: "0.000000001" });
+		expect(await works(secret)).toBe(false);
+		await change({ capUsd: null });
+		expect(await works(secret)).toBe(true);
+		await service.settled();
+		const seen = (await call(owner, "GET", `/projects/${id}`)).body;
+		expect(seen).toMatchObject({ keys: 1, capNanoUsd: null, state: "active" });
+		expect(seen.spentNanoUsd).toBeGreaterThan(0);
+		expect((await call(owner, "POST", `/projects/${id}/archive`)).body.fence.effective).toBe(true);
+		expect(await works(secret)).toBe(false);
+		const acts = await service.db.sql`select action from audit_event where subject = ${id} order by id`;
+		expect(acts.map(({ action }) => action)).toEqual([
+			"project.create",
+			...Array(3).fill("project.update"),
+			"project.archive",
+		]);
+	});
 });

@@ -5,7 +5,6 @@ import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -17,7 +16,8 @@ import type { Fence } from "./fence-view.ts";
 import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
 import { heldByKey, keyView } from "./key-view.ts";
-import { makerIn, usableDigest } from "./usable-keys.ts";
+import { checkPlace, makerIn, usableDigest } from "./usable-keys.ts";
+import { wideningOf } from "./widening.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 
@@ -28,6 +28,7 @@ const settings = {
 	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	projectId: t.Optional(t.Nullable(t.String({ maxLength: 64 }))),
 };
 const name = t.String({ minLength: 1, maxLength: 100 });
 const query = t.Object(ACCOUNT_QUERY);
@@ -40,9 +41,10 @@ interface SettingsBody {
 	expiresAtMs?: number | null;
 	requestsPerMinute?: number | null;
 	concurrencyMax?: number | null;
+	projectId?: string | null;
 }
 
-/** Keys of the visited account: made, listed, changed, rotated and revoked; a developer's are those that he made. */
+/** Keys of the visited account: made, listed, changed, rotated and revoked; a developer's are those of `makerIn`. */
 export function keyRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock, keyMaker } = parts;
 
@@ -75,6 +77,18 @@ export function keyRoutes(parts: ConsoleParts) {
 		throw new Fault("not_found", "There is no such account.", { param: "account" });
 	}
 
+	/** Faults forbidden, reauthentication_required. */
+	async function checkChange(request: Request, key: KeyRecord, settings: KeySettings): Promise<void> {
+		if (settings.capNanoUsd !== undefined || settings.capPeriod !== undefined)
+			await checkWidening(parts, request, wideningOf(key, settings));
+		if (settings.projectId === undefined || settings.projectId === key.projectId) return;
+		const { role } = visits.account(request);
+		if (!may(role, "projects.change"))
+			throw new Fault("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
+		// What it may spend then, its former project has no say in.
+		if (key.projectId !== null) await checkWidening(parts, request, { before: ZERO_USD, cap: null });
+	}
+
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
 		.get(
 			"/",
@@ -83,24 +97,34 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId } = allowed;
 				const { shown, after } = pageOf(query);
 				const [page, held] = await Promise.all([
-					listKeys(statements, accountId, { limit: shown, after }, makerIn(allowed)),
+					listKeys(
+						statements,
+						accountId,
+						{ limit: shown, after },
+						{
+							personId: makerIn(allowed),
+							projectId: query.project ?? null,
+						},
+					),
 					heldByKey(statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
 				return { items: page.items.map((key) => keyView(key, held.get(key.id), nowMs)), next: page.next };
 			},
-			{ query: t.Object(PAGE_QUERY) },
+			{ query: t.Object({ ...PAGE_QUERY, project: t.Optional(t.String({ maxLength: 64 })) }) },
 		)
 		.get("/:id", async ({ request, params }) => view(await ownerOf(request, params.id), params.id), { query })
 		.post(
 			"/",
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
-				const { accountId, viewer } = visits.account(request);
+				const allowed = visits.account(request);
+				const { accountId, viewer } = allowed;
 				const { readsOnly = false, ...given } = body;
 				if (readsOnly && given.capUsd)
 					throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				await checkKeyCount(statements, accountId);
+				await checkPlace(parts, allowed, settings.projectId ?? null);
 				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
 				await checkWidening(parts, request, widening);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
@@ -116,12 +140,7 @@ export function keyRoutes(parts: ConsoleParts) {
 			async ({ request, params, body }) => {
 				const accountId = await ownerOf(request, params.id);
 				const settings = settingsOf(body);
-				if (settings.capNanoUsd !== undefined || settings.capPeriod !== undefined)
-					await checkWidening(
-						parts,
-						request,
-						wideningOf(await getKey(statements, { id: params.id, accountId }), settings),
-					);
+				await checkChange(request, await getKey(statements, { id: params.id, accountId }), settings);
 				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
 				await act(request, "key.update", params.id, { ...body });
 				const fence = await fenceOf(parts, visits.of(request).connection, seq);
@@ -162,20 +181,6 @@ export function keyRoutes(parts: ConsoleParts) {
 			},
 			{ query, body: EMPTY_BODY },
 		);
-}
-
-/**
- * What a key may spend more than before. A cap that begins anew has no end, so it is none for this purpose, unless it
- * became lower; null `before`: a new key.
- */
-function wideningOf(
-	before: Pick<KeyRecord, "capNanoUsd" | "capPeriod"> | null,
-	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: KeySettings,
-): { before: NanoUsd | null; cap: NanoUsd | null } {
-	const from = before === null ? ZERO_USD : before.capNanoUsd;
-	if (capPeriod === "lifetime") return { before: from, cap: capNanoUsd };
-	const isLower = before?.capPeriod === capPeriod && from !== null && capNanoUsd !== null && capNanoUsd <= from;
-	return { before: from, cap: isLower ? capNanoUsd : null };
 }
 
 /** Absent stays absent, null stays null. */

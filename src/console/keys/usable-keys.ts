@@ -5,7 +5,10 @@ import type { Allowed } from "../visit.ts";
 
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
 
-/** Whose keys are meant: null for all of the account's. */
+/**
+ * Whose keys are meant: null for all of the account's. Those of projects are the keys of who works in them, the others of who
+ * made them.
+ */
 export function makerIn({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
 }
@@ -18,8 +21,29 @@ export async function usableDigest(
 ): Promise<KeyDigest> {
 	const maker = makerIn(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
-		select digest from api_key where id = ${id} and account_id = ${who.accountId}
-			and (${maker}::text is null or made_by = ${maker}::text)`;
+		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
+			and (${maker}::text is null or key_is_of(k, ${maker}::text))`;
 	if (key === undefined) throw new Fault("not_found", "There is no such key.", { param: "key" });
 	return key.digest;
+}
+
+/**
+ * Where a new key may belong. Who works in projects makes keys in those alone: one beside them would have none of their
+ * budgets. Faults not_found, forbidden.
+ */
+export async function checkPlace(
+	{ statements }: Pick<ConsoleParts, "statements">,
+	who: Who,
+	projectId: string | null,
+): Promise<void> {
+	const maker = makerIn(who);
+	if (maker === null) return;
+	const his = await statements<{ id: string }>`
+		select project_id as id from project_member where user_id = ${maker} and account_id = ${who.accountId}`;
+	if (projectId === null && his.length > 0)
+		throw new Fault("forbidden", "You work in projects: a key of yours belongs to one of them.", {
+			param: "projectId",
+		});
+	if (projectId !== null && !his.some(({ id }) => id === projectId))
+		throw new Fault("not_found", "There is no such project.", { param: "projectId" });
 }

@@ -1,6 +1,6 @@
 /**
  * What members of an account may do: the one table. From it the routes ask (`route-rights.ts`), the pages show or leave out,
- * and the documentation is written. `own`: of keys, those that he made.
+ * and the documentation is written. `own`: the projects that he works in, the keys of those, and what he made beside them.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer", "member"] as const;
 export type Role = (typeof ROLES)[number];
@@ -41,6 +41,11 @@ const TABLE = {
 	"keys.change": {
 		says: "make, change, rotate and revoke keys",
 		roles: { ...ADMINS, developer: "own", member: "all" },
+	},
+	"projects.see": { says: "see projects", roles: { ...EVERYBODY, developer: "own" } },
+	"projects.change": {
+		says: "make, change and archive projects, decide who works in them and move keys",
+		roles: ADMINS,
 	},
 	"requests.send": {
 		says: "use the playground with a key, run batches and fetch their files",

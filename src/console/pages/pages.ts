@@ -58,7 +58,9 @@ const PLACES: ReadonlySet<string> = new Set([
 	"credit",
 	"usage",
 	"requests",
+	"batches",
 	"playground",
+	"projects",
 	"settings",
 	"operator",
 ]);

@@ -21,7 +21,10 @@ export interface KeySettingsInput {
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
+	readonly projectId?: string | null;
 }
+
+export type ProjectSettingsInput = Omit<KeySettingsInput, "readsOnly" | "expiresAtMs" | "projectId">;
 
 export interface LogFilter {
 	readonly from: number | null;
@@ -80,8 +83,8 @@ export const api = {
 	liveAddress: (topic: "overview" | "operator", account: string | null) =>
 		`${BASE}/live${queryText({ topics: topic, account })}`,
 
-	keys: (account: string, after: After = null) =>
-		dataOf(client.keys.get({ query: { account, ...given({ after }), limit: 100 } })),
+	keys: (account: string, after: After = null, project: string | null = null) =>
+		dataOf(client.keys.get({ query: { account, ...given({ after, project }), limit: 100 } })),
 	key: (account: string, id: string) => dataOf(client.keys({ id }).get({ query: { account } })),
 	createKey: (account: string, input: KeySettingsInput) => dataOf(client.keys.post(input, { query: { account } })),
 	editKey: (account: string, id: string, input: Partial<KeySettingsInput>) =>
@@ -89,6 +92,26 @@ export const api = {
 	rotateKey: (account: string, id: string, graceMs: number, token: string) =>
 		dataOf(client.keys({ id }).rotate.post({ graceMs, token }, { query: { account } })),
 	revokeKey: (account: string, id: string) => dataOf(client.keys({ id }).revoke.post({}, { query: { account } })),
+
+	projects: (account: string, after: After = null) =>
+		dataOf(client.projects.get({ query: { account, ...given({ after }), limit: 100 } })),
+	project: (account: string, id: string) => dataOf(client.projects({ id }).get({ query: { account } })),
+	createProject: (account: string, input: ProjectSettingsInput) =>
+		dataOf(client.projects.post(input, { query: { account } })),
+	editProject: (account: string, id: string, input: Partial<ProjectSettingsInput>) =>
+		dataOf(client.projects({ id }).patch(input, { query: { account } })),
+	archiveProject: (account: string, id: string) =>
+		dataOf(client.projects({ id }).archive.post({}, { query: { account } })),
+	projectMembers: (account: string, id: string) => dataOf(client.projects({ id }).members.get({ query: { account } })),
+	addProjectMember: (account: string, id: string, userId: string) =>
+		dataOf(client.projects({ id }).members({ userId }).put({}, { query: { account } })),
+	removeProjectMember: (account: string, id: string, userId: string, keys: "keep" | "revoke" | null) =>
+		dataOf(
+			client
+				.projects({ id })
+				.members({ userId })
+				.delete(undefined, { query: { account, ...given({ keys }) } }),
+		),
 
 	credit: (account: string) => dataOf(client.credit.get({ query: { account } })),
 	running: (account: string) => dataOf(client.credit.running.get({ query: { account } })),

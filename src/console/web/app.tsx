@@ -29,6 +29,8 @@ const DocsPage = lazy(() => import("./docs/docs.tsx"), <PageWaiting />);
 const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
 const ModelPage = lazy(() => import("./pages/model.tsx"), <PageWaiting />);
 const KeyPage = lazy(() => import("./pages/key.tsx"), <PageWaiting />);
+const ProjectsPage = lazy(() => import("./pages/projects.tsx"), <PageWaiting />);
+const ProjectPage = lazy(() => import("./pages/project.tsx"), <PageWaiting />);
 const CreditPage = lazy(() => import("./pages/credit.tsx"), <PageWaiting />);
 const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
 const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
@@ -70,6 +72,14 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
 	{ pattern: "/keys", access: "account", page: () => <KeysPage /> },
 	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage id={id} /> },
+	{ pattern: "/projects", access: "account", right: "projects.see", code: ProjectsPage, page: () => <ProjectsPage /> },
+	{
+		pattern: "/projects/:id",
+		access: "account",
+		right: "projects.see",
+		code: ProjectPage,
+		page: ({ id = "" }) => <ProjectPage id={id} />,
+	},
 	{ pattern: "/credit", access: "account", right: "credit.see", code: CreditPage, page: () => <CreditPage /> },
 	{ pattern: "/usage", access: "account", code: UsagePage, page: () => <UsagePage /> },
 	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },

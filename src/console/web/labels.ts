@@ -25,6 +25,7 @@ export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
 const STATES: Readonly<Record<string, string>> = {
 	active: t("Active"),
+	archived: t("Archived"),
 	revoked: t("Revoked"),
 	expired: t("Expired"),
 	pending: t("Pending"),

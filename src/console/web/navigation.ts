@@ -17,6 +17,7 @@ export interface Destination {
 const DESTINATIONS: readonly Destination[] = [
 	{ to: "/overview", label: t("Overview"), icon: "overview", key: "o" },
 	{ to: "/keys", label: t("Keys"), icon: "keys", key: "k" },
+	{ to: "/projects", label: t("Projects"), icon: "projects", key: "j", right: "projects.see" },
 	{ to: "/credit", label: t("Credit"), icon: "credit", key: "c", right: "credit.see" },
 	{ to: "/usage", label: t("Usage"), icon: "usage", key: "u" },
 	{ to: "/requests", label: t("Requests"), icon: "requests", key: "r" },

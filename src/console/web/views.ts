@@ -35,6 +35,8 @@ export type RefusedDetail = Extract<LogDetail, { statusClass: "refused" }>;
 export type RequestDetail = Exclude<LogDetail, RefusedDetail>;
 
 export type KeyView = Answer<typeof api.key>;
+export type ProjectView = Answer<typeof api.project>;
+export type ProjectMemberView = Item<Answer<typeof api.projectMembers>>;
 /** How far a change has spread: whether every live instance has applied it. */
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 

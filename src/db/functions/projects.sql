@@ -102,3 +102,10 @@ begin
   v_seq := control_append('project', p_id, project_fields(p));
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;
+
+-- Whether a key is this person's: of a project's who works in it, of others who made it.
+create or replace function key_is_of(k api_key, p_user text) returns boolean
+language sql stable set enable_seqscan = off as $$
+  select case when k.project_id is null then k.made_by is not distinct from p_user
+    else exists (select 1 from project_member m where m.project_id = k.project_id and m.user_id = p_user) end
+$$;

@@ -13,7 +13,15 @@ test("the paper of the console shows the table of roles as it is", async () => {
 
 test("who was a member may what he could, nobody is made one, and a role of another version may nothing", () => {
 	const could = Object.keys(RIGHTS).filter((right) => may("member", right as keyof typeof RIGHTS));
-	expect(could).toEqual(["account.see", "keys.see", "keys.change", "requests.send", "credit.see", "credit.buy"]);
+	expect(could).toEqual([
+		"account.see",
+		"keys.see",
+		"keys.change",
+		"projects.see",
+		"requests.send",
+		"credit.see",
+		"credit.buy",
+	]);
 	expect(GIVEN_ROLES as readonly string[]).not.toContain("member");
 	expect(scopeOf("emperor" as Role, "account.see")).toBeUndefined();
 });

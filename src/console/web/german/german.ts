@@ -6,6 +6,7 @@ import { keys } from "./keys.ts";
 import { models } from "./models.ts";
 import { parts } from "./parts.ts";
 import { playground } from "./playground.ts";
+import { projects } from "./projects.ts";
 import { requests } from "./requests.ts";
 import { settings } from "./settings.ts";
 import { usage } from "./usage.ts";
@@ -20,6 +21,7 @@ export const german = {
 	...models,
 	...parts,
 	...playground,
+	...projects,
 	...requests,
 	...settings,
 	...usage,

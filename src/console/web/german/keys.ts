@@ -1,5 +1,4 @@
 export const keys = {
-	"The key's lifetime": "Die gesamte Lebensdauer",
 	"Each day": "Jeden Tag",
 	"Each week": "Jede Woche",
 	"Each month": "Jeden Monat",

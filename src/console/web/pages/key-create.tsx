@@ -9,16 +9,25 @@ import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
 import { rich, t } from "../texts.tsx";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
+import { useProjectChoice } from "./project-choice.ts";
 
 /** Makes a key, then shows its secret: the only time. */
-export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onCreated: () => void }) {
+export function KeyCreateDialog(props: {
+	open: boolean;
+	onClose: () => void;
+	onCreated: () => void;
+	/** What it is made in, if nothing else is chosen. */
+	projectId?: string;
+}) {
 	const account = useAccount();
-	const [draft, setDraft] = useState(EMPTY_DRAFT);
+	const [empty] = useState({ ...EMPTY_DRAFT, projectId: props.projectId ?? "" });
+	const [draft, setDraft] = useState(empty);
+	const projects = useProjectChoice(props.open);
 	const [readsOnly, setReadsOnly] = useState(false);
 	const [secret, setSecret] = useState<string>();
 	const create = useAction(async () => {
 		const made = await api.createKey(account.id, {
-			...settingsOf(readsOnly ? { ...EMPTY_DRAFT, name: draft.name, expires: draft.expires } : draft, "create"),
+			...settingsOf(readsOnly ? { ...empty, name: draft.name, expires: draft.expires } : draft, "create"),
 			...(readsOnly ? { readsOnly } : {}),
 		});
 		setSecret(made.secret);
@@ -27,7 +36,7 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 
 	function close() {
 		setSecret(undefined);
-		setDraft(EMPTY_DRAFT);
+		setDraft(empty);
 		setReadsOnly(false);
 		create.clear();
 		props.onClose();
@@ -40,7 +49,7 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 			onClose={close}
 			title={t("Create a key")}
 			closeButtonProps={{ "aria-label": t("Close") }}
-			closeOnClickOutside={draft === EMPTY_DRAFT}
+			closeOnClickOutside={draft === empty}
 		>
 			<form
 				className="form"
@@ -49,7 +58,7 @@ export function KeyCreateDialog(props: { open: boolean; onClose: () => void; onC
 					void create.run();
 				}}
 			>
-				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} />
+				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
 				<Checkbox
 					label={t("Only reads usage and credit")}
 					description={t(

@@ -6,7 +6,7 @@ import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
-import type { KeyView } from "../views.ts";
+import type { KeyView, ProjectView } from "../views.ts";
 
 /** What a person types; texts, so that nothing typed is lost on the way. */
 export interface KeyDraft {
@@ -18,6 +18,8 @@ export interface KeyDraft {
 	readonly expires: string;
 	readonly requestsPerMinute: string;
 	readonly concurrencyMax: string;
+	/** Its id; empty: none. */
+	readonly projectId: string;
 }
 
 export const EMPTY_DRAFT: KeyDraft = {
@@ -28,17 +30,23 @@ export const EMPTY_DRAFT: KeyDraft = {
 	expires: "",
 	requestsPerMinute: "",
 	concurrencyMax: "",
+	projectId: "",
 };
 
-export function draftOf(key: KeyView): KeyDraft {
+export function draftOf(
+	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"> &
+		Partial<Pick<KeyView, "expiresAtMs" | "projectId">>,
+): KeyDraft {
+	const { expiresAtMs = null } = key;
 	return {
 		name: key.name,
 		capUsd: key.capNanoUsd === null ? "" : formatUsd(key.capNanoUsd),
 		capPeriod: key.capPeriod,
 		models: [...key.models],
-		expires: key.expiresAtMs === null ? "" : localInput(key.expiresAtMs),
+		expires: expiresAtMs === null ? "" : localInput(expiresAtMs),
 		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
 		concurrencyMax: key.concurrencyMax === null ? "" : String(key.concurrencyMax),
+		projectId: key.projectId ?? "",
 	};
 }
 
@@ -53,6 +61,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 		expiresAtMs: draft.expires === "" ? null : new Date(draft.expires).getTime(),
 		requestsPerMinute: number(draft.requestsPerMinute),
 		concurrencyMax: number(draft.concurrencyMax),
+		projectId: draft.projectId === "" ? null : draft.projectId,
 	};
 	if (mode === "edit") return settings;
 	const given = Object.entries(settings).filter(([, value]) => value !== null);
@@ -67,7 +76,7 @@ export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySetting
 }
 
 const PERIODS: { value: CapPeriod; label: string }[] = [
-	{ value: "lifetime", label: t("The key's lifetime") },
+	{ value: "lifetime", label: t("All its lifetime") },
 	{ value: "day", label: t("Each day") },
 	{ value: "week", label: t("Each week") },
 	{ value: "month", label: t("Each month") },
@@ -80,8 +89,12 @@ export function KeyFields(props: {
 	error?: { param: string | null; message: string } | undefined;
 	/** It has a name and an end, and nothing to spend. */
 	readsOnly?: boolean;
+	/** A project has no end and no project; its cap and limits are those of its keys together. */
+	ofProject?: boolean;
+	/** Where a key may belong, if there is anything to choose. */
+	projects?: readonly ProjectView[] | undefined;
 }) {
-	const { draft, onChange, error, readsOnly = false } = props;
+	const { draft, onChange, error, readsOnly = false, ofProject = false, projects = [] } = props;
 	const models = useResource("models", api.models);
 	const known = models.data?.items.map((model) => model.id) ?? [];
 	const wrong = (param: string) => (error?.param === param ? error.message : undefined);
@@ -90,8 +103,8 @@ export function KeyFields(props: {
 		<>
 			<TextInput
 				label={t("Name")}
-				description={t("The application and environment that will use it")}
-				placeholder={t("search-api production")}
+				description={ofProject ? t("A team or a product") : t("The application and environment that will use it")}
+				placeholder={ofProject ? "" : t("search-api production")}
 				required
 				withAsterisk={false}
 				maxLength={100}
@@ -100,12 +113,25 @@ export function KeyFields(props: {
 				error={wrong("name")}
 				onChange={(event) => set({ name: event.currentTarget.value })}
 			/>
+			{!readsOnly && projects.length > 0 && (
+				<Select
+					label={t("Project")}
+					description={t("What it spends counts against the project's cap, too.")}
+					placeholder={t("No project")}
+					data={projects.map(({ id, name }) => ({ value: id, label: name }))}
+					clearable
+					clearButtonProps={{ "aria-label": t("No project") }}
+					value={draft.projectId === "" ? null : draft.projectId}
+					error={wrong("projectId")}
+					onChange={(chosen) => set({ projectId: chosen ?? "" })}
+				/>
+			)}
 			{!readsOnly && (
 				<>
 					<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 						<NumberInput
 							label={t("Cap in USD")}
-							description={t("Optional. Spent and held")}
+							description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
 							placeholder={t("No cap")}
 							min={0}
 							decimalScale={9}
@@ -141,14 +167,16 @@ export function KeyFields(props: {
 					/>
 				</>
 			)}
-			<TextInput
-				label={t("Expires")}
-				description={t("Optional, in your local time")}
-				type="datetime-local"
-				value={draft.expires}
-				error={wrong("expiresAtMs")}
-				onChange={(event) => set({ expires: event.currentTarget.value })}
-			/>
+			{!ofProject && (
+				<TextInput
+					label={t("Expires")}
+					description={t("Optional, in your local time")}
+					type="datetime-local"
+					value={draft.expires}
+					error={wrong("expiresAtMs")}
+					onChange={(event) => set({ expires: event.currentTarget.value })}
+				/>
+			)}
 			{!readsOnly && (
 				<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 					<NumberInput

@@ -18,6 +18,7 @@ import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
 import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
+import { useProjectChoice } from "./project-choice.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -81,6 +82,16 @@ function KeyFacts({ item }: { item: KeyView }) {
 					],
 					[t("Id"), <Id key="id" value={item.id} label={t("Copy the key's id")} />],
 					...(item.readsOnly ? [[t("Use"), t("Only reads usage and credit")] as const] : []),
+					...(item.projectId === null
+						? []
+						: [
+								[
+									t("Project"),
+									<Link key="project" to={`/projects/${item.projectId}`}>
+										{item.projectName ?? item.projectId}
+									</Link>,
+								] as const,
+							]),
 					[t("Cap"), <CapBar key="cap" item={item} />],
 					[t("Spent in all"), <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
 					[t("Models"), item.models.length === 0 ? t("All available models") : item.models.join(", ")],
@@ -107,7 +118,7 @@ function KeyFacts({ item }: { item: KeyView }) {
 	);
 }
 
-function limitsText(item: KeyView): string {
+export function limitsText(item: Pick<KeyView, "requestsPerMinute" | "concurrencyMax">): string {
 	const parts = [
 		item.requestsPerMinute === null
 			? undefined
@@ -174,6 +185,8 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const [before] = useState(() => draftOf(item));
 	const [draft, setDraft] = useState(before);
 	const [fence, setFence] = useState<Fence>();
+	const may = useMay();
+	const projects = useProjectChoice(may("projects.change"));
 	const save = useAction(async () => {
 		const changed = await api.editKey(account.id, item.id, changesOf(draft, before));
 		setFence(changed.fence);
@@ -195,7 +208,13 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 						void save.run();
 					}}
 				>
-					<KeyFields readsOnly={item.readsOnly} draft={draft} onChange={setDraft} error={save.error} />
+					<KeyFields
+						readsOnly={item.readsOnly}
+						draft={draft}
+						onChange={setDraft}
+						error={save.error}
+						projects={projects}
+					/>
 					{save.error && <Problem error={save.error} />}
 					<div className="form-end">
 						<Button variant="default" onClick={onClose}>

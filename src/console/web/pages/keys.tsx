@@ -16,7 +16,7 @@ import { t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 import { KeyCreateDialog } from "./key-create.tsx";
 
-const COLUMNS: readonly Column<KeyView>[] = [
+export const KEY_COLUMNS: readonly Column<KeyView>[] = [
 	{ label: t("Name"), lead: true, render: (key) => <Link to={`/keys/${key.id}`}>{key.name}</Link> },
 	{
 		label: t("Key"),
@@ -27,6 +27,7 @@ const COLUMNS: readonly Column<KeyView>[] = [
 		),
 	},
 	{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
+	{ label: t("Project"), clip: true, render: (key) => key.projectName ?? "–" },
 	{ label: t("Models"), render: (key) => (key.models.length === 0 ? t("All") : formatCount(key.models.length)) },
 	{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
 	{ label: t("Cap"), render: (key) => <CapBar item={key} small /> },
@@ -71,7 +72,7 @@ export function KeysPage() {
 			>
 				<DataTable
 					label={t("API keys")}
-					columns={COLUMNS}
+					columns={KEY_COLUMNS}
 					rows={shown}
 					rowKey={(key) => key.id}
 					error={list.error}

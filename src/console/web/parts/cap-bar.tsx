@@ -9,12 +9,15 @@ const OF_CAP = {
 	month: "of {cap} a month",
 } as const;
 
-/** Spent and held against a key's cap, in its present period if it begins anew. */
+/** Spent and held against the cap of a key or a project, in its present period if it begins anew. */
 export function CapBar({
 	item,
 	small,
 }: {
-	item: Pick<KeyView, "readsOnly" | "capNanoUsd" | "capPeriod" | "capSpentNanoUsd" | "capRenewsAtMs" | "heldNanoUsd">;
+	item: { readonly readsOnly?: boolean } & Pick<
+		KeyView,
+		"capNanoUsd" | "capPeriod" | "capSpentNanoUsd" | "capRenewsAtMs" | "heldNanoUsd"
+	>;
 	small?: boolean;
 }) {
 	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;

@@ -10,6 +10,7 @@ const shapes = {
 			<path d="M7 9.2 13 3M10.6 5.4l1.9 1.9" />
 		</>
 	),
+	projects: <path d="M2 4.5V13h12V5.5H8L6.5 3.5H2zM2 8h12" />,
 	credit: (
 		<>
 			<rect x="2" y="4" width="12" height="8.5" rx="1" />

@@ -1,0 +1,33 @@
+import { Fault } from "../../base/fault.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { ProjectRecord } from "../../keys/project-admin.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+
+export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag"> {
+	/** By running requests of its keys, as of the last flush. */
+	readonly heldNanoUsd: NanoUsd;
+	/** Empty: all. */
+	readonly models: string[];
+}
+
+/** What running requests hold, by the project of their keys. */
+export async function heldByProject(statements: Statements, accountId: string): Promise<ReadonlyMap<string, NanoUsd>> {
+	const rows = await statements<{ id: string; held: string }>`
+		select k.project_id as id, sum(r.reserved_nano_usd) as held from reservation r join api_key k on k.id = r.key_id
+		where r.account_id = ${accountId} and k.project_id is not null group by 1`;
+	return new Map(rows.map(({ id, held }) => [id, nanoUsdOfColumn(held)]));
+}
+
+export function projectView(project: ProjectRecord, held: NanoUsd | undefined): ProjectView {
+	const { accountId: _, etag: __, models, ...shown } = project;
+	return { ...shown, models: [...models], heldNanoUsd: held ?? ZERO_USD };
+}
+
+/** Fault not_found for a project that this person does not work in; null may see all. */
+export async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
+	if (personId === null) return;
+	const [row] = await statements`
+		select 1 from project_member where project_id = ${projectId} and user_id = ${personId}`;
+	if (row === undefined) throw new Fault("not_found", `There is no project ${projectId}.`);
+}

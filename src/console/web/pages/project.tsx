@@ -1,0 +1,116 @@
+import { Button, Skeleton } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { CapBar } from "../parts/cap-bar.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Amount, Id, Moment } from "../parts/text.tsx";
+import { useList, useResource } from "../resource.ts";
+import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
+import type { ProjectView } from "../views.ts";
+import { limitsText } from "./key.tsx";
+import { KeyCreateDialog } from "./key-create.tsx";
+import { KEY_COLUMNS } from "./keys.tsx";
+import { ArchiveDialog, EditProjectDialog } from "./project-dialogs.tsx";
+import { ProjectMembers } from "./project-members.tsx";
+
+export default function ProjectPage({ id }: { id: string }) {
+	const account = useAccount();
+	const may = useMay();
+	const project = useResource(`project ${account.id} ${id}`, () => api.project(account.id, id));
+	const [dialog, setDialog] = useState<"edit" | "archive">();
+	const item = project.data;
+	const close = () => {
+		setDialog(undefined);
+		void project.reload();
+	};
+	const actions = item?.state === "active" && may("projects.change") && (
+		<>
+			<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
+				{t("Edit")}
+			</Button>
+			<Button size="xs" variant="default" className="danger" onClick={() => setDialog("archive")}>
+				{t("Archive")}
+			</Button>
+		</>
+	);
+
+	return (
+		<Page title={item?.name ?? t("Project")} aside={actions}>
+			{project.error && <Problem error={project.error} retry={() => void project.reload()} />}
+			{!item && !project.error && <Skeleton height={220} />}
+			{item && (
+				<>
+					<ProjectFacts item={item} />
+					<ProjectKeys item={item} onCreated={() => void project.reload()} />
+					<ProjectMembers item={item} />
+					{dialog === "edit" && <EditProjectDialog item={item} onClose={close} />}
+					{dialog === "archive" && <ArchiveDialog item={item} onClose={close} />}
+				</>
+			)}
+		</Page>
+	);
+}
+
+function ProjectFacts({ item }: { item: ProjectView }) {
+	return (
+		<Panel title={t("Project")}>
+			<Facts
+				items={[
+					[t("State"), <State key="state" value={item.state} />],
+					[t("Id"), <Id key="id" value={item.id} label={t("Copy the project's id")} />],
+					[t("Cap"), <CapBar key="cap" item={item} />],
+					[t("Spent in all"), <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
+					[t("Models"), item.models.length === 0 ? t("All available models") : item.models.join(", ")],
+					[t("Limits"), limitsText(item)],
+					[t("Created"), <Moment key="created" atMs={item.createdAtMs} />],
+					...(item.archivedAtMs === null
+						? []
+						: [[t("Archived"), <Moment key="archived" atMs={item.archivedAtMs} />] as const]),
+				]}
+			/>
+		</Panel>
+	);
+}
+
+function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => void }) {
+	const account = useAccount();
+	const may = useMay();
+	const [isOpen, setOpen] = useState(false);
+	const list = useList(`project-keys ${account.id} ${item.id}`, (after) => api.keys(account.id, after, item.id));
+	const create = item.state === "active" && may("keys.change") && (
+		<Button size="xs" variant="default" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
+			{t("Create a key")}
+		</Button>
+	);
+	return (
+		<Panel flush title={t("Keys")} aside={create}>
+			<DataTable
+				label={t("Keys of this project")}
+				columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
+				rows={list.items}
+				rowKey={(key) => key.id}
+				error={list.error}
+				retry={() => void list.reload()}
+				more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+				empty={
+					<Empty title={t("No keys yet.")}>
+						{t("Make one here, or move one: a key's page says which project it has.")}
+					</Empty>
+				}
+			/>
+			<KeyCreateDialog
+				open={isOpen}
+				projectId={item.id}
+				onClose={() => setOpen(false)}
+				onCreated={() => {
+					void list.reload();
+					onCreated();
+				}}
+			/>
+		</Panel>
+	);
+}

@@ -1,0 +1,104 @@
+import { Button, Modal } from "@mantine/core";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { formatCount } from "../format.ts";
+import { CapBar } from "../parts/cap-bar.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
+import { useAction, useList } from "../resource.ts";
+import { Link, navigate, useQueryState } from "../router.tsx";
+import { useAccount, useMay } from "../session.tsx";
+import { t } from "../texts.tsx";
+import type { ProjectView } from "../views.ts";
+import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
+
+const COLUMNS: readonly Column<ProjectView>[] = [
+	{ label: t("Name"), lead: true, render: (project) => <Link to={`/projects/${project.id}`}>{project.name}</Link> },
+	{ label: t("State"), corner: true, render: (project) => <State value={project.state} /> },
+	{ label: t("Keys"), right: true, render: (project) => formatCount(project.keys) },
+	{
+		label: t("Models"),
+		render: (project) => (project.models.length === 0 ? t("All") : formatCount(project.models.length)),
+	},
+	{ label: t("Cap"), render: (project) => <CapBar item={project} small /> },
+	{ label: t("Spent"), amount: (project) => project.spentNanoUsd },
+];
+
+export default function ProjectsPage() {
+	const account = useAccount();
+	const may = useMay();
+	const [query, change] = useQueryState();
+	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
+	const create = may("projects.change") && (
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => change({ create: "1" })}>
+			{t("Create a project")}
+		</Button>
+	);
+	return (
+		<Page
+			title={t("Projects")}
+			lead={t("A budget for some of the keys, and the people who work with them.")}
+			aside={create}
+		>
+			<Panel flush title={t("Projects")}>
+				<DataTable
+					label={t("Projects")}
+					columns={COLUMNS}
+					rows={list.items}
+					rowKey={(project) => project.id}
+					error={list.error}
+					retry={() => void list.reload()}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={
+						<Empty title={t("No projects yet.")} action={create}>
+							{t(
+								"A project has a cap, models and limits that its keys share. What its keys spend counts against its cap and their own.",
+							)}
+						</Empty>
+					}
+				/>
+			</Panel>
+			{query.get("create") === "1" && may("projects.change") && (
+				<CreateDialog accountId={account.id} onClose={() => change({ create: null })} />
+			)}
+		</Page>
+	);
+}
+
+function CreateDialog({ accountId, onClose }: { accountId: string; onClose: () => void }) {
+	const [draft, setDraft] = useState(EMPTY_DRAFT);
+	const create = useAction(async () => {
+		const { id } = await api.createProject(accountId, settingsOf(draft, "create"));
+		navigate(`/projects/${id}`);
+	});
+	return (
+		<Modal
+			opened
+			onClose={onClose}
+			title={t("Create a project")}
+			closeButtonProps={{ "aria-label": t("Close") }}
+			closeOnClickOutside={draft === EMPTY_DRAFT}
+		>
+			<form
+				className="form"
+				onSubmit={(event) => {
+					event.preventDefault();
+					void create.run();
+				}}
+			>
+				<KeyFields ofProject draft={draft} onChange={setDraft} error={create.error} />
+				{create.error && <Problem error={create.error} />}
+				<div className="form-end">
+					<Button variant="default" onClick={onClose}>
+						{t("Cancel")}
+					</Button>
+					<Button type="submit" loading={create.busy}>
+						{t("Create")}
+					</Button>
+				</div>
+			</form>
+		</Modal>
+	);
+}

@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "a return that is repeated counts again",
-		seed: 2,
+		seed: 28,
 		model: (model) => {
 			let copies = 0;
 			return {
@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "a grant that is repeated is granted again",
-		seed: 2,
+		seed: 12,
 		model: (model) => {
 			let copies = 0;
 			return {
@@ -130,7 +130,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "leases are closed again when closing is repeated",
-		seed: 19,
+		seed: 73,
 		model: (model) => ({
 			...model,
 			close(id, epoch, journalLost, limit) {

@@ -38,6 +38,7 @@ import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
+import { isLanguage } from "./texts/language.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { createVisits, sessionRequired } from "./visit.ts";
 
@@ -278,6 +279,7 @@ async function viewerOf(
 			email: user.email,
 			emailVerified: user.emailVerified,
 			twoFactorEnabled: user.twoFactorEnabled ?? false,
+			language: isLanguage(user.language) ? user.language : null,
 			company: revision !== null,
 			operator: user.operator === true && revision === null,
 			memberships: await membershipsOf(parts.statements, user, revision),

@@ -12,8 +12,10 @@ import { changeMail } from "./sign-in/auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
+import { isLanguage, LANGUAGES, type Language, languageOf } from "./texts/language.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
+const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 const SESSIONS_SHOWN_MAX = 100;
 
 export interface SessionView {
@@ -61,6 +63,15 @@ export function settingsRoutes(parts: ConsoleParts) {
 			},
 			{ body: t.Object({ version: t.String({ maxLength: 40 }) }) },
 		)
+		.put(
+			"/language",
+			async ({ request, body }) => {
+				const { userId } = visits.viewer(request);
+				await statements`update console_user set language = ${body.language} where id = ${userId}`;
+				return { language: body.language };
+			},
+			{ body: t.Object({ language: t.UnionEnum(CODES) }) },
+		)
 		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
 			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
 		})
@@ -72,7 +83,8 @@ export function settingsRoutes(parts: ConsoleParts) {
 			if (rows.length === 0) throw new Fault("not_found", "There is no such passkey.");
 			const ip = visits.of(request).connection.address;
 			await audit(statements, { actor: userId, action: "passkey.remove", subject: userId, accountId: null, ip });
-			parts.mailer.send(changeMail({ service: parts.brand.serviceName, to: email }, "passkey removed", parts.origin()));
+			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
+			parts.mailer.send(changeMail(addressee, "passkey removed", parts.origin()));
 			return { removed: true };
 		})
 		.delete("/sessions/:id", async ({ request, params }) => {
@@ -130,12 +142,12 @@ export function settingsRoutes(parts: ConsoleParts) {
 }
 
 async function meOf({ statements, brand, visits }: ConsoleParts, request: Request) {
-	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, memberships } =
+	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, language, memberships } =
 		visits.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
 	const chosen = visits.of(request).membership?.accountId;
 	return {
-		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company },
+		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company, language },
 		session: { id: sessionId },
 		/** To be agreed to before anything else is shown. */
 		termsDue: await termsDue(statements, userId, brand.shown.terms),

@@ -3,6 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";
+import type { Language } from "./texts/language.ts";
 
 export interface Membership {
 	readonly accountId: string;
@@ -26,6 +27,8 @@ export interface Viewer {
 	readonly emailVerified: boolean;
 	readonly twoFactorEnabled: boolean;
 	readonly operator: boolean;
+	/** What he chose to read; null: he has not. */
+	readonly language: Language | null;
 	/** Signed in by a company: its account is all there is. */
 	readonly company: boolean;
 	/** Oldest first. */

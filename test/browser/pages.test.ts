@@ -183,6 +183,12 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		}
 		expect(await tab.page.evaluate(() => document.documentElement.lang)).toBe("de");
 		await tab.context.clearCookies({ name: LANGUAGE_COOKIE });
+		// Who reads German is written to in German from then on, and reads it in any other browser.
+		const { sql } = stage.service.db;
+		const email = who === "visitor" ? "" : stage[who].email;
+		const kept =
+			await sql`update console_user set language = null where email = ${email} and language = 'de' returning id`;
+		expect(kept.length).toBe(who === "visitor" ? 0 : 1);
 		return found;
 	}
 

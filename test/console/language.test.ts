@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { languageOf } from "../../src/console/texts/language.ts";
 import { chatModel, withService } from "../support/service.ts";
+import { newMail } from "./mailbox.ts";
+import { newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
 const asked = (headers: Record<string, string>) => languageOf(new Headers(headers));
 
@@ -25,7 +27,7 @@ test("a reader gets the language that he chose here, else the one that his brows
 	for (const [headers, language] of cases) expect([headers, asked(headers)]).toEqual([headers, language as "en"]);
 });
 
-const service = await withService({ models: chatModel({ id: "echo", url: "http://127.0.0.1:9" }) });
+const service = await withService({ models: chatModel({ id: "echo", url: "http://127.0.0.1:9" }), env: PERSON_ENV });
 
 test("the document is in that language, says so, and names the texts of German alone where it is German", async () => {
 	const pageIn = async (language: string) => {
@@ -46,4 +48,27 @@ test("the document is in that language, says so, and names the texts of German a
 	const texts = await fetch(service.url + scripts[at]);
 	expect(texts.headers.get("cache-control")).toContain("immutable");
 	expect(await texts.text()).toContain("Schlüssel anlegen");
+});
+
+test("mails come in the language of who gets them: of the browser at first, then of his setting", async () => {
+	const person = newPerson(service);
+	const german = { "accept-language": "de-DE" };
+	const signUp = { name: "Anna", email: person.email, password: PASSWORD };
+	await person.send("POST", "/api/auth/sign-up/email", signUp, german);
+	const asked = await newMail(person.email);
+	expect(asked.text).toContain("innerhalb von 24 Stunden");
+	const token = new URL(/\S+\/verify\?\S+/.exec(asked.text)?.[0] ?? "").searchParams.get("token");
+	await person.send("POST", "/api/auth/verify-email", { token }, german);
+	expect((await person.get("/api/console/me")).body.user.language).toBe("de");
+	// Somebody asks in English: it goes by who gets it.
+	const reset = () =>
+		newPerson(service).send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
+	await reset();
+	expect((await newMail(person.email)).text).toContain("um ein neues Passwort festzulegen");
+	expect((await person.send("PUT", "/api/console/language", { language: "en" }, german)).status).toBe(200);
+	await reset();
+	expect((await newMail(person.email)).text).toContain("to set a new password");
+	expect((await person.send("PUT", "/api/console/language", { language: "toString" })).status).toBe(400);
+	const other = await signedUp(service);
+	expect((await other.get("/api/console/me")).body.user.language).toBe(null);
 });

@@ -78,4 +78,72 @@ export function alertMail({ type, data }: Alert): { subject: string; says: strin
 	}
 }
 
+const GERMAN_STOP_REASONS = {
+	declined: "Die Karte wurde abgelehnt.",
+	funds: "Die Karte wurde abgelehnt: Ihre Deckung oder ihr Limit reicht für die Zahlung nicht aus.",
+	expired: "Die Karte ist abgelaufen.",
+	card_gone: "Die Karte ist beim Zahlungsdienst nicht mehr bekannt.",
+	authentication: "Die Bank verlangt, dass der Karteninhaber die Zahlung bestätigt.",
+	unanswered: "Der Zahlungsdienst war nicht erreichbar. Es wurde nichts abgebucht.",
+	refunded: "Eine Kartenzahlung dieses Kontos wurde erstattet.",
+	disputed: "Eine Kartenzahlung dieses Kontos ist angefochten.",
+	uncredited:
+		"Die Karte wurde belastet, aber es konnte kein Guthaben dafür gutgeschrieben werden. Der Betreiber ist alarmiert.",
+} as const satisfies Readonly<Record<StopReason, string>>;
+
+const GERMAN_PERIODS: Readonly<Record<string, string>> = {
+	lifetime: "",
+	day: " an diesem Tag",
+	week: " in dieser Woche",
+	month: " in diesem Monat",
+};
+
+/** The same in German. */
+export function germanAlertMail({ type, data }: Alert): { subject: string; says: string } {
+	switch (type) {
+		case "credit.low":
+			return {
+				subject: "Das Guthaben ist niedrig",
+				says: `Das Guthaben beträgt USD ${usd(data.balance)} und liegt unter den USD ${usd(data.threshold)}, die Sie festgelegt haben. Anfragen, die es nicht deckt, werden abgewiesen.`,
+			};
+		case "key.cap_reached":
+			return {
+				subject: `Ein Schlüssel hat ${data.percent} % seiner Obergrenze verbraucht`,
+				says: `Der Schlüssel …${data.last_four} hat ${data.percent} % seiner Obergrenze verbraucht: USD ${usd(data.spent)} von USD ${usd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
+			};
+		case "key.expiring":
+			return {
+				subject: "Ein Schlüssel läuft bald ab",
+				says: `Der Schlüssel …${data.last_four} läuft ab: ${data.expires_at}. Anfragen mit ihm werden von da an abgewiesen.`,
+			};
+		case "spend.unusual":
+			return {
+				subject: "Ungewöhnliche Ausgaben",
+				says: `In der Stunde ab ${data.hour} wurden USD ${usd(data.spent)} ausgegeben: mehr als dreimal so viel wie in derselben Stunde desselben Wochentags in jeder der letzten vier Wochen (höchstens USD ${usd(data.most)}).`,
+			};
+		case "model.retiring":
+			return {
+				subject: "Ein Modell, das Sie benutzen, entfällt",
+				says: `Das Modell ${data.model} entfällt am ${data.retires_on}: Vom Beginn dieses Tages (UTC) an werden Anfragen an dieses Modell abgewiesen. Ihr Konto hat es in den letzten 30 Tagen benutzt.`,
+			};
+		case "auto_top_up.stopped": {
+			const why = GERMAN_STOP_REASONS[data.reason as StopReason] ?? "";
+			return data.state === "needs_owner"
+				? {
+						subject: "Eine Zahlung wartet auf Sie",
+						says: `Eine automatische Aufladung wurde nicht bezahlt. ${why} Es wurde nichts abgebucht. Bestätigen Sie die Zahlung auf der Guthabenseite; bis dahin wird keine weitere versucht.`,
+					}
+				: {
+						subject: "Automatische Aufladungen sind beendet",
+						says: `${why} Es wird keine automatische Aufladung versucht, bis jemand auf der Guthabenseite die Einstellungen oder eine andere Karte speichert.`,
+					};
+		}
+		default:
+			return {
+				subject: "Eine Aufladung ist bestätigt",
+				says: `Eine Aufladung von USD ${usd(data.amount)} ist bestätigt und Ihrem Guthaben gutgeschrieben.`,
+			};
+	}
+}
+
 const usd = (value: unknown): string => formatUsd(nanoUsdOfColumn(String(value)));

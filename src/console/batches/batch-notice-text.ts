@@ -56,6 +56,29 @@ export function endMailText(batch: BatchRecord, origin: string): string {
 	].join("\n");
 }
 
+const GERMAN_ENDINGS: Readonly<Record<string, string>> = {
+	completed: "ist abgeschlossen",
+	failed: "ist fehlgeschlagen",
+	expired: "ist abgelaufen: Seine Frist von einem Tag endete vor ihm",
+	cancelled: "wurde abgebrochen",
+};
+
+export function germanEndMailText(batch: BatchRecord, origin: string): string {
+	const { id, total, completed, failed } = batch;
+	return [
+		`Der Stapel ${id} ${GERMAN_ENDINGS[batch.state] ?? batch.state}.`,
+		"",
+		total === 0
+			? "Keine seiner Zeilen wurde gesendet."
+			: `Zeilen: ${total}, beantwortet: ${completed}, fehlgeschlagen: ${failed}. Kosten: USD ${formatUsd(batch.chargedNanoUsd)}.`,
+		"",
+		`${origin}/batches/${id}`,
+		"",
+		`Sie erhalten diese E-Mail, weil Ihr Konto eine am Ende jedes Stapels verlangt: ${origin}/settings`,
+		"",
+	].join("\n");
+}
+
 function endedAtMs(batch: BatchRecord): number {
 	return batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs ?? batch.createdAtMs;
 }

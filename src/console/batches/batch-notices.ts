@@ -2,11 +2,11 @@ import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type Alert, alertEvent, alertMail } from "../alerts/alert-text.ts";
+import { type Alert, alertEvent, alertMail, germanAlertMail } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
-import { endEvent, endMailText, noticeId } from "./batch-notice-text.ts";
+import { endEvent, endMailText, germanEndMailText, noticeId } from "./batch-notice-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
@@ -201,16 +201,28 @@ function batchMail({ origin, serviceName }: NoticeDeps, batch: BatchRecord) {
 		id: noticeId(batch.id),
 		subject: `A batch at ${serviceName} is over`,
 		text: endMailText(batch, origin()),
+		german: { subject: `Ein Stapel bei ${serviceName} ist beendet`, text: germanEndMailText(batch, origin()) },
 		link: `${origin()}/batches/${batch.id}`,
 	};
 }
 
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
 	const { subject, says, path } = alertMail(alert);
+	const german = germanAlertMail(alert);
 	// Who works in several accounts comes to the page of this one.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
 	const why = `You get this mail because your account asks for it: ${origin()}/settings`;
-	return { id: alert.id, subject: `${subject} (${serviceName})`, text: `${says}\n\n${link}\n\n${why}\n`, link };
+	const germanWhy = `Sie erhalten diese E-Mail, weil Ihr Konto sie verlangt: ${origin()}/settings`;
+	return {
+		id: alert.id,
+		subject: `${subject} (${serviceName})`,
+		text: `${says}\n\n${link}\n\n${why}\n`,
+		german: {
+			subject: `${german.subject} (${serviceName})`,
+			text: `${german.says}\n\n${link}\n\n${germanWhy}\n`,
+		},
+		link,
+	};
 }
 
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<void> {

@@ -4,14 +4,24 @@ import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
+import { isLanguage, type Language } from "../texts/language.ts";
 import { isMailAddress, mailboxOf } from "./mail-address.ts";
+
+interface MailText {
+	readonly subject: string;
+	readonly text: string;
+}
 
 export interface Mail {
 	readonly to: string;
-	/** The same for all mails of its kind: nothing that somebody wrote stands in it, and they are counted by it. */
+	/** In English the same for all mails of its kind: nothing that somebody wrote stands in it, and they are counted by it. */
 	readonly subject: string;
 	/** Plain text. */
 	readonly text: string;
+	/** The same for who reads German: his own setting decides, else what his browser asked for. */
+	readonly german: MailText;
+	/** What the browser asked for that made somebody send this; for who has no setting. */
+	readonly asked?: Language;
 	/** The link that the text is about; for the demo, whose page shows it. */
 	readonly link?: string;
 	/**
@@ -25,7 +35,7 @@ export interface Mail {
 	readonly id?: string;
 }
 
-export interface SentMail extends Mail {
+export interface SentMail extends Omit<Mail, "german" | "asked"> {
 	readonly atMs: number;
 }
 
@@ -101,8 +111,8 @@ function createSmtpMailer(
 	}
 
 	async function deliverNow(mail: Mail): Promise<boolean> {
-		const { to, subject, text, id } = mail;
 		if (!(await mayGet(statements, mail))) return false;
+		const { to, subject, text, id } = await inLanguage(statements, mail);
 		await transport.sendMail({
 			from,
 			// As an object, so that nothing in the address is taken for a list.
@@ -143,6 +153,15 @@ function createSmtpMailer(
 	};
 }
 
+/** In the language of who gets it: by his setting, else by what his browser asked for, else in English. */
+async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
+	const { german, asked, ...english } = mail;
+	const [person] = await statements<{ language: string | null }>`
+		select language from console_user where email = ${mail.to.toLowerCase()}::text`;
+	const language = isLanguage(person?.language) ? person.language : asked;
+	return language === "de" ? { ...english, ...german } : english;
+}
+
 /** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${subject} ${mailboxOf(to)}`;
@@ -154,19 +173,20 @@ async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }
 
-function createOutboxMailer({ clock }: { clock: Clock }): Mailer {
+function createOutboxMailer({ clock, log, statements }: { clock: Clock; log: Log; statements: Statements }): Mailer {
 	const sent: SentMail[] = [];
-	const send = (mail: Mail) => {
-		sent.unshift({ ...mail, atMs: clock.wallMs() });
+	async function deliver(mail: Mail): Promise<boolean> {
+		sent.unshift({ ...(await inLanguage(statements, mail)), atMs: clock.wallMs() });
 		sent.length = Math.min(sent.length, OUTBOX_MAX);
-	};
+		return true;
+	}
 	return {
 		works: true,
-		send,
-		async deliver(mail) {
-			send(mail);
-			return true;
-		},
+		deliver,
+		send: (mail) =>
+			void deliver(mail).catch((error: unknown) =>
+				log.error("a mail could not be sent", { subject: mail.subject, error }),
+			),
 		outbox: (to) => sent.filter((mail) => mail.to === to.toLowerCase()),
 		stop() {},
 	};

@@ -4,13 +4,21 @@ import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
+import { languageOf } from "../texts/language.ts";
 import type { InvitationView } from "./invitations.ts";
 import { acceptInvitation, invite, listInvitations, withdrawInvitation } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
 import type { MemberView } from "./members.ts";
 import { changeMember, checkMember, listMembers, ownersOnly } from "./members.ts";
-import { GIVEN_ROLES, may, ROLE_LABELS, type Role } from "./roles.ts";
+import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS, type Role } from "./roles.ts";
 
+const GERMAN_ROLES: Readonly<Record<GivenRole, string>> = {
+	owner: "Inhaber",
+	admin: "Administrator",
+	developer: "Entwickler",
+	billing: "Abrechnung",
+	viewer: "Betrachter",
+};
 const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.UnionEnum(GIVEN_ROLES);
 const KEYS = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
@@ -85,7 +93,12 @@ export function membersRoutes(parts: ConsoleParts) {
 				const service = parts.brand.serviceName;
 				parts.mailer.send({
 					to: made.email,
+					asked: languageOf(request.headers),
 					subject: `An invitation to ${service}`,
+					german: {
+						subject: `Eine Einladung zu ${service}`,
+						text: `${viewer.email} lädt Sie ein, ein Konto mitzubenutzen (Rolle: ${GERMAN_ROLES[body.role]}). Öffnen Sie diesen Link innerhalb von sieben Tagen, angemeldet mit dieser Adresse:\n\n${link}\n`,
+					},
 					text: `${viewer.email} invites you to share an account (${ROLE_LABELS[body.role]}). Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
 					link,
 				});

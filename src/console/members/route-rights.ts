@@ -10,6 +10,7 @@ import type { Right } from "./roles.ts";
 export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">> = {
 	"GET /me": "anybody",
 	"POST /terms": "anybody",
+	"PUT /language": "anybody",
 	"POST /reauthenticate": "person",
 	"GET /sessions": "person",
 	"GET /passkeys": "person",

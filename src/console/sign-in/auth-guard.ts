@@ -3,6 +3,7 @@ import { APIError, createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } 
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import { languageOf } from "../texts/language.ts";
 import {
 	type Attempts,
 	codeLimits,
@@ -195,7 +196,7 @@ async function beforeCode(
 			if (!isSession) await statements`delete from verification where identifier = ${challenge}`;
 		},
 		async personUsedUp() {
-			mailer.send(changeMail({ service: serviceName, to: person.email }, "codes guessed", origin));
+			mailer.send(changeMail({ service: serviceName, to: person.email, asked: askedBy(ctx) }, "codes guessed", origin));
 		},
 	});
 	await attempts.count(limits);
@@ -206,6 +207,8 @@ async function beforeCode(
 	if (!(await attempts.isFirstUse(person.id, code))) throw invalidCode();
 	return { limits, person, isSetUp: isSession && !person.two_factor_enabled && ctx.path === "/two-factor/verify-totp" };
 }
+
+const askedBy = (ctx: GenericEndpointContext) => languageOf(ctx.headers ?? new Headers());
 
 /** As the library finds it: a session goes before a sign-in that is half done. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
@@ -235,7 +238,7 @@ async function afterwards(
 	const person = note.person ?? (await sessionPerson(statements, ctx));
 	if (person === undefined) return;
 	const tell = (change: Parameters<typeof changeMail>[1]) =>
-		mailer.send(changeMail({ service: serviceName, to: person.email }, change, origin));
+		mailer.send(changeMail({ service: serviceName, to: person.email, asked: askedBy(ctx) }, change, origin));
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);

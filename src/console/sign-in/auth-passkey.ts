@@ -5,6 +5,7 @@ import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import { languageOf } from "../texts/language.ts";
 import { changeMail } from "./auth-mails.ts";
 
 interface PasskeyDeps {
@@ -121,7 +122,13 @@ export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
 					on conflict do nothing returning id`;
 				if (rows.length === 0) throw notGood();
 				await audit(statements, { actor: user.id, action: "passkey.add", subject: user.id, accountId: null, ip: null });
-				mailer.send(changeMail({ service: options.serviceName, to: user.email }, "passkey added", options.origin));
+				mailer.send(
+					changeMail(
+						{ service: options.serviceName, to: user.email, asked: languageOf(ctx.headers ?? new Headers()) },
+						"passkey added",
+						options.origin,
+					),
+				);
 				return ctx.json({ status: true });
 			}),
 			/** What `navigator.credentials.get` takes: any passkey of this site, so nothing is said of who has some. */

@@ -6,6 +6,7 @@ import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import { ENGLISH, type Language, languageOf } from "../texts/language.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
@@ -57,7 +58,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 				const password = await ctx.context.password.hash(chosen);
 				const [token, browser] = [secret(), secret()];
 				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
-				const addressee = { service: options.serviceName, to: email };
+				const addressee = { service: options.serviceName, to: email, asked: languageOf(ctx.headers ?? new Headers()) };
 				const query = new URLSearchParams({ token, ...(next === null ? {} : { next }) });
 				mailer.send(
 					isNew ? signUpMail(addressee, `${options.origin}/verify?${query}`) : knownMail(addressee, options.origin),
@@ -82,6 +83,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 					statements,
 					tokenHash,
 					isSame ? null : await chosenAnew(ctx, [options.serviceName, row.email]),
+					languageOf(ctx.headers ?? new Headers()),
 				);
 				if (userId === undefined) throw usedUp();
 				if (!isSame) {
@@ -139,6 +141,7 @@ async function prove(
 	statements: Statements,
 	tokenHash: string,
 	anew: { name: string; password: string } | null,
+	language: Language,
 ): Promise<string | undefined> {
 	const [row] = await statements<{ id: string }>`
 		with proved as (
@@ -146,10 +149,10 @@ async function prove(
 		), others as (
 			delete from sign_up s using proved where s.email = proved.email and s.token_hash <> ${tokenHash}
 		), person as (
-			insert into console_user as u (id, name, email, email_verified)
-			select ${newId("usr")}::text, coalesce(${anew?.name ?? null}::text, name), email, true from proved
+			insert into console_user as u (id, name, email, email_verified, language)
+			select ${newId("usr")}::text, coalesce(${anew?.name ?? null}::text, name), email, true, ${language === ENGLISH ? null : language}::text from proved
 			on conflict (email) do update set name = excluded.name, email_verified = true, image = null, two_factor_enabled = false,
-				updated_at = clock_timestamp() where not u.email_verified
+				language = excluded.language, updated_at = clock_timestamp() where not u.email_verified
 			returning id
 		), credentials as (
 			delete from auth_account a using person where a.user_id = person.id

@@ -12,6 +12,7 @@ import { companySignIns } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
+import { languageOf } from "../texts/language.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { mayBegin } from "./auth-operator.ts";
@@ -102,7 +103,10 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			},
 		}),
 		user: {
-			additionalFields: { operator: { type: "boolean", required: false, defaultValue: false, input: false } },
+			additionalFields: {
+				operator: { type: "boolean", required: false, defaultValue: false, input: false },
+				language: { type: "string", required: false, input: false },
+			},
 		},
 		emailAndPassword: {
 			enabled: true,
@@ -111,9 +115,10 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			maxPasswordLength: PASSWORD_CHARS_MAX,
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
-			async sendResetPassword({ user, token }) {
+			async sendResetPassword({ user, token }, request) {
 				if (!user.emailVerified) return;
-				const addressee = { service: options.serviceName, to: user.email };
+				const asked = languageOf(request?.headers ?? new Headers());
+				const addressee = { service: options.serviceName, to: user.email, asked };
 				mailer.send(resetMail(addressee, `${origin}/reset?token=${encodeURIComponent(token)}`));
 			},
 		},

@@ -24,6 +24,8 @@ export const consoleUser = pgTable("console_user", {
 	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
 	/** Sees and manages the whole service. Given on the command line alone. */
 	operator: boolean().notNull().default(false),
+	/** What he reads; null: he has not said, so it is what a browser of his asks for. */
+	language: text(),
 	createdAt: moment("created_at").notNull().defaultNow(),
 	updatedAt: moment("updated_at").notNull().defaultNow(),
 });

@@ -1,6 +1,7 @@
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import type { AlertType } from "../alerts/alerts.ts";
 import type { GivenRole } from "../members/roles.ts";
+import type { Language } from "../texts/language.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
 
@@ -56,6 +57,7 @@ export const api = {
 	revokeSession: (id: string) => dataOf(client.sessions({ id }).delete()),
 	passkeys: () => dataOf(client.passkeys.get()),
 	removePasskey: (id: string) => dataOf(client.passkeys({ id }).delete()),
+	setLanguage: (language: Language) => dataOf(client.language.put({ language })),
 	acceptTerms: (version: string) => dataOf(client.terms.post({ version })),
 	reauthenticate: (password: string) => dataOf(client.reauthenticate.post({ password })),
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),

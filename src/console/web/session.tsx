@@ -5,6 +5,7 @@ import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
 import { ApiError } from "./http.ts";
+import { followLanguage } from "./language-choice.ts";
 import { resources } from "./resource.ts";
 import { t } from "./texts.tsx";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
@@ -120,7 +121,9 @@ async function readViewer(): Promise<State> {
 	const config = await api.config();
 	if (!config.signedIn) return { config, me: undefined };
 	try {
-		return { config, me: await readMe() };
+		const me = await readMe();
+		void followLanguage(me.user.language, api.setLanguage);
+		return { config, me };
 	} catch (error) {
 		if (error instanceof ApiError && error.status === 401) return { config, me: undefined };
 		throw error;

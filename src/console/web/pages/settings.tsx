@@ -2,9 +2,11 @@ import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { may } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
+import type { Language } from "../../texts/language.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";
+import { chooseLanguage } from "../language-choice.ts";
 import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
@@ -31,9 +33,7 @@ export default function SettingsPage() {
 				{own && <ProfilePanel />}
 				{me?.account && <AccountPanel />}
 				{me?.account && <TimeZonePanel />}
-				<Panel title={t("Language")}>
-					<LanguageSwitch />
-				</Panel>
+				<LanguagePanel />
 			</div>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
@@ -50,6 +50,20 @@ export default function SettingsPage() {
 				</>
 			)}
 		</Page>
+	);
+}
+
+/** Of the person: pages and mails are in it wherever he signs in. */
+function LanguagePanel() {
+	const save = useAction(async (wanted: Language) => {
+		await api.setLanguage(wanted);
+		chooseLanguage(wanted);
+	});
+	return (
+		<Panel title={t("Language")}>
+			{save.error && <Problem error={save.error} />}
+			<LanguageSwitch choose={(wanted) => void save.run(wanted)} />
+		</Panel>
 	);
 }
 

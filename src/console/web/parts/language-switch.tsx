@@ -1,8 +1,9 @@
+import type { Language } from "../../texts/language.ts";
 import { CHOICES, chooseLanguage } from "../language-choice.ts";
 import { language, t } from "../texts.tsx";
 
 /** Each language by its own name: who cannot read this one finds his. */
-export function LanguageSwitch() {
+export function LanguageSwitch({ choose = chooseLanguage }: { choose?: (language: Language) => void }) {
 	return (
 		<nav className="languages small" aria-label={t("Language")}>
 			{CHOICES.map(({ code, name }) => (
@@ -12,7 +13,7 @@ export function LanguageSwitch() {
 					className="link"
 					lang={code}
 					aria-current={code === language ? "true" : undefined}
-					onClick={() => chooseLanguage(code)}
+					onClick={() => choose(code)}
 				>
 					{name}
 				</button>

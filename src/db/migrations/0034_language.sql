@@ -1,0 +1,1 @@
+ALTER TABLE "console_user" ADD COLUMN "language" text;

@@ -133,6 +133,31 @@ test("a console that sleeps before any step, for longer than Stripe keeps a key,
 	expect(slept).toBeGreaterThanOrEqual(10);
 });
 
+test("a console that sleeps while another one charges and hears nothing of it charges no second payment", async () => {
+	let slept = 0;
+	for (let at = 1; ; at++) {
+		const ann = await payer();
+		await spend(ann, 90);
+		const before = slept;
+		await turn({
+			at,
+			async sleep() {
+				slept += 1;
+				stripe.cards.forgetKeys();
+				stripe.cards.upset((name) =>
+					name === "confirm" ? "lost" : name === "GET payment_intents" ? "error" : undefined,
+				);
+				await pass(1);
+				stripe.cards.upset();
+				stripe.cards.forgetKeys();
+			},
+		});
+		await pass(2);
+		expect({ at, charges: charges(ann), balance: await balance(ann) }).toEqual({ at, charges: 1, balance: 110 });
+		if (slept === before) break;
+	}
+});
+
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
 	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
@@ -360,10 +385,10 @@ test("a card is read from the page where it was given, the newest one alone; one
 	// Its page was replaced by another one while Stripe was asked for it.
 	stripe.give(old);
 	await db.sql`update card_setup set state = 'open' where id = ${old.id}`;
-	const asked = cards.collect();
-	await db.sql`update card_setup set state = 'closed' where id = ${old.id}`;
-	await asked;
-	await pass(1);
+	await db.sql`update card_setup set look_at = now() where id = ${old.id}`;
+	stripe.meanwhile(async () => void (await db.sql`update card_setup set state = 'closed' where id = ${old.id}`));
+	await cards.collect();
+	stripe.meanwhile();
 	expect(await cardOf()).toBe(ann.card.id);
 	const given = stripe.give(present);
 	await tell("checkout.session.completed", { id: present.id, payment_status: "no_payment_required" });

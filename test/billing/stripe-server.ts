@@ -57,6 +57,7 @@ export function startStripe({ withPages = false } = {}) {
 	const cards = createPlayedCards();
 	/** What was given on a page, as Stripe says when it is asked for the page. */
 	const given = new Map<string, Record<string, unknown>>();
+	let meanwhile = async () => {};
 	let failing = false;
 	const server: Server<undefined> = Bun.serve({
 		port: 0,
@@ -71,11 +72,17 @@ export function startStripe({ withPages = false } = {}) {
 			if (played !== undefined) return played;
 			const [, visited = ""] = /^\/v1\/checkout\/sessions\/([^/]+)$/.exec(pathname) ?? [];
 			const page = pages.find(({ id }) => id === visited);
-			if (request.method === "GET" && page !== undefined && !held["checkout/sessions"].some(({ id }) => id === visited))
+			if (
+				request.method === "GET" &&
+				page !== undefined &&
+				!held["checkout/sessions"].some(({ id }) => id === visited)
+			) {
+				await meanwhile();
 				return Response.json({
 					...{ id: visited, object: "checkout.session", mode: page.fields.get("mode"), status: "open" },
 					...{ customer: page.fields.get("customer"), ...given.get(visited) },
 				});
+			}
 			const list = /^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents)(?:\/([^/]+))?$/.exec(pathname);
 			if (request.method === "GET" && list !== null)
 				return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
@@ -121,6 +128,10 @@ export function startStripe({ withPages = false } = {}) {
 			const intent = page.fields.get("mode") === "setup" ? "setup_intent" : "payment_intent";
 			given.set(page.id, { status: "complete", [intent]: { id: "intent", payment_method: method } });
 			return card;
+		},
+		/** What happens while it is asked for a page. */
+		meanwhile(run: () => Promise<void> = async () => {}) {
+			meanwhile = run;
 		},
 		expired,
 		paid,

@@ -44,7 +44,7 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
 	const models = check.models.map(({ id, kind, replicas, rates, batch_rates, retires_on }) => {
-		const end = retires_on === undefined ? "" : `; until ${retires_on}`;
+		const end = retires_on === undefined ? "" : `; retires on ${retires_on}`;
 		const lines = batch_rates === undefined ? "" : `; in batches: ${pricesOf(batch_rates)}`;
 		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${pricesOf(rates)}${lines}${end}`;
 	});

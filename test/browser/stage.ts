@@ -89,7 +89,12 @@ export async function setStage(): Promise<Stage> {
 	const gone = startUpstream({ dialect: "vllm" });
 	const models = [
 		chatModel({ id: MODEL, url: upstream.url, dialect: "vllm", extra: "    name: Llama 3.3 70B Instruct" }),
-		chatModel({ id: "qwen/qwen3-32b", url: upstream.url, dialect: "vllm", extra: "    name: Qwen3 32B" }),
+		chatModel({
+			id: "qwen/qwen3-32b",
+			url: upstream.url,
+			dialect: "vllm",
+			extra: "    name: Qwen3 32B\n    retires_on: 2099-01-01",
+		}),
 		chatModel({ id: "mistral-small-3.2", url: gone.url, dialect: "vllm", extra: "    name: Mistral Small 3.2" }),
 		chatModel({
 			id: LONG_MODEL,

@@ -191,6 +191,8 @@ test("whoever set a threshold gets the mail of it, and one alone if the event is
 		await lookAndTell();
 		expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 		expect(mails[0]?.text).toContain(`https://service.example/credit?account=${id}`);
+		// For others there is no notice at all, not even one that failed.
+		expect(await db.sql`select 1 from batch_notice where account_id = ${id} and channel = 'mail'`).toHaveLength(2);
 		expect(told()).toEqual(events.map((type) => [type, null]));
 	}
 });

@@ -54,7 +54,7 @@ export const parts = {
 	Transcription: "Transkription",
 	Images: "Bilder",
 	Reranking: "Neusortierung",
-	"Until {date}": "Bis {date}",
+	"Retires on {date}": "Entfällt ab {date}",
 	Kind: "Art",
 	State: "Zustand",
 	Context: "Kontext",

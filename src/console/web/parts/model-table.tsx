@@ -28,11 +28,12 @@ const COLUMNS: readonly Column<ModelView>[] = [
 				<div className="small dim">
 					<code>{model.id}</code>
 				</div>
-				{model.retiresOn && <div className="small">{t("Until {date}", { date: model.retiresOn })}</div>}
+				{model.retiresOn && <div className="small">{t("Retires on {date}", { date: model.retiresOn })}</div>}
 			</div>
 		),
 	},
-	{ label: t("Kind"), render: (model) => KINDS[model.kind] ?? model.kind },
+	// A long id beside it must not break the word.
+	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{
 		label: t("Context"),

@@ -16,7 +16,7 @@ export interface Balance {
 	readonly spent: NanoUsd;
 }
 
-/** What a key may spend and has spent. */
+/** What a key, or a project's keys together, may spend and have spent. */
 export interface KeyBalance {
 	readonly cap: NanoUsd | null;
 	readonly held: NanoUsd;
@@ -26,6 +26,12 @@ export interface KeyBalance {
 	readonly capSpent: NanoUsd;
 	/** What its cap still allows; null without a cap. The account's credit may allow less. */
 	readonly remaining: NanoUsd | null;
+}
+
+/** A cap that begins anew, and the budget of its present period. */
+interface CapPeriodOf {
+	readonly cap: NanoUsd | null;
+	readonly budget: string;
 }
 
 interface Row {
@@ -51,9 +57,27 @@ export async function accountBalance(statements: Statements, accountId: string):
 export async function keyBalance(
 	statements: Statements,
 	keyId: string,
-	period: { readonly cap: NanoUsd | null; readonly budget: string } | null = null,
+	period: CapPeriodOf | null = null,
 ): Promise<KeyBalance> {
-	const { limit, spent, periodSpent, held } = await readBudget(statements, keyId, "key", period?.budget);
+	return capBalance(statements, keyId, "key", period);
+}
+
+/** The same of a project. */
+export async function projectBalance(
+	statements: Statements,
+	projectId: string,
+	period: CapPeriodOf | null = null,
+): Promise<KeyBalance> {
+	return capBalance(statements, projectId, "project", period);
+}
+
+async function capBalance(
+	statements: Statements,
+	id: string,
+	kind: "key" | "project",
+	period: CapPeriodOf | null,
+): Promise<KeyBalance> {
+	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
 	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
 	return { cap, held, spent, capSpent, remaining: cap === null ? null : subUsd(subUsd(cap, capSpent), held) };
@@ -66,7 +90,7 @@ export async function keyBalance(
 async function readBudget(
 	statements: Statements,
 	id: string,
-	kind: "account" | "key",
+	kind: "account" | "key" | "project",
 	period = "",
 ): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; periodSpent: NanoUsd; held: NanoUsd }> {
 	const [row] = await statements<Row>`
@@ -79,7 +103,8 @@ async function readBudget(
 			select r.reserved_nano_usd as reserved
 			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
-			where case when ${kind}::text = 'account' then r.account_id = ${id} else r.key_id = ${id} end
+			where case ${kind}::text when 'account' then r.account_id = ${id} when 'key' then r.key_id = ${id}
+				else exists (select 1 from api_key k where k.id = r.key_id and k.project_id = ${id}) end
 		)
 		select b.limit_nano_usd as "limit", b.limit_nano_usd - s.spent as rest, s.spent,
 			budget_spent(${period}) as period_spent,

@@ -26,6 +26,9 @@ async function household() {
 	const make = async (body: object) => (await owner.send("POST", "/api/console/keys", body)).body.key.id as string;
 	const capped = await make({ name: "capped", capUsd: "200" });
 	const open = await make({ name: "open" });
+	const project = await owner.send("POST", "/api/console/projects", { name: "p", capUsd: "5", capPeriod: "month" });
+	const { id: projectId } = project.body;
+	const inside = await make({ name: "inside", projectId });
 	await owner.send("POST", "/api/console/invitations", { email: other.email, role: "developer" });
 	const token = new URL(await mailedLink(other)).searchParams.get("token");
 	expect((await other.send("POST", "/api/console/invitations/accept", { token })).status).toBe(200);
@@ -39,6 +42,10 @@ async function household() {
 		["PATCH", `/keys/${capped}`, { capUsd: null }],
 		["PATCH", `/keys/${capped}`, { capUsd: "200.01" }],
 		["PATCH", `/keys/${capped}`, { capPeriod: "month" }],
+		["PATCH", `/keys/${inside}`, { projectId: null }],
+		["PATCH", `/projects/${projectId}`, { capUsd: null }],
+		["PATCH", `/projects/${projectId}`, { capUsd: "500" }],
+		["PUT", `/projects/${projectId}/members/${row?.id}`, {}],
 		["POST", `/keys/${capped}/rotate`, { graceMs: 0 }],
 		["POST", "/invitations", { email: `${crypto.randomUUID()}@example.com`, role: "owner" }],
 		["DELETE", `/members/${row?.id}`, {}],
@@ -47,6 +54,8 @@ async function household() {
 		["POST", "/keys", { name: "small", capUsd: "100" }],
 		["PATCH", `/keys/${capped}`, { capUsd: "150" }],
 		["PATCH", `/keys/${open}`, { capUsd: "5000" }],
+		["PATCH", `/keys/${open}`, { projectId }],
+		["PATCH", `/projects/${projectId}`, { capUsd: "4", models: ["test-model"] }],
 		["PATCH", `/keys/${capped}`, { name: "renamed" }],
 		["POST", `/keys/${open}/revoke`, {}],
 	];
@@ -110,6 +119,9 @@ const ASKING = [
 	"PATCH /members/:userId",
 	"DELETE /members/:userId",
 	"DELETE /passkeys/:id",
+	"PUT /projects/:id/members/:userId",
+	"POST /credit/card",
+	"PUT /credit/auto-top-up",
 	"PUT /company-sign-in/",
 	"POST /company-sign-in/verify",
 	"DELETE /company-sign-in/",

@@ -127,6 +127,7 @@ function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeyS
 		models,
 		requests_per_minute: rate,
 		concurrency,
+		project_id: projectId,
 	} = given;
 	return {
 		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
@@ -135,6 +136,7 @@ function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeyS
 		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
 		...(rate === undefined ? {} : { requestsPerMinute: rate }),
 		...(concurrency === undefined ? {} : { concurrencyMax: concurrency }),
+		...(projectId === undefined ? {} : { projectId }),
 	};
 }
 
@@ -156,6 +158,7 @@ function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
 		expires_at: isoOrNull(key.expiresAtMs),
 		requests_per_minute: key.requestsPerMinute,
 		concurrency: key.concurrencyMax,
+		project_id: key.projectId,
 		replaced_by: key.replacedBy,
 		last_used_at: isoOrNull(key.lastUsedAtMs),
 		created_at: isoOrNull(key.createdAtMs),

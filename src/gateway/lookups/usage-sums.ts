@@ -19,12 +19,15 @@ interface Query {
 	readonly key: string | null;
 	readonly limit: number;
 	/** Behind which row the page begins. */
-	readonly after: readonly [day: string, model: string, key: string] | null;
+	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
 interface Row {
 	day: string;
 	model: string;
+	/** Empty: none. */
+	project_id: string;
+	project_name: string | null;
 	key_id: string;
 	key_name: string | null;
 	requests: string;
@@ -109,26 +112,29 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 
 async function read(statements: Statements, accountId: string, query: Query): Promise<Row[]> {
 	const { from, to, groups, model, key, limit } = query;
-	const [day, afterModel, afterKey] = query.after ?? [null, null, null];
+	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
 	// By day, all that stands before the page is left out by the index.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
 	return statements<Row>`
 		with sums as (
 			select case when ${groups.has("day")}::boolean then to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') else '' end as day,
 				case when ${groups.has("model")}::boolean then h.model else '' end as model,
+				case when ${groups.has("project")}::boolean then coalesce(o.project_id, '') else '' end as project_id,
 				case when ${groups.has("key")}::boolean then h.key_id else '' end as key_id,
 				sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
 				sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
-			from usage_hour h
+			from usage_hour h left join api_key o on ${groups.has("project")}::boolean and o.id = h.key_id
 			where h.account_id = ${accountId}
 				and h.hour >= ${since}::timestamp at time zone 'UTC' and h.hour < (${to}::timestamp + interval '1 day') at time zone 'UTC'
 				and (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
-			group by 1, 2, 3
+			group by 1, 2, 3, 4
 		)
-		select s.*, k.name as key_name, (select c.folded_at from usage_cursor c where c.id = 1) as as_of
+		select s.*, k.name as key_name, p.name as project_name, (select c.folded_at from usage_cursor c where c.id = 1) as as_of
 		from sums s left join api_key k on k.id = s.key_id and k.account_id = ${accountId}
-		where ${day}::text is null or (s.day, s.model, s.key_id) > (${day}::text, ${afterModel}::text, ${afterKey}::text)
-		order by s.day, s.model, s.key_id limit ${limit + 1}`;
+			left join project p on p.id = s.project_id and p.account_id = ${accountId}
+		where ${day}::text is null
+			or (s.day, s.model, s.project_id, s.key_id) > (${day}::text, ${afterModel}::text, ${afterProject}::text, ${afterKey}::text)
+		order by s.day, s.model, s.project_id, s.key_id limit ${limit + 1}`;
 }
 
 /** Fault invalid_request. */
@@ -180,15 +186,15 @@ const isoDay = (atMs: number): string => new Date(atMs).toISOString().slice(0, 1
 
 function cursorOf(row: Row | undefined): string | null {
 	if (row === undefined) return null;
-	return Buffer.from(JSON.stringify([row.day, row.model, row.key_id])).toString("base64url");
+	return Buffer.from(JSON.stringify([row.day, row.model, row.project_id, row.key_id])).toString("base64url");
 }
 
-function placeOf(cursor: string): readonly [string, string, string] {
+function placeOf(cursor: string): readonly [string, string, string, string] {
 	try {
 		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
-		if (Array.isArray(place) && place.length === 3 && place.every((part) => typeof part === "string")) {
-			const [day, model, key] = place as [string, string, string];
-			if (day === "" || DAY.test(day)) return [day, model, key];
+		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string")) {
+			const [day, model, project, key] = place as [string, string, string, string];
+			if (day === "" || DAY.test(day)) return [day, model, project, key];
 		}
 	} catch {
 		// Said below.
@@ -215,7 +221,7 @@ function groupFields(row: Row, { groups }: Query): Record<string, string | null>
 	return {
 		...(groups.has("day") ? { day: row.day } : {}),
 		...(groups.has("model") ? { model: row.model } : {}),
-		...(groups.has("project") ? { project_id: null } : {}),
+		...(groups.has("project") ? { project_id: row.project_id || null, project_name: row.project_name } : {}),
 		...(groups.has("key") ? { key_id: row.key_id, key_name: row.key_name } : {}),
 	};
 }
@@ -237,6 +243,8 @@ const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields
 const NOTHING: Row = {
 	day: "",
 	model: "",
+	project_id: "",
+	project_name: null,
 	key_id: "",
 	key_name: null,
 	requests: "0",

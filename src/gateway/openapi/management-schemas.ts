@@ -38,6 +38,9 @@ const keySettings = given({
 	expires_at: Type.Optional(orNull(MomentGiven)),
 	requests_per_minute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
 	concurrency: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
+	project_id: Type.Optional(
+		orNull(Type.String({ maxLength: 64, description: "The project that it belongs to, of the same account." })),
+	),
 });
 const KeyName = Type.String({ minLength: 1, maxLength: 100 });
 
@@ -123,6 +126,7 @@ const key = {
 	expires_at: orNull(Moment),
 	requests_per_minute: orNull(Count),
 	concurrency: orNull(Count),
+	project_id: orNull(Type.String()),
 	replaced_by: orNull(Type.String()),
 	last_used_at: orNull(Moment),
 	created_at: Moment,

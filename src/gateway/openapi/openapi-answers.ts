@@ -154,6 +154,22 @@ const Key = exact({
 		models: orNull(Type.Array(Type.String())),
 		expires_at: orNull(Type.String({ format: "date-time" })),
 		limits: exact({ requests_per_minute: orNull(Count), concurrency: orNull(Count) }),
+		project: orNull(
+			exact({
+				id: Type.String(),
+				name: Type.String(),
+				limit: orNull(Type.Number()),
+				limit_remaining: orNull(Type.Number()),
+				limit_reset: orNull(oneOf("daily", "weekly", "monthly")),
+				cap_usd: orNull(Usd),
+				cap_period: oneOf("lifetime", "day", "week", "month"),
+				cap_spent_usd: Usd,
+				cap_renews_at: orNull(Type.String({ format: "date-time" })),
+				remaining_usd: orNull(Usd),
+				models: orNull(Type.Array(Type.String())),
+				limits: exact({ requests_per_minute: orNull(Count), concurrency: orNull(Count) }),
+			}),
+		),
 	}),
 });
 const Credits = exact({
@@ -203,6 +219,7 @@ const UsageList = exact({
 			day: Type.Optional(Type.String({ description: "In UTC: `2027-01-31`. What is not asked for is left out." })),
 			model: Type.Optional(Type.String()),
 			project_id: Type.Optional(orNull(Type.String())),
+			project_name: Type.Optional(orNull(Type.String())),
 			key_id: Type.Optional(Type.String()),
 			key_name: Type.Optional(orNull(Type.String())),
 			requests: Count,

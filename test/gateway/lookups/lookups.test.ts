@@ -1,5 +1,7 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
 import { describe, expect, test } from "bun:test";
+import { updateKey } from "../../../src/keys/key-admin.ts";
+import { createProject } from "../../../src/keys/project-admin.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
 import { parseUsd } from "../../../src/money/nano-usd.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -54,7 +56,33 @@ describe("GET /v1/key", () => {
 				models: ["text"],
 				expires_at: null,
 				limits: { requests_per_minute: 600, concurrency: 7 },
+				project: null,
 			},
+		});
+	});
+
+	test("of a key in a project it says what that may spend, by all its keys together", async () => {
+		const accountId = await service.account();
+		const cap = { name: "search", capNanoUsd: usd("2"), models: ["text", "gone"], requestsPerMinute: 60 };
+		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
+		const [key, sister] = await Promise.all([1, 2].map(() => service.key(accountId, { projectId })));
+		await (await complete(sister?.secret as string)).text();
+		await service.settled();
+		const { data } = await (await service.get("/v1/key", key?.secret)).json();
+		expect(data).toMatchObject({ limit: null, spent_usd: "0.00" });
+		expect(data.project).toEqual({
+			id: projectId,
+			name: "search",
+			limit: 2,
+			limit_remaining: 1.999991,
+			limit_reset: null,
+			cap_usd: "2.00",
+			cap_period: "lifetime",
+			cap_spent_usd: COST,
+			cap_renews_at: null,
+			remaining_usd: "1.999991",
+			models: ["text", "gone"],
+			limits: { requests_per_minute: 60, concurrency: null },
 		});
 	});
 
@@ -182,6 +210,7 @@ describe("GET /v1/usage", () => {
 			{
 				object: "usage.sum",
 				project_id: null,
+				project_name: null,
 				key_id: other.id,
 				key_name: "test",
 				requests: 2,
@@ -193,6 +222,24 @@ describe("GET /v1/usage", () => {
 				cost_usd: "9007199.254740993",
 			},
 		]);
+	});
+
+	test("by project it is what its keys used, in pages, and what others used is nobody's", async () => {
+		const { accountId, secret, other } = await summed();
+		const { id } = await createProject(service.db.statements, accountId, { name: "search" });
+		await updateKey(service.db.statements, { id: other.id }, { projectId: id });
+		const seen = async (query: string) =>
+			(await (await ask(secret, `${march}&group_by=project${query}`)).json()) as {
+				data: object[];
+				next: string | null;
+			};
+		const nobody = { project_id: null, project_name: null, requests: 4, cost_usd: "1.000000001" };
+		const its = { project_id: id, project_name: "search", requests: 2, cost_usd: "9007199.254740993" };
+		expect((await seen("")).data).toMatchObject([nobody, its]);
+		const first = await seen("&limit=1");
+		expect(first.data).toMatchObject([nobody]);
+		expect((await seen(`&limit=1&after=${first.next}`)).data).toMatchObject([its]);
+		expect((await seen(",key,model")).data).toMatchObject([{ key_id: "key_00" }, { project_id: id, key_id: other.id }]);
 	});
 
 	test("pages of any length hold each row once, as JSON and as CSV; a formula is none", async () => {

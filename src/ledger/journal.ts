@@ -224,7 +224,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 				"an acknowledged request was opened in a segment that still owes",
 			);
 			segment.owed -= 1;
-			removePaid();
+			if (segment.owed === 0) removePaid();
 		},
 		carry(admitBody, progressBody) {
 			if (isFull()) throw new DiskFull("the journal's disk is full");

@@ -94,3 +94,7 @@ const eventsOf = (batch: readonly Unsettled[]) => batch.map(({ event }) => event
 /** Whether it needs one of the rows that somebody holds. */
 export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);
+
+/** Of an array of SettledEvents. */
+export const unsettledOf = (json: string): Unsettled[] =>
+	(JSON.parse(json) as SettledEvent[]).map((event) => ({ event }));

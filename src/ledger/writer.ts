@@ -3,10 +3,9 @@ import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
-import type { SettledEvent } from "./event.ts";
 import { createKeptBatches } from "./kept-batches.ts";
 import type { Settled, Unsettled } from "./settling.ts";
-import { settleBatch } from "./settling.ts";
+import { settleBatch, unsettledOf } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A settlement on its way to Postgres. */
@@ -28,6 +27,11 @@ export interface OpenRequest {
 
 export interface WriterOptions {
 	flushIntervalMs: number;
+	/**
+	 * So many go out without waiting for the interval: a batch is made and acknowledged in one step of the event loop each,
+	 * which others wait for.
+	 */
+	flushAt: number;
 	batchMax: number;
 	/** Beyond it `isFull`: no more requests are admitted until Postgres has caught up. */
 	queueMax: number;
@@ -74,6 +78,7 @@ interface Queued {
 }
 
 const NONE: ReadonlySet<Queued> = new Set();
+const NOBODY: ReadonlySet<OpenRequest> = new Set();
 
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
 	const { store, clock, log } = deps;
@@ -96,6 +101,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	let retryMs = RETRY_MS_MIN;
 	let running: Promise<void> | undefined;
 	let hurried = false;
+	let beginsSoon = false;
 	let cancelTimer: (() => void) | undefined;
 	let stopped = false;
 
@@ -108,6 +114,20 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		hurried = true;
 		cancelTimer?.();
 		cancelTimer = undefined;
+		begin();
+	}
+
+	/** Not in the step of the request that fills the batch: its answer is still to go out. */
+	function beginSoon(): void {
+		if (beginsSoon || running) return;
+		beginsSoon = true;
+		clock.after(0, () => {
+			beginsSoon = false;
+			begin();
+		});
+	}
+
+	function begin(): void {
 		if (running || stopped) return;
 		running = run().finally(() => {
 			running = undefined;
@@ -116,9 +136,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	async function run(): Promise<void> {
-		while (!stopped && (hurried || settled.length >= options.batchMax)) {
+		while (!stopped && (hurried || settled.length >= options.flushAt)) {
+			const withOpen = hurried;
 			hurried = false;
-			if ((await flush()) && (await flushAside())) {
+			if ((await flush(withOpen)) && (await flushAside())) {
 				retryMs = RETRY_MS_MIN;
 				continue;
 			}
@@ -129,11 +150,14 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 	}
 
-	async function flush(): Promise<boolean> {
+	/** `withOpen`: the interval is over for those that run, too. */
+	async function flush(withOpen: boolean): Promise<boolean> {
 		const batch = settled.slice(0, batchMax);
-		const due = outlived;
-		outlived = opened;
-		opened = new Set();
+		const due = withOpen ? outlived : NOBODY;
+		if (withOpen) {
+			outlived = opened;
+			opened = new Set();
+		}
 		const open = [...due].filter((request) => request.isOpen());
 		let held: ReadonlySet<Queued>;
 		try {
@@ -269,6 +293,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		settle(item) {
 			settled.push({ item, sinceMs: clock.monotonicMs() });
 			schedule();
+			if (settled.length >= options.flushAt) beginSoon();
 		},
 		open(request, now = false) {
 			(now ? outlived : opened).add(request);
@@ -302,6 +327,3 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 }
 
 const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.json).join(",")}]`;
-
-/** Of an array of SettledEvents. */
-const unsettledOf = (json: string): Unsettled[] => (JSON.parse(json) as SettledEvent[]).map((event) => ({ event }));

@@ -41,7 +41,7 @@ export async function ledgerOver(
 	const clock = systemClock;
 	const writer = createWriter(
 		{ store: generousStore(), clock, log: silentLog },
-		{ flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000_000 },
+		{ flushIntervalMs: 100, flushAt: 256, batchMax: 1_000, queueMax: 10_000_000 },
 	);
 	const slices = createSlices(
 		{ store: generousStore(), clock, log: silentLog, newUuid },

@@ -38,7 +38,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 				const event = settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
 				return { event, json: JSON.stringify(event) };
 			});
-			const options = { flushIntervalMs: 100, batchMax: BATCH, queueMax: rows + 1 };
+			const options = { flushIntervalMs: 100, flushAt: BATCH, batchMax: BATCH, queueMax: rows + 1 };
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
 			let acknowledged = 0;
 			const own = process.cpuUsage();

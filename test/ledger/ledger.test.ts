@@ -68,7 +68,10 @@ async function build(mode: JournalMode, free = 1_000) {
 		{ store, clock, log: silentLog, newUuid },
 		{ horizonMs: 1, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
 	);
-	const writer = createWriter({ store, clock, log: silentLog }, { flushIntervalMs: 100, batchMax: 10, queueMax: 3 });
+	const writer = createWriter(
+		{ store, clock, log: silentLog },
+		{ flushIntervalMs: 100, flushAt: 10, batchMax: 10, queueMax: 3 },
+	);
 	const ledger = createLedger(
 		{ slices, journal, writer, close: async () => void (await store.close()), clock, log: silentLog },
 		{ epoch: 1, mode },

@@ -9,7 +9,7 @@ import { settledEvent } from "./fixture.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-function build(options: { batchMax?: number; queueMax?: number } = {}) {
+function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const clock = createManualClock();
 	const flushes: { settled: string[]; open: string[] }[] = [];
 	const late: string[] = [];
@@ -40,10 +40,7 @@ function build(options: { batchMax?: number; queueMax?: number } = {}) {
 	};
 	const logged: { level: string; message: string }[] = [];
 	const log = createLog({ level: "info", write: (line) => void logged.push(JSON.parse(line)) });
-	const writer = createWriter(
-		{ store, clock, log },
-		{ flushIntervalMs: 100, batchMax: options.batchMax ?? 10, queueMax: options.queueMax ?? 100 },
-	);
+	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, flushAt, batchMax, queueMax });
 	const acknowledged: string[] = [];
 	const settle = (id: string, account = `account ${id}`) => {
 		const event = settledEvent(account, `key ${id}`, 1, { id });
@@ -66,6 +63,27 @@ test("settlements go out together after the interval and are acknowledged only t
 	await pass(1);
 	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"]]);
 	expect(acknowledged).toEqual(["a", "b"]);
+});
+
+test("as many as make a step of the event loop long go out without waiting; what runs is told at its interval as ever", async () => {
+	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
+	writer.open({ json: () => '"long"', isOpen: () => true });
+	for (const id of ["a", "b", "c", "d"]) settle(id);
+	expect(flushes).toEqual([]);
+	await pass(0);
+	expect(flushes).toEqual([{ settled: ["a", "b", "c", "d"], open: [] }]);
+	for (const id of ["e", "f"]) settle(id);
+	await pass(99);
+	expect(flushes.length).toBe(1);
+	await pass(1);
+	for (const id of ["g", "h", "i"]) settle(id);
+	await pass(0);
+	await pass(100);
+	expect(flushes.slice(1)).toEqual([
+		{ settled: ["e", "f"], open: [] },
+		{ settled: ["g", "h", "i"], open: [] },
+		{ settled: [], open: ["long"] },
+	]);
 });
 
 test("a refused flush is sent again with the same ids until it is carried out", async () => {

@@ -188,7 +188,10 @@ export function createRoad(options: RoadOptions = {}) {
 		credit?.asked.resolve();
 		return credit?.granted.promise;
 	});
-	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, batchMax: 1_000, queueMax: 10_000 });
+	const writer = createWriter(
+		{ store, clock, log },
+		{ flushIntervalMs: 100, flushAt: 256, batchMax: 1_000, queueMax: 10_000 },
+	);
 	const slices = createSlices(
 		{ store, clock, log, newUuid },
 		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },

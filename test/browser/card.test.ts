@@ -6,6 +6,7 @@ import { newMail } from "../console/mailbox.ts";
 import { signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { hasChromium } from "./chromium.ts";
+import { problemsOf } from "./page-problems.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
 import { picture, withScene } from "./stage.ts";
 
@@ -287,6 +288,10 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		await panel.getByRole("row", { name: /Declined The card was declined\./ }).waitFor();
 		expect((await newMail(person.email)).text).toContain("The card was declined.");
 		await shoot("card-8-declined");
+		expect(await problemsOf(page)).toEqual([]);
+		await page.setViewportSize({ width: 360, height: 800 });
+		await page.emulateMedia({ colorScheme: "dark" });
+		expect(await problemsOf(page)).toEqual([]);
 		await page.reload();
 		await panel.getByRole("button", { name: "Remove the card" }).click();
 		await panel.getByText("With a saved card credit is bought by itself").waitFor();

@@ -32,7 +32,7 @@ export async function inForceOutput(
 	if (!known || effectiveByMs === null)
 		return {
 			json: { ...base, effective_by: null, pending: [] },
-			text: `${subject.id}: done, but Postgres went away while the instances were waited for: repeat the command to wait again`,
+			text: `${subject.id}: done, but Postgres went away, or to another server, while the instances were waited for: repeat the command to do it again and wait`,
 			exitCode: noWait ? 0 : 1,
 		};
 	const waiting = pending.map(({ id, epoch, leaseUntilMs }) => ({

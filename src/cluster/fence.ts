@@ -52,6 +52,11 @@ const FAILURES_MAX = 10;
 /** Nor for longer than the deadline: a question whose answer does not come fails late. This much it is given in any case. */
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
+/** The one that took over may lack the act that is waited for, and have another entry under its number. */
+export class AnotherServer extends Error {
+	override readonly name = "AnotherServer" as const;
+}
+
 /**
  * Waits until each live instance has applied the control log up to `seq` or its lease is over.
  *
@@ -61,7 +66,8 @@ const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
  * cannot renew any more, and if it did in the last moment, the fencing finds another beat and the wait goes on.
  *
  * A server that the database has not lived on before may lack the last commits of the one before it, an instance
- * among them. So on a new one the caller also waits for as long as the longest lease.
+ * among them. So on a new one the caller also waits for as long as the longest lease. If it took over while the caller
+ * waited, the act itself may be lost: that is an error, and the act is to be done again.
  */
 export async function waitApplied(
 	deps: { store: FenceStore; clock: Clock },
@@ -72,8 +78,10 @@ export async function waitApplied(
 	const startedMs = clock.monotonicMs();
 	const silences = createSilences(clock);
 	let failures = 0;
+	let mark: string | undefined;
 	for (;;) {
 		const look = await lookOnce().catch((error: unknown) => {
+			if (error instanceof AnotherServer) throw error;
 			failures += 1;
 			const waitedMs = clock.monotonicMs() - startedMs;
 			if (failures >= FAILURES_MAX || waitedMs > Math.max(options.deadlineMs, FAILING_MS_MAX)) throw error;
@@ -93,7 +101,11 @@ export async function waitApplied(
 	}
 
 	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
-		const [server, pending] = await Promise.all([store.server(), store.lagging(seq)]);
+		const pending = await store.lagging(seq);
+		// Behind it, so that nobody's answer is taken for that of the server before.
+		const server = await store.server();
+		mark ??= server.mark;
+		if (mark !== server.mark) throw new AnotherServer("another server took over, which may not know the change");
 		const leftMs = [await serverLeftMs(server)];
 		const over: LaggingInstance[] = [];
 		for (const instance of pending) {

@@ -9,8 +9,8 @@ export interface Everywhere extends Omit<FenceResult, "leftMs"> {
 	/** Where it is not effective yet: when it is at the latest, by the caller's wall clock. Null if nobody can say. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False: Postgres went away during the wait. The change stands, unless another server took over that had not heard of
-	 * it; how far it has spread is not known. Repeated, the act waits again.
+	 * False: Postgres went away during the wait, or another server took over, which may not know the change. How far it has
+	 * spread is not known, and whoever wants to be sure does it again.
 	 */
 	readonly known: boolean;
 }

@@ -276,6 +276,30 @@ test("an entry that the server does not know is waited for by nobody: another on
 	expect(everywhere).toMatchObject({ effective: false, known: false, effectiveByMs: null });
 });
 
+test("what was waited for when another server took over is not said to be in force: that one may not know it", async () => {
+	const clock = createManualClock();
+	const lagging = { id: "i", epoch: 1, beat: 1, ttlMs: 30_000, leaseUntilMs: clock.wallMs() };
+	let looks = 0;
+	let mark = "1/1";
+	const moving: FenceStore = {
+		async lagging() {
+			looks += 1;
+			if (looks === 1) return [lagging];
+			// Another entry has its number there, and was applied.
+			mark = "1/2";
+			return [];
+		},
+		fenceOff: async () => {},
+		server: async () => ({ mark, unquietMs: 0 }),
+		quiet: async () => {},
+	};
+	const options = { deadlineMs: 60_000, graceMs: 0 };
+	const waited = waitApplied({ store: moving, clock }, 1, options).catch((error: Error) => error.name);
+	await waitFor(() => clock.pending() > 0, "the second look to be due");
+	clock.advance(100);
+	expect(await waited).toBe("AnotherServer");
+});
+
 test("one that renews in the moment in which it is fenced off is waited for once more", async () => {
 	const clock = createManualClock();
 	const state = { beat: 1, dead: false, fences: 0 };

@@ -101,6 +101,11 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 		killers: ["cluster/fence", 60],
 		mutants: [
 			{
+				breaks: "what another server may have lost is said to be in force",
+				before: "if (mark !== server.mark) throw",
+				after: "if (mark === undefined) throw",
+			},
+			{
 				breaks: "a fence adds nothing to a lease for clocks that run slower",
 				before: "const untilOverMs = ttlMs + options.graceMs - silences",
 				after: "const untilOverMs = ttlMs - silences",

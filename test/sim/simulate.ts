@@ -1,4 +1,5 @@
 import { drainMicrotasks } from "bun:jsc";
+import type { FenceResult } from "../../src/cluster/fence.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
@@ -218,25 +219,29 @@ function createOperator(world: World): Caller {
 async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
 	const { database, timeline } = world;
 	const startedMs = timeline.nowMs();
-	const { failovers } = world;
 	world.revoking += 1;
 	const call: Call = (_label, statement) => callServer(world, operator, "operator", statement, () => {});
-	let seq: number | undefined;
-	while (seq === undefined) seq = await database.revoke(call, key.id).catch(() => undefined);
 	const store = database.fence(call);
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
-	const fence = () => waitApplied({ store, clock: operator.clock }, seq, options);
-	let applied = await fence().catch(() => undefined);
-	const isForgotten = () => failovers !== world.failovers && world.model.seq() < seq;
-	while (!applied && !isForgotten()) applied = await fence().catch(() => undefined);
-	if (applied?.effective === false) throw new Broken(`the revocation of ${key.id} did not come into force`);
+	let failovers = 0;
+	let applied: FenceResult | undefined;
+	// Until it is known to be in force it is done again, as the command says.
+	while (!applied) {
+		let seq: number | undefined;
+		while (seq === undefined) {
+			failovers = world.failovers;
+			seq = await database.revoke(call, key.id).catch(() => undefined);
+		}
+		applied = await waitApplied({ store, clock: operator.clock }, seq, options).catch(() => undefined);
+	}
+	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
 	// The server that had it may be gone, and the one that is asked does not know of it.
-	if (applied && failovers === world.failovers) world.revokedForSure.add(key.id);
+	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
-	world.count(applied ? "revoked" : "revocation that another server does not know");
+	world.count("revoked");
 }
 
 /** Top-ups, refunds and changes of caps, each of which the database does at one moment. */

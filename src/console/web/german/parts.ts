@@ -38,8 +38,8 @@ export const parts = {
 	"Refused {status}": "Abgewiesen {status}",
 	"and {count} more": "und {count} weitere",
 	"{done} since {clock} ({elapsed}).": "{done} seit {clock} ({elapsed}).",
-	"Recorded. The database went away meanwhile: ask again when it applies everywhere.":
-		"Gespeichert. Die Datenbank war zwischenzeitlich nicht erreichbar: Prüfen Sie später, ab wann es überall gilt.",
+	"Recorded. The database went away or to another server meanwhile: do it again to be sure.":
+		"Gespeichert. Die Datenbank war zwischenzeitlich nicht erreichbar oder ist umgezogen: Wiederholen Sie es, um sicherzugehen.",
 	"Recorded. {count} instances have not confirmed it yet": {
 		one: "Gespeichert. {count} Instanz hat es noch nicht bestätigt",
 		other: "Gespeichert. {count} Instanzen haben es noch nicht bestätigt",

@@ -19,7 +19,7 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	if (!fence.known)
 		return (
 			<Notice kind="warn">
-				{t("Recorded. The database went away meanwhile: ask again when it applies everywhere.")}
+				{t("Recorded. The database went away or to another server meanwhile: do it again to be sure.")}
 			</Notice>
 		);
 	return (

@@ -53,7 +53,7 @@ const FAILURES_MAX = 10;
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
 /** The one that took over may lack the act that is waited for, and have another entry under its number. */
-export class AnotherServer extends Error {
+class AnotherServer extends Error {
 	override readonly name = "AnotherServer" as const;
 }
 

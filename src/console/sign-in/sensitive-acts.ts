@@ -13,6 +13,7 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"POST /terms": "an agreement, asked for right after signing in",
 	"DELETE /sessions/:id": "ends a right",
 	"POST /sessions/revoke-others": "ends rights",
+	"PUT /language": "in which language one reads and is written to",
 	"PATCH /account": "a name, and when days begin",
 	"DELETE /invitations/:id": "takes a right back",
 	"POST /invitations/accept": "a right of one's own that an owner gave with the password",

@@ -240,6 +240,13 @@ describe("GET /v1/usage", () => {
 		expect(first.data).toMatchObject([nobody]);
 		expect((await seen(`&limit=1&after=${first.next}`)).data).toMatchObject([its]);
 		expect((await seen(",key,model")).data).toMatchObject([{ key_id: "key_00" }, { project_id: id, key_id: other.id }]);
+		const { id: later } = await createProject(service.db.statements, accountId, { name: "support" });
+		const third = await service.key(accountId, { projectId: later });
+		await service.db.sql`
+			insert into usage_hour select account_id, hour, ${third.id}, model, class, requests, prompt_tokens, cached_tokens,
+				completion_tokens, reasoning_tokens, 7, 0, 0, 0, 0 from usage_hour where key_id = ${other.id}`;
+		const second = await seen(`&limit=1&after=${first.next}`);
+		expect((await seen(`&limit=1&after=${second.next}`)).data).toMatchObject([{ project_id: later, requests: 2 }]);
 	});
 
 	test("pages of any length hold each row once, as JSON and as CSV; a formula is none", async () => {

@@ -62,7 +62,6 @@ export const settings = {
 	"VAT ID": "USt-IdNr.",
 	"Saved. Receipts and statements carry it from now on, earlier ones too.":
 		"Gespeichert. Belege und Auszüge tragen es von jetzt an, auch frühere.",
-	"Owners, admins and billing decide.": "Inhaber, Administratoren und Abrechnung entscheiden.",
 	Members: "Mitglieder",
 	"What each role may do": "Was jede Rolle darf",
 	"No members.": "Keine Mitglieder.",
@@ -130,7 +129,6 @@ export const settings = {
 		"Bewahren Sie diese Ersatzcodes auf. Jeder öffnet das Konto einmal, falls die App verloren geht.",
 	"Copy the backup codes": "Ersatzcodes kopieren",
 	"A code from the app": "Ein Code aus der App",
-	"Switch on": "Einschalten",
 	"Nobody: who has no role is not let in": "Niemand: Wer keine Rolle hat, wird nicht eingelassen",
 	"Sign-in of your company": "Anmeldung Ihres Unternehmens",
 	"Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.":

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { requestJson } from "../http.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
+import { rich, t } from "../texts.tsx";
 
 /** The part of an OpenAPI document that is shown. Anything may be missing. */
 interface Schema {
@@ -55,13 +56,15 @@ export function ApiReference() {
 	return (
 		<>
 			<p>
-				From <a href="/openapi.json">/openapi.json</a>. Every request carries <code>Authorization: Bearer API_KEY</code>
-				.
+				{rich("From <link>/openapi.json</link>. Every request carries {code}.", {
+					link: (inner) => <a href="/openapi.json">{inner}</a>,
+					code: <code>Authorization: Bearer API_KEY</code>,
+				})}
 			</p>
 			{document.error && <Problem error={document.error} retry={() => void document.reload()} />}
 			{!document.data && !document.error && <Skeleton height={240} />}
 			{document.data && paths.length === 0 && (
-				<Empty title="This service does not publish a description of its interface." />
+				<Empty title={t("This service does not publish a description of its interface.")} />
 			)}
 			{document.data &&
 				paths.flatMap(([path, methods]) =>
@@ -96,12 +99,13 @@ function OperationView(props: { method: string; path: string; operation: Operati
 			{operation.description && <p>{plain(operation.description)}</p>}
 			{operation.parameters && operation.parameters.length > 0 && (
 				<>
-					<h3>Parameters</h3>
+					<h3>{t("Parameters")}</h3>
 					<ul>
 						{operation.parameters.map((parameter) => (
 							<li key={`${parameter.in} ${parameter.name}`}>
-								<code>{parameter.name}</code> <span className="dim">in {parameter.in}</span>
-								{parameter.required && ", required"}
+								<code>{parameter.name}</code>{" "}
+								<span className="dim">{t("in {place}", { place: parameter.in ?? "" })}</span>
+								{parameter.required && t(", required")}
 								{parameter.description && `: ${parameter.description}`}
 							</li>
 						))}
@@ -110,13 +114,11 @@ function OperationView(props: { method: string; path: string; operation: Operati
 			)}
 			{body?.schema && (
 				<>
-					<h3>
-						Body <span className="dim">{bodyType}</span>
-					</h3>
+					<h3>{rich("Body {type}", { type: <span className="dim">{bodyType}</span> })}</h3>
 					<SchemaView schema={body.schema} document={document} depth={0} />
 				</>
 			)}
-			<h3>Answers</h3>
+			<h3>{t("Answers")}</h3>
 			{Object.entries(operation.responses ?? {}).map(([status, given]) => {
 				const response = given.$ref
 					? (document.components?.responses?.[given.$ref.split("/").pop() ?? ""] ?? given)
@@ -147,7 +149,7 @@ function SchemaView({ schema, document, depth }: { schema: Schema; document: Doc
 				return (
 					<li key={name}>
 						<code>{name}</code> <span className="dim">{typeText(field, document)}</span>
-						{shown.required?.includes(name) && ", required"}
+						{shown.required?.includes(name) && t(", required")}
 						{inner.description && `: ${inner.description}`}
 						{nested && depth < DEPTH_MAX && <SchemaView schema={inner} document={document} depth={depth + 1} />}
 					</li>
@@ -165,7 +167,8 @@ function typeText(schema: Schema, document: Document): string {
 	if (shown.enum) return shown.enum.map((value) => JSON.stringify(value)).join(" | ");
 	const parts = shown.anyOf ?? shown.oneOf;
 	if (parts) return [...new Set(parts.map((part) => typeText(part, document)))].join(" | ");
-	if (shown.type === "array") return `list of ${shown.items ? typeText(shown.items, document) : "values"}`;
+	if (shown.type === "array")
+		return t("list of {items}", { items: shown.items ? typeText(shown.items, document) : t("values") });
 	return Array.isArray(shown.type)
 		? shown.type.join(" | ")
 		: String(shown.type ?? (shown.properties ? "object" : "any"));

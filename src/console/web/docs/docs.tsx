@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "react";
 import { brand } from "../brand.ts";
 import { NotFoundPage } from "../pages/not-found.tsx";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import { ApiReference } from "./api-reference.tsx";
 import { BatchesSection } from "./batches.tsx";
 import { ErrorsSection } from "./errors.tsx";
@@ -13,13 +14,13 @@ import type { DocsSection } from "./search.tsx";
 import { anchorOf, DocsSearch, sectionPath } from "./search.tsx";
 
 const SECTIONS: readonly DocsSection[] = [
-	{ id: "quick-start", title: "Quick start", body: QuickStartSection },
-	{ id: "moving", title: "Moving over", body: MovingSection },
-	{ id: "errors", title: "Errors", body: ErrorsSection },
-	{ id: "batches", title: "Batches", body: BatchesSection },
-	{ id: "limits", title: "Limits", body: LimitsSection },
-	{ id: "roles", title: "Roles", body: RolesSection },
-	{ id: "api", title: "API reference", body: ApiReference },
+	{ id: "quick-start", title: t("Quick start"), body: QuickStartSection },
+	{ id: "moving", title: t("Moving over"), body: MovingSection },
+	{ id: "errors", title: t("Errors"), body: ErrorsSection },
+	{ id: "batches", title: t("Batches"), body: BatchesSection },
+	{ id: "limits", title: t("Limits"), body: LimitsSection },
+	{ id: "roles", title: t("Roles"), body: RolesSection },
+	{ id: "api", title: t("API reference"), body: ApiReference },
 ];
 
 export default function DocsPage({ section }: { section: string }) {
@@ -32,8 +33,8 @@ export default function DocsPage({ section }: { section: string }) {
 	const Body = shown.body;
 	return (
 		<div className="docs">
-			<title>{`${shown.title} · Docs · ${brand.name}`}</title>
-			<nav className="docs-nav" aria-label="Docs">
+			<title>{`${shown.title} · ${t("Docs")} · ${brand.name}`}</title>
+			<nav className="docs-nav" aria-label={t("Docs")}>
 				<DocsSearch sections={SECTIONS} onGone={() => setVisits(visits + 1)} />
 				{SECTIONS.map(({ id, title }) => (
 					<Link key={id} to={sectionPath(id)} aria-current={id === shown.id ? "page" : undefined}>

@@ -5,6 +5,7 @@ import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
+import { rich, t } from "../texts.tsx";
 
 export function QuickStartSection() {
 	const { config } = useSession();
@@ -14,47 +15,61 @@ export function QuickStartSection() {
 	const messages = [{ role: "user", content: "Name three rivers of Europe." }];
 	return (
 		<>
-			<h2>1. Get access</h2>
+			<h2>{t("1. Get access")}</h2>
 			<ol>
 				<li>
-					<Link to="/sign-up">Sign up</Link> and verify your address.
+					{rich("<link>Sign up</link> and verify your address.", {
+						link: (inner) => <Link to="/sign-up">{inner}</Link>,
+					})}
 				</li>
 				<li>
-					<Link to="/credit">Top up</Link> at least {showUsd(config.topUpMinNanoUsd)}. The credit appears when the
-					payment is verified.
+					{rich("<link>Top up</link> at least {topUpMin}. The credit appears when the payment is verified.", {
+						link: (inner) => <Link to="/credit">{inner}</Link>,
+						topUpMin: showUsd(config.topUpMinNanoUsd),
+					})}
 				</li>
 				<li>
-					<Link to="/keys">Create a key</Link>. Its secret starts with <code>sk_{config.serviceName}_</code> and is
-					shown once.
+					{rich("<link>Create a key</link>. Its secret starts with {code} and is shown once.", {
+						link: (inner) => <Link to="/keys">{inner}</Link>,
+						code: <code>sk_{config.serviceName}_</code>,
+					})}
 				</li>
 			</ol>
 			<p>
-				Keep the secret in a secret manager, with a key of its own for production, for staging and for each application.
+				{t(
+					"Keep the secret in a secret manager, with a key of its own for production, for staging and for each application.",
+				)}
 			</p>
 			<CodeBlock code={`export ${KEY_VARIABLE}=sk_${config.serviceName}_…`} />
-			<h2>2. Ask a model</h2>
+			<h2>{t("2. Ask a model")}</h2>
 			<p>
-				The base address is <code>{config.baseUrl}</code>. Any client of the chat-completion interface works with it.
+				{rich("The base address is {code}. Any client of the chat-completion interface works with it.", {
+					code: <code>{config.baseUrl}</code>,
+				})}
 			</p>
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model, messages })} />
-			<h2>3. Stream the answer</h2>
+			<h2>{t("3. Stream the answer")}</h2>
 			<p>
-				With <code>stream: true</code> the answer comes as server-sent events. The last event before <code>[DONE]</code>{" "}
-				carries the usage that is charged, with <code>cost</code> in USD.
+				{rich(
+					"With {code} the answer comes as server-sent events. The last event before {code2} carries the usage that is charged, with {code3} in USD.",
+					{ code: <code>stream: true</code>, code2: <code>[DONE]</code>, code3: <code>cost</code> },
+				)}
 			</p>
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model, messages, stream: true })} />
-			<h2>4. See what it cost</h2>
+			<h2>{t("4. See what it cost")}</h2>
 			<p>
-				Every answer has an <code>x-request-id</code>. It leads to the request in the <Link to="/requests">log</Link>,
-				line by line, and to the same by the interface:
+				{rich(
+					"Every answer has an {code}. It leads to the request in the <link>log</link>, line by line, and to the same by the interface:",
+					{ code: <code>x-request-id</code>, link: (inner) => <Link to="/requests">{inner}</Link> },
+				)}
 			</p>
 			<CodeBlock code={`curl ${config.baseUrl}/usage/REQUEST_ID -H "Authorization: Bearer $${KEY_VARIABLE}"`} />
-			<h2>Before you switch traffic</h2>
+			<h2>{t("Before you switch traffic")}</h2>
 			<ul>
-				<li>Run a small representative set of your requests.</li>
-				<li>Check tool calls, JSON validation, context limits and the quality of the answers.</li>
-				<li>Compare the cost by the token counts that were charged.</li>
-				<li>Keep a way back.</li>
+				<li>{t("Run a small representative set of your requests.")}</li>
+				<li>{t("Check tool calls, JSON validation, context limits and the quality of the answers.")}</li>
+				<li>{t("Compare the cost by the token counts that were charged.")}</li>
+				<li>{t("Keep a way back.")}</li>
 			</ul>
 		</>
 	);

@@ -2,6 +2,7 @@ import { TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLayoutEffect, useRef, useState } from "react";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 
 export interface DocsSection {
 	readonly id: string;
@@ -39,8 +40,8 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 	return (
 		<search className="docs-search">
 			<TextInput
-				aria-label="Search the docs"
-				placeholder="Search, press /"
+				aria-label={t("Search the docs")}
+				placeholder={t("Search, press /")}
 				data-search
 				autoComplete="off"
 				value={wanted}
@@ -55,7 +56,7 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 					))}
 			</div>
 			{words.length > 0 && (
-				<ul className="found" aria-label="Found in the docs" aria-live="polite">
+				<ul className="found" aria-label={t("Found in the docs")} aria-live="polite">
 					{found.map((passage) => (
 						<li key={`${passage.to} ${passage.text}`}>
 							<Link
@@ -70,7 +71,7 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 							<span className="small dim">{excerpt(passage.text, words[0] ?? "")}</span>
 						</li>
 					))}
-					{found.length === 0 && <li className="dim">Nothing was found.</li>}
+					{found.length === 0 && <li className="dim">{t("Nothing was found.")}</li>}
 				</ul>
 			)}
 		</search>

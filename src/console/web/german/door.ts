@@ -7,7 +7,6 @@ export const door = {
 	"Open models behind the client you already use": "Offene Modelle hinter dem Client, den Sie schon benutzen",
 	"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.":
 		"Ändern Sie Basisadresse, Schlüssel und Modell. Guthaben wird im Voraus bezahlt, jede Anfrage nach ihren tatsächlichen Token berechnet, und ein Schlüssel kann nie mehr ausgeben als seine Obergrenze.",
-	"Quick start": "Schnelleinstieg",
 	"Hello!": "Hallo!",
 	"What would it cost?": "Was würde es kosten?",
 	"Models and rates": "Modelle und Preise",

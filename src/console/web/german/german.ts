@@ -1,9 +1,11 @@
 import { batches } from "./batches.ts";
 import { credit } from "./credit.ts";
+import { docs } from "./docs.ts";
 import { door } from "./door.ts";
 import { frame } from "./frame.ts";
 import { keys } from "./keys.ts";
 import { models } from "./models.ts";
+import { operator } from "./operator.ts";
 import { parts } from "./parts.ts";
 import { playground } from "./playground.ts";
 import { projects } from "./projects.ts";
@@ -15,10 +17,12 @@ import { usage } from "./usage.ts";
 export const german = {
 	...batches,
 	...credit,
+	...docs,
 	...door,
 	...frame,
 	...keys,
 	...models,
+	...operator,
 	...parts,
 	...playground,
 	...projects,

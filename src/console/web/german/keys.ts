@@ -1,10 +1,17 @@
 export const keys = {
+	"All its lifetime": "Die gesamte Lebensdauer",
 	"Each day": "Jeden Tag",
 	"Each week": "Jede Woche",
 	"Each month": "Jeden Monat",
+	"A team or a product": "Ein Team oder ein Produkt",
 	"The application and environment that will use it": "Die Anwendung und Umgebung, die ihn benutzen wird",
 	"search-api production": "such-api produktion",
+	Project: "Projekt",
+	"What it spends counts against the project's cap, too.":
+		"Seine Ausgaben zählen auch gegen die Obergrenze des Projekts.",
+	"No project": "Kein Projekt",
 	"Cap in USD": "Obergrenze in USD",
+	"Optional. Of all its keys": "Freiwillig. Für alle Schlüssel",
 	"Optional. Spent and held": "Freiwillig. Samt Reserviertem",
 	"The cap is for": "Die Obergrenze gilt für",
 	"In the account's time zone": "In der Zeitzone des Kontos",
@@ -21,33 +28,26 @@ export const keys = {
 	"Only reads usage and credit": "Liest nur Verbrauch und Guthaben",
 	"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.":
 		"Für Auswertungen: GET /v1/usage, /v1/credits und /v1/models. Anfragen lassen sich damit nicht stellen, wer auch immer ihn hat.",
-	Create: "Anlegen",
 	"<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a digest of it.":
 		"<strong>Das Geheimnis wird nur dieses eine Mal angezeigt.</strong> Niemand kann es später lesen, der Dienst bewahrt nur einen Prüfwert davon auf.",
 	"For a {code} file that is not checked in:": "Für eine {code}-Datei, die nicht in die Versionsverwaltung kommt:",
 	"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.":
 		"Bewahren Sie es im Betrieb in einer Geheimnisverwaltung auf. Verwenden Sie für jede Anwendung und Umgebung einen eigenen Schlüssel, damit sich einer ohne die anderen widerrufen lässt.",
-	Done: "Fertig",
 	"Key revoked": "Schlüssel widerrufen",
 	"No instance accepts this key": "Keine Instanz nimmt diesen Schlüssel mehr an",
 	"Revoke the key": "Schlüssel widerrufen",
 	"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.":
 		"Jede Anwendung, die {name} benutzt, wird ab sofort abgewiesen. Das lässt sich nicht rückgängig machen. Bereits zugelassene Anfragen werden beendet und berechnet.",
 	"Type the key's name: {name}": "Geben Sie den Namen des Schlüssels ein: {name}",
-	Revoke: "Widerrufen",
 	"No request was running under it.": "Unter ihm lief keine Anfrage.",
 	"{count} admitted requests are finishing.": {
 		one: "{count} zugelassene Anfrage läuft noch zu Ende.",
 		other: "{count} zugelassene Anfragen laufen noch zu Ende.",
 	},
-	"Last used": "Zuletzt benutzt",
-	Cap: "Obergrenze",
-	Spent: "Ausgegeben",
 	"Being replaced": "Wird ersetzt",
 	"One key for each application and environment.": "Ein Schlüssel für jede Anwendung und Umgebung.",
 	"API keys": "API-Schlüssel",
 	"Search keys": "Schlüssel suchen",
-	"No keys yet.": "Noch keine Schlüssel.",
 	"A key lets an application call the service. It can have a lifetime cap in USD and a list of models.":
 		"Mit einem Schlüssel ruft eine Anwendung den Dienst auf. Er kann eine Obergrenze in USD für seine gesamte Lebensdauer und eine Liste von Modellen haben.",
 	"No key matches “{search}”.": "Kein Schlüssel passt zu „{search}“.",
@@ -60,15 +60,10 @@ export const keys = {
 		"Es entsteht ein neuer Schlüssel mit den Einstellungen von {name}. Stellen Sie die Anwendung auf ihn um; der alte Schlüssel endet, wenn seine Frist abgelaufen ist.",
 	"The old key works for": "Der alte Schlüssel gilt noch",
 	"Make the replacement": "Ersatz anlegen",
-	Edit: "Bearbeiten",
 	Rotate: "Ersetzen",
 	Secret: "Geheimnis",
-	Id: "Kennung",
 	"Copy the key's id": "Kennung des Schlüssels kopieren",
 	Use: "Zweck",
-	"All available models": "Alle verfügbaren Modelle",
-	Created: "Angelegt",
-	Never: "Nie",
 	"Replaced by": "Ersetzt durch",
 	"{count} requests a minute": "{count} Anfragen pro Minute",
 	"{count} at a time": "{count} gleichzeitig",
@@ -80,5 +75,4 @@ export const keys = {
 	"Requests made with this key appear here when they end.":
 		"Anfragen mit diesem Schlüssel erscheinen hier, sobald sie enden.",
 	"Edit the key": "Schlüssel bearbeiten",
-	"The change applies on all instances": "Die Änderung gilt auf allen Instanzen",
 } as const;

@@ -12,13 +12,11 @@ export const models = {
 		"Für dieses Modell ist gerade kein Server verbunden: Anfragen werden mit 503 abgewiesen. Die <link>Statusseite</link> sagt dasselbe.",
 	"This model goes away: from {retiresOn} (UTC) on, requests that name it are refused with 404. <link>All models</link>":
 		"Dieses Modell entfällt: Ab {retiresOn} (UTC) werden Anfragen an dieses Modell mit 404 abgewiesen. <link>Alle Modelle</link>",
-	Replicas: "Replikate",
 	"{up} of {total} up": "{up} von {total} erreichbar",
 	Modes: "Betriebsarten",
 	"Output at most": "Höchstausgabe",
 	Takes: "Nimmt an",
 	Gives: "Gibt aus",
-	"Optional fields": "Optionale Felder",
 	None: "Keine",
 	"Rates in USD": "Preise in USD",
 	"Use it": "So verwenden Sie es",
@@ -47,7 +45,6 @@ export const models = {
 	"A rate that is listed does not say that the model is connected: the state does.":
 		"Ein aufgeführter Preis sagt nicht, dass das Modell verbunden ist: Das sagt der Zustand.",
 	"Search models": "Modelle suchen",
-	"Search, press /": "Suchen, Taste /",
 	"Any kind": "Jede Art",
 	Ability: "Fähigkeit",
 	"Any ability": "Jede Fähigkeit",

@@ -4,7 +4,6 @@ export const requests = {
 	Reload: "Neu laden",
 	"Only lines of the batch {link}. <button>Show all requests</button>":
 		"Nur Zeilen des Stapels {link}. <button>Alle Anfragen anzeigen</button>",
-	Log: "Protokoll",
 	"Find a request by its id": "Anfrage nach Kennung suchen",
 	"Request id, press /": "Kennung der Anfrage, Taste /",
 	"No request matches.": "Keine Anfrage passt.",
@@ -14,7 +13,6 @@ export const requests = {
 	"Try a model in the playground": "Ein Modell ausprobieren",
 	"Each request appears here within a second or two of its end, or of being refused.":
 		"Jede Anfrage erscheint hier ein bis zwei Sekunden, nachdem sie beendet oder abgewiesen wurde.",
-	"What to do": "Was zu tun ist",
 	"The account's credit did not cover the most that this request could cost.":
 		"Das Guthaben des Kontos deckte nicht, was diese Anfrage höchstens kosten konnte.",
 	"of the account's credit": "vom Guthaben des Kontos",
@@ -71,7 +69,6 @@ export const requests = {
 		"Kürzen Sie die Eingabe, senken Sie max_tokens oder verwenden Sie ein Modell mit längerem Kontext.",
 	"Send less at once: fewer or smaller images, a shorter recording.":
 		"Senden Sie weniger auf einmal: weniger oder kleinere Bilder, eine kürzere Aufnahme.",
-	Code: "Code",
 	Field: "Feld",
 	"not read so far": "so weit nicht gelesen",
 	nothing: "nichts",
@@ -116,7 +113,6 @@ export const requests = {
 	", streamed": ", gestreamt",
 	"How it ended": "Wie sie endete",
 	Basis: "Grundlage",
-	Replica: "Replikat",
 	"none was reached": "keines wurde erreicht",
 	"Answer's id": "Kennung der Antwort",
 	"Rate card": "Preisliste",

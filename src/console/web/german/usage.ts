@@ -1,7 +1,6 @@
 export const usage = {
 	"Figures on this page follow the service by themselves while it is live.":
 		"Die Zahlen auf dieser Seite folgen dem Dienst von selbst, solange „Live“ angezeigt wird.",
-	"Connecting…": "Verbindung wird aufgebaut …",
 	"This account is suspended: its keys are refused. Ask the operator of the service.":
 		"Dieses Konto ist gesperrt: Seine Schlüssel werden abgewiesen. Wenden Sie sich an den Betreiber des Dienstes.",
 	"Spend, last 30 days": "Ausgaben, letzte 30 Tage",
@@ -15,9 +14,7 @@ export const usage = {
 	"Each request appears here when it ends, with its tokens, duration and cost.":
 		"Jede Anfrage erscheint hier, sobald sie endet, mit Token, Dauer und Kosten.",
 	"Top up": "Aufladen",
-	Available: "Verfügbar",
 	"for new requests": "für neue Anfragen",
-	Held: "Reserviert",
 	"by running requests": "durch laufende Anfragen",
 	"Spent this month": "In diesem Monat ausgegeben",
 	"where it went": "wofür",
@@ -75,6 +72,5 @@ export const usage = {
 	Trend: "Verlauf",
 	Prompt: "Eingabe",
 	Completion: "Ausgabe",
-	"Mean time": "Mittlere Dauer",
 	"Nothing to sum up.": "Nichts zusammenzufassen.",
 } as const;

@@ -1,7 +1,6 @@
 import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { ROLE_LABELS } from "../../members/roles.ts";
-import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
+import { LEDGER_KINDS, roleName, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { FenceNotice } from "../parts/fence-notice.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
@@ -10,6 +9,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import type { Fence } from "../views.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
@@ -27,13 +27,13 @@ export function AccountPage({ id }: { id: string }) {
 	};
 	return (
 		<Page
-			title={data?.account.name || data?.account.email || "Account"}
-			lead={<Id value={id} label="Copy the account's id" />}
+			title={data?.account.name || data?.account.email || t("Account")}
+			lead={<Id value={id} label={t("Copy the account's id")} />}
 			aside={
 				data && (
 					<>
 						<Button size="xs" variant="default" onClick={() => setDialog("adjust")}>
-							Adjust the credit
+							{t("Adjust the credit")}
 						</Button>
 						<Button
 							size="xs"
@@ -41,7 +41,7 @@ export function AccountPage({ id }: { id: string }) {
 							className={suspended ? undefined : "danger"}
 							onClick={() => setDialog("state")}
 						>
-							{suspended ? "Lift the suspension" : "Suspend"}
+							{suspended ? t("Lift the suspension") : t("Suspend")}
 						</Button>
 					</>
 				)
@@ -49,21 +49,21 @@ export function AccountPage({ id }: { id: string }) {
 		>
 			{detail.error && <Problem error={detail.error} retry={() => void detail.reload()} />}
 			{!data && !detail.error && <Skeleton height={320} />}
-			{fence && <FenceNotice fence={fence} done="It applies on all instances" />}
+			{fence && <FenceNotice fence={fence} done={t("It applies on all instances")} />}
 			{data && <Detail data={data} />}
 			{dialog === "state" && (
 				<DecisionDialog
-					title={suspended ? "Lift the suspension" : "Suspend the account"}
+					title={suspended ? t("Lift the suspension") : t("Suspend the account")}
 					about={
 						<p>
 							{suspended
-								? "Its keys are accepted again."
-								: "All its keys are refused from now on. Requests that are already admitted finish and are charged."}
+								? t("Its keys are accepted again.")
+								: t("All its keys are refused from now on. Requests that are already admitted finish and are charged.")}
 						</p>
 					}
-					act={suspended ? "Lift it" : "Suspend"}
+					act={suspended ? t("Lift it") : t("Suspend")}
 					danger={!suspended}
-					reason={{ description: "Kept in the audit log" }}
+					reason={{ description: t("Kept in the audit log") }}
 					onClose={() => setDialog(undefined)}
 					run={async (reason) => {
 						const result = await (suspended ? operatorApi.unsuspend(id, reason) : operatorApi.suspend(id, reason));
@@ -83,104 +83,108 @@ function Detail({ data }: { data: OperatorAccount }) {
 		<>
 			<Panel>
 				<div className="stats">
-					<Stat label="Available" value={<Amount nanoUsd={balance.availableNanoUsd} />} />
-					<Stat label="Held" value={<Amount nanoUsd={balance.heldNanoUsd} />} />
-					<Stat label="Balance" value={<Amount nanoUsd={balance.balanceNanoUsd} />} />
-					<Stat label="Spent in all" value={<Amount nanoUsd={balance.spentNanoUsd} />} />
+					<Stat label={t("Available")} value={<Amount nanoUsd={balance.availableNanoUsd} />} />
+					<Stat label={t("Held")} value={<Amount nanoUsd={balance.heldNanoUsd} />} />
+					<Stat label={t("Balance")} value={<Amount nanoUsd={balance.balanceNanoUsd} />} />
+					<Stat label={t("Spent in all")} value={<Amount nanoUsd={balance.spentNanoUsd} />} />
 				</div>
 			</Panel>
 			<div className="grid-even">
-				<Panel title="Account">
+				<Panel title={t("Account")}>
 					<Facts
 						items={[
-							["Email", account.email],
-							["State", <State key="state" value={account.state} />],
-							["Topped up", account.toppedUp ? "Yes" : "No"],
-							["Made", <Moment key="made" atMs={account.createdAtMs} />],
+							[t("Email"), account.email],
+							[t("State"), <State key="state" value={account.state} />],
+							[t("Topped up"), account.toppedUp ? t("Yes") : t("No")],
+							[t("Made"), <Moment key="made" atMs={account.createdAtMs} />],
 							[
-								"Audit",
+								t("Audit"),
 								<Link key="audit" to={`/operator/audit?subject=${account.id}`}>
-									acts on it
+									{t("acts on it")}
 								</Link>,
 							],
 						]}
 					/>
 				</Panel>
-				<Panel title="Members" flush>
+				<Panel title={t("Members")} flush>
 					<DataTable
-						label="Members"
+						label={t("Members")}
 						rows={data.members}
 						rowKey={(member) => member.userId}
-						empty={<Empty title="Nobody has signed in for it." />}
+						empty={<Empty title={t("Nobody has signed in for it.")} />}
 						columns={[
-							{ label: "Email", lead: true, render: (member) => member.email },
-							{ label: "Role", render: (member) => ROLE_LABELS[member.role] },
+							{ label: t("Email"), lead: true, render: (member) => member.email },
+							{ label: t("Role"), render: (member) => roleName(member.role) },
 						]}
 					/>
 				</Panel>
 			</div>
-			<Panel title="Keys" flush>
+			<Panel title={t("Keys")} flush>
 				<DataTable
-					label="Keys"
+					label={t("Keys")}
 					rows={data.keys}
 					rowKey={(key) => key.id}
-					empty={<Empty title="No keys." />}
+					empty={<Empty title={t("No keys.")} />}
 					columns={[
-						{ label: "Name", lead: true, render: (key) => key.name },
+						{ label: t("Name"), lead: true, render: (key) => key.name },
 						{
-							label: "Key",
+							label: t("Key"),
 							render: (key) => (
 								<code>
 									{key.prefix}…{key.lastFour}
 								</code>
 							),
 						},
-						{ label: "State", corner: true, render: (key) => <KeyState item={key} /> },
-						{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+						{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
+						{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
 						{
-							label: "Cap",
+							label: t("Cap"),
 							right: true,
 							render: (key) =>
-								key.capNanoUsd === null ? <span className="dim">none</span> : <Amount nanoUsd={key.capNanoUsd} />,
+								key.capNanoUsd === null ? (
+									<span className="dim">{t("none")}</span>
+								) : (
+									<Amount nanoUsd={key.capNanoUsd} />
+								),
 						},
-						{ label: "Spent", amount: (key) => key.spentNanoUsd },
+						{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
 					]}
 				/>
 			</Panel>
-			<Panel title="Top-ups" flush>
+			<Panel title={t("Top-ups")} flush>
 				<DataTable
-					label="Top-ups"
+					label={t("Top-ups")}
 					rows={data.topUps}
 					rowKey={(topUp) => topUp.id}
-					empty={<Empty title="No top-ups." />}
+					empty={<Empty title={t("No top-ups.")} />}
 					columns={[
-						{ label: "Reference", lead: true, render: (topUp) => <code>{topUp.reference}</code> },
-						{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
-						{ label: "Made", render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
-						{ label: "State", render: (topUp) => <State value={topUp.state} /> },
-						{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
+						{ label: t("Reference"), lead: true, render: (topUp) => <code>{topUp.reference}</code> },
+						{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
+						{ label: t("Made"), render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
+						{ label: t("State"), render: (topUp) => <State value={topUp.state} /> },
+						{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>
-			<Panel title="Ledger" flush>
+			<Panel title={t("Ledger")} flush>
 				<DataTable
-					label="Ledger"
+					label={t("Ledger")}
 					rows={data.entries}
 					rowKey={(entry) => entry.id}
-					empty={<Empty title="No movements." />}
+					empty={<Empty title={t("No movements.")} />}
 					columns={[
 						{
-							label: "What",
+							label: t("What"),
 							lead: true,
 							render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
 						},
 						{
-							label: "Time",
+							label: t("Time"),
 							render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
 						},
-						{ label: "Note", render: (entry) => entry.note || <span className="dim">–</span> },
-						{ label: "Amount", amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
-						{ label: "Balance", amount: (entry) => entry.runningNanoUsd },
+						{ label: t("Note"), render: (entry) => entry.note || <span className="dim">–</span> },
+						{ label: t("Amount"), amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
+						{ label: t("Balance"), amount: (entry) => entry.runningNanoUsd },
 					]}
 				/>
 			</Panel>
@@ -201,21 +205,22 @@ function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void
 	});
 	if (waits) {
 		return (
-			<Modal opened onClose={onDone} title="Adjust the credit" closeButtonProps={{ "aria-label": "Close" }}>
+			<Modal opened onClose={onDone} title={t("Adjust the credit")} closeButtonProps={{ "aria-label": t("Close") }}>
 				<div className="stack">
 					<Notice kind="ok">
-						It is recorded and waits. An amount of this size needs another operator, who confirms it on the page of
-						today.
+						{t(
+							"It is recorded and waits. An amount of this size needs another operator, who confirms it on the page of today.",
+						)}
 					</Notice>
 					<div className="form-end">
-						<Button onClick={onDone}>Done</Button>
+						<Button onClick={onDone}>{t("Done")}</Button>
 					</div>
 				</div>
 			</Modal>
 		);
 	}
 	return (
-		<Modal opened onClose={onClose} title="Adjust the credit" closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={onClose} title={t("Adjust the credit")} closeButtonProps={{ "aria-label": t("Close") }}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -224,8 +229,8 @@ function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void
 				}}
 			>
 				<TextInput
-					label="Amount in USD"
-					description="Negative takes credit away: -12.50"
+					label={t("Amount in USD")}
+					description={t("Negative takes credit away: -12.50")}
 					required
 					withAsterisk={false}
 					inputMode="decimal"
@@ -236,8 +241,8 @@ function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void
 					onChange={(event) => setUsd(event.currentTarget.value)}
 				/>
 				<TextInput
-					label="Reason"
-					description="Stands in the customer's ledger and in the audit log"
+					label={t("Reason")}
+					description={t("Stands in the customer's ledger and in the audit log")}
 					required
 					withAsterisk={false}
 					value={reason}
@@ -246,10 +251,10 @@ function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void
 				{adjust.error && adjust.error.param !== "usd" && <Problem error={adjust.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" loading={adjust.busy}>
-						Book it
+						{t("Book it")}
 					</Button>
 				</div>
 			</form>

@@ -7,6 +7,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 
 const TYPING_MS = 250;
@@ -16,16 +17,16 @@ export function AccountsPage() {
 	const [wanted] = useDebouncedValue(search.trim(), TYPING_MS);
 	const list = useList(`operator-accounts ${wanted}`, (after) => operatorApi.accounts(wanted, after));
 	return (
-		<Page title="Accounts">
+		<Page title={t("Accounts")}>
 			<Panel
 				flush
-				title="Accounts"
+				title={t("Accounts")}
 				aside={
 					<TextInput
 						size="xs"
 						w={240}
-						aria-label="Search by email, name or id"
-						placeholder="Email, name or id, press /"
+						aria-label={t("Search by email, name or id")}
+						placeholder={t("Email, name or id, press /")}
 						data-search
 						value={search}
 						onChange={(event) => setSearch(event.currentTarget.value)}
@@ -33,30 +34,32 @@ export function AccountsPage() {
 				}
 			>
 				<DataTable
-					label="Accounts"
+					label={t("Accounts")}
 					rows={list.items}
 					rowKey={(account) => account.id}
 					error={list.error}
 					retry={() => void list.reload()}
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
-					empty={<Empty title={wanted === "" ? "No accounts yet." : `No account matches “${wanted}”.`} />}
+					empty={
+						<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
+					}
 					columns={[
 						{
-							label: "Email",
+							label: t("Email"),
 							lead: true,
 							render: (account) => <Link to={`/operator/accounts/${account.id}`}>{account.email}</Link>,
 						},
-						{ label: "Name", render: (account) => account.name },
-						{ label: "State", render: (account) => <State value={account.state} /> },
+						{ label: t("Name"), render: (account) => account.name },
+						{ label: t("State"), render: (account) => <State value={account.state} /> },
 						{
-							label: "Topped up",
+							label: t("Topped up"),
 							render: (account) => (
-								<State value={account.toppedUp ? "ok" : "off"} label={account.toppedUp ? "Yes" : "No"} />
+								<State value={account.toppedUp ? "ok" : "off"} label={account.toppedUp ? t("Yes") : t("No")} />
 							),
 						},
-						{ label: "Made", render: (account) => <Ago atMs={account.createdAtMs} /> },
-						{ label: "Spent", amount: (account) => account.spentNanoUsd },
-						{ label: "Balance", amount: (account) => account.balanceNanoUsd, corner: true },
+						{ label: t("Made"), render: (account) => <Ago atMs={account.createdAtMs} /> },
+						{ label: t("Spent"), amount: (account) => account.spentNanoUsd },
+						{ label: t("Balance"), amount: (account) => account.balanceNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>

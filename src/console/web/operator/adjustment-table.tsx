@@ -6,6 +6,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { AdjustmentWaiting } from "./views.ts";
@@ -21,31 +22,31 @@ export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onD
 	return (
 		<>
 			<DataTable
-				label="Adjustments"
+				label={t("Adjustments")}
 				rows={props.rows}
 				rowKey={(row) => row.id}
-				empty={<Empty title="No adjustment waits." />}
+				empty={<Empty title={t("No adjustment waits.")} />}
 				columns={[
 					{
-						label: "Account",
+						label: t("Account"),
 						lead: true,
 						render: (row) => <Link to={`/operator/accounts/${row.accountId}`}>{row.accountEmail}</Link>,
 					},
-					{ label: "Reason", render: (row) => row.reason },
-					{ label: "Asked for by", render: (row) => row.firstBy },
-					{ label: "Waiting", render: (row) => <Ago atMs={row.firstAtMs} /> },
-					{ label: "Amount", amount: (row) => row.amountNanoUsd, sign: true, corner: true },
+					{ label: t("Reason"), render: (row) => row.reason },
+					{ label: t("Asked for by"), render: (row) => row.firstBy },
+					{ label: t("Waiting"), render: (row) => <Ago atMs={row.firstAtMs} /> },
+					{ label: t("Amount"), amount: (row) => row.amountNanoUsd, sign: true, corner: true },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (row) => (
 							<span className="actions">
 								<Button size="compact-xs" onClick={() => setOpen({ row, act: "confirm" })}>
-									Confirm
+									{t("Confirm")}
 								</Button>
 								<Button size="compact-xs" variant="default" onClick={() => setOpen({ row, act: "reject" })}>
-									Reject
+									{t("Reject")}
 								</Button>
 							</span>
 						),
@@ -54,19 +55,19 @@ export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onD
 			/>
 			{open && (
 				<DecisionDialog
-					title={open.act === "confirm" ? "Confirm the adjustment" : "Reject the adjustment"}
+					title={open.act === "confirm" ? t("Confirm the adjustment") : t("Reject the adjustment")}
 					about={
 						<Facts
 							items={[
-								["Account", open.row.accountEmail],
-								["Amount", <Amount key="amount" nanoUsd={open.row.amountNanoUsd} />],
-								["Reason", open.row.reason],
-								["Asked for by", open.row.firstBy],
+								[t("Account"), open.row.accountEmail],
+								[t("Amount"), <Amount key="amount" nanoUsd={open.row.amountNanoUsd} />],
+								[t("Reason"), open.row.reason],
+								[t("Asked for by"), open.row.firstBy],
 							]}
 						/>
 					}
-					act={open.act === "confirm" ? `Book ${showUsd(open.row.amountNanoUsd)}` : "Reject"}
-					{...(open.act === "reject" && { danger: true, reason: { description: "Kept in the audit log" } })}
+					act={open.act === "confirm" ? t("Book {amount}", { amount: showUsd(open.row.amountNanoUsd) }) : t("Reject")}
+					{...(open.act === "reject" && { danger: true, reason: { description: t("Kept in the audit log") } })}
 					onClose={close}
 					run={async (reason) => {
 						await (open.act === "confirm"

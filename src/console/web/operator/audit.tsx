@@ -8,6 +8,7 @@ import { Clipped, Moment } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
+import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import type { AuditRow } from "./views.ts";
 
@@ -17,25 +18,25 @@ export function AuditPage() {
 	const list = useList(`operator-audit ${JSON.stringify(filter)}`, (after) => operatorApi.audit(filter, after));
 	return (
 		<Page
-			title="Audit"
-			lead="Every act of an operator, on a key, or of the payment service. Lines are only ever added."
+			title={t("Audit")}
+			lead={t("Every act of an operator, on a key, or of the payment service. Lines are only ever added.")}
 		>
-			<Panel flush title="Log" aside={<Filter key={JSON.stringify(filter)} filter={filter} onChange={change} />}>
+			<Panel flush title={t("Log")} aside={<Filter key={JSON.stringify(filter)} filter={filter} onChange={change} />}>
 				<DataTable
-					label="Audit log"
+					label={t("Audit log")}
 					rows={list.items}
 					rowKey={(row) => row.id}
 					error={list.error}
 					retry={() => void list.reload()}
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
-					empty={<Empty title="No act matches." />}
+					empty={<Empty title={t("No act matches.")} />}
 					columns={[
-						{ label: "Time", lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
-						{ label: "Who", clip: true, render: (row) => <Clipped text={row.actorEmail ?? row.actor} /> },
-						{ label: "Act", render: (row) => <code className="num">{row.action}</code> },
-						{ label: "On", render: (row) => <ShortId value={row.subject} /> },
+						{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
+						{ label: t("Who"), clip: true, render: (row) => <Clipped text={row.actorEmail ?? row.actor} /> },
+						{ label: t("Act"), render: (row) => <code className="num">{row.action}</code> },
+						{ label: t("On"), render: (row) => <ShortId value={row.subject} /> },
 						{
-							label: "Account",
+							label: t("Account"),
 							render: (row) =>
 								row.accountId === null ? (
 									<span className="dim">–</span>
@@ -45,7 +46,7 @@ export function AuditPage() {
 									</Link>
 								),
 						},
-						{ label: "Detail", render: (row) => <span className="small">{detailText(row)}</span> },
+						{ label: t("Detail"), render: (row) => <span className="small">{detailText(row)}</span> },
 					]}
 				/>
 			</Panel>
@@ -69,8 +70,8 @@ function Filter(props: {
 		>
 			<TextInput
 				size="xs"
-				aria-label="Id of a key, account, top-up or payment"
-				placeholder="Id, press /"
+				aria-label={t("Id of a key, account, top-up or payment")}
+				placeholder={t("Id, press /")}
 				data-search
 				value={subject}
 				onChange={(event) => setSubject(event.currentTarget.value)}
@@ -78,13 +79,13 @@ function Filter(props: {
 			<TextInput
 				size="xs"
 				w={130}
-				aria-label="Act"
+				aria-label={t("Act")}
 				placeholder="key.revoke"
 				value={action}
 				onChange={(event) => setAction(event.currentTarget.value)}
 			/>
 			<Button type="submit" size="xs" variant="default">
-				Filter
+				{t("Filter")}
 			</Button>
 		</form>
 	);

@@ -2,6 +2,7 @@ import { Button, Modal, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
+import { t } from "../texts.tsx";
 
 /** One act of an operator, with what it is about above it and, where a reason is asked for, with that. */
 export function DecisionDialog(props: {
@@ -18,7 +19,7 @@ export function DecisionDialog(props: {
 	const [reason, setReason] = useState("");
 	const run = useAction(() => props.run(reason.trim()));
 	return (
-		<Modal opened onClose={props.onClose} title={props.title} closeButtonProps={{ "aria-label": "Close" }}>
+		<Modal opened onClose={props.onClose} title={props.title} closeButtonProps={{ "aria-label": t("Close") }}>
 			<form
 				className="form"
 				onSubmit={(event) => {
@@ -29,7 +30,7 @@ export function DecisionDialog(props: {
 				{props.about}
 				{props.reason && (
 					<TextInput
-						label={props.reason.label ?? "Reason"}
+						label={props.reason.label ?? t("Reason")}
 						description={props.reason.description}
 						required
 						withAsterisk={false}
@@ -41,7 +42,7 @@ export function DecisionDialog(props: {
 				{run.error && <Problem error={run.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={props.onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" className={props.danger ? "danger-filled" : undefined} loading={run.busy}>
 						{props.act}

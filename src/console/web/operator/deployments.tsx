@@ -4,6 +4,7 @@ import { KINDS } from "../parts/model-table.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
+import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { ReplicaTable } from "./replica-table.tsx";
 
@@ -18,15 +19,15 @@ export function DeploymentsPage() {
 	}, [reload]);
 	return (
 		<Page
-			title="Deployments"
-			lead="Load of all gateways together, health and breakers as the worst of them sees it, every few seconds."
+			title={t("Deployments")}
+			lead={t("Load of all gateways together, health and breakers as the worst of them sees it, every few seconds.")}
 		>
 			{deployments.error && <Problem error={deployments.error} retry={() => void deployments.reload()} />}
 			{!deployments.data && !deployments.error && <Skeleton height={240} />}
 			{deployments.data?.items.length === 0 && (
 				<Panel>
-					<Empty title="The catalogue is empty.">
-						Models and their servers are listed in the file that CONFIG names.
+					<Empty title={t("The catalogue is empty.")}>
+						{t("Models and their servers are listed in the file that CONFIG names.")}
 					</Empty>
 				</Panel>
 			)}
@@ -41,7 +42,7 @@ export function DeploymentsPage() {
 					}
 					aside={<State value={deployment.status} />}
 				>
-					<ReplicaTable rows={deployment.replicas} empty={<Empty title="No replica is configured." />} />
+					<ReplicaTable rows={deployment.replicas} empty={<Empty title={t("No replica is configured.")} />} />
 				</Panel>
 			))}
 		</Page>

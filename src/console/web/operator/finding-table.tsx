@@ -4,16 +4,17 @@ import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { PaymentFinding } from "./views.ts";
 
 const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
-	uncredited: "Paid, not credited",
-	unpaid: "Credited, not paid",
-	refund: "Refunds differ",
-	dispute: "Disputes differ",
-	unfinished: "Not compared",
+	uncredited: t("Paid, not credited"),
+	unpaid: t("Credited, not paid"),
+	refund: t("Refunds differ"),
+	dispute: t("Disputes differ"),
+	unfinished: t("Not compared"),
 };
 
 /** Money that Stripe and the books do not agree about, each until somebody has dealt with it. */
@@ -22,28 +23,28 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 	return (
 		<>
 			<DataTable
-				label="Card payments that do not agree with the books"
+				label={t("Card payments that do not agree with the books")}
 				rows={rows}
 				rowKey={(finding) => finding.id}
-				empty={<Empty title="All payments agree." />}
+				empty={<Empty title={t("All payments agree.")} />}
 				columns={[
-					{ label: "Payment", lead: true, render: (finding) => <Id value={finding.id.replace(/^\w+:/, "")} /> },
-					{ label: "What", render: (finding) => KINDS[finding.kind] },
-					{ label: "Why", render: (finding) => finding.reason },
+					{ label: t("Payment"), lead: true, render: (finding) => <Id value={finding.id.replace(/^\w+:/, "")} /> },
+					{ label: t("What"), render: (finding) => KINDS[finding.kind] },
+					{ label: t("Why"), render: (finding) => finding.reason },
 					{
-						label: "Account",
+						label: t("Account"),
 						render: ({ accountId }) =>
 							accountId === null ? "–" : <Link to={`/operator/accounts/${accountId}`}>{accountId}</Link>,
 					},
-					{ label: "Since", render: (finding) => <Ago atMs={finding.foundAtMs} /> },
-					{ label: "Amount", right: true, render: (finding) => <span className="num">{amountOf(finding)}</span> },
+					{ label: t("Since"), render: (finding) => <Ago atMs={finding.foundAtMs} /> },
+					{ label: t("Amount"), right: true, render: (finding) => <span className="num">{amountOf(finding)}</span> },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (finding) => (
 							<Button size="compact-xs" variant="default" onClick={() => setOpen(finding)}>
-								Dealt with
+								{t("Dealt with")}
 							</Button>
 						),
 					},
@@ -51,12 +52,12 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 			/>
 			{open && (
 				<DecisionDialog
-					title="Dealt with by hand"
+					title={t("Dealt with by hand")}
 					about={<p className="small dim">{open.reason}</p>}
-					act="Close"
+					act={t("Close")}
 					reason={{
-						label: "What was done",
-						description: "A refund at Stripe, an adjustment of the account. Kept in the audit log",
+						label: t("What was done"),
+						description: t("A refund at Stripe, an adjustment of the account. Kept in the audit log"),
 					}}
 					onClose={() => setOpen(undefined)}
 					run={async (reason) => {

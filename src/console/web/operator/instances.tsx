@@ -4,45 +4,53 @@ import { Empty, Notice } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
+import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 
 export function InstancesPage() {
 	const instances = useResource("operator-instances", operatorApi.instances);
 	const lost = instances.data?.items.filter((item) => item.state === "dead" && item.heldNanoUsd > 0) ?? [];
 	return (
-		<Page title="Instances" lead="Each process of the service, the credit that it has drawn and what runs on it.">
+		<Page
+			title={t("Instances")}
+			lead={t("Each process of the service, the credit that it has drawn and what runs on it.")}
+		>
 			{lost.length > 0 && (
 				<Notice kind="warn">
-					Credit is held for {lost.map((item) => item.id).join(", ")}. Start the instance again with its data directory,
-					and its journal is read; or, if the disk is gone, run <code>tollgate instance recover ID --journal-lost</code>
-					.
+					{rich(
+						"Credit is held for {lost}. Start the instance again with its data directory, and its journal is read; or, if the disk is gone, run {code}.",
+						{
+							lost: lost.map((item) => item.id).join(", "),
+							code: <code>tollgate instance recover ID --journal-lost</code>,
+						},
+					)}
 				</Notice>
 			)}
 			<Panel flush>
 				<DataTable
-					label="Instances"
+					label={t("Instances")}
 					rows={instances.data?.items}
 					rowKey={(item) => `${item.id} ${item.epoch}`}
 					error={instances.error}
 					retry={() => void instances.reload()}
-					empty={<Empty title="No instance has ever run." />}
+					empty={<Empty title={t("No instance has ever run.")} />}
 					columns={[
-						{ label: "Instance", lead: true, render: (item) => item.id },
-						{ label: "Epoch", right: true, render: (item) => <span className="num">{item.epoch}</span> },
-						{ label: "State", corner: true, render: (item) => <State value={item.state} /> },
-						{ label: "Started", render: (item) => <Ago atMs={item.startedAtMs} /> },
+						{ label: t("Instance"), lead: true, render: (item) => item.id },
+						{ label: t("Epoch"), right: true, render: (item) => <span className="num">{item.epoch}</span> },
+						{ label: t("State"), corner: true, render: (item) => <State value={item.state} /> },
+						{ label: t("Started"), render: (item) => <Ago atMs={item.startedAtMs} /> },
 						{
-							label: "Lease ends",
+							label: t("Lease ends"),
 							render: (item) =>
 								item.state === "live" ? <Ago atMs={item.leaseUntilMs} /> : <Ago atMs={item.endedAtMs} />,
 						},
 						{
-							label: "Applied",
+							label: t("Applied"),
 							right: true,
 							render: (item) => <span className="num">{formatCount(item.appliedSeq)}</span>,
 						},
 						{
-							label: "Running",
+							label: t("Running"),
 							right: true,
 							render: (item) => (
 								<span className="num">
@@ -52,7 +60,7 @@ export function InstancesPage() {
 								</span>
 							),
 						},
-						{ label: "Drawn credit", amount: (item) => item.heldNanoUsd },
+						{ label: t("Drawn credit"), amount: (item) => item.heldNanoUsd },
 					]}
 				/>
 			</Panel>

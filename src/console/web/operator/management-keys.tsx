@@ -1,13 +1,15 @@
 import { Button, Checkbox, Modal, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../../keys/management-scope.ts";
+import { stateText } from "../labels.ts";
 import { SecretDialog } from "../pages/key-create.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { capital, Page, Panel, State } from "../parts/page.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped, Day } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
+import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { ManagementKeyRow } from "./views.ts";
@@ -20,28 +22,28 @@ export function ManagementKeysPage() {
 	const [revoking, setRevoking] = useState<ManagementKeyRow>();
 	const create = (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
-			Create a management key
+			{t("Create a management key")}
 		</Button>
 	);
 	return (
 		<Page
-			title="Management keys"
-			lead="For scripts: they open /v1/management/ and nothing else, and act for who made them."
+			title={t("Management keys")}
+			lead={t("For scripts: they open /v1/management/ and nothing else, and act for who made them.")}
 			aside={create}
 		>
 			<Panel flush>
 				<DataTable
-					label="Management keys"
+					label={t("Management keys")}
 					rows={list.items}
 					rowKey={(key) => key.id}
 					error={list.error}
 					retry={() => void list.reload()}
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
-					empty={<Empty title="No management keys yet." />}
+					empty={<Empty title={t("No management keys yet.")} />}
 					columns={[
-						{ label: "Name", lead: true, render: (key) => <Clipped text={key.name} /> },
+						{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
 						{
-							label: "Key",
+							label: t("Key"),
 							render: (key) => (
 								<code>
 									{key.prefix}…{key.lastFour}
@@ -49,28 +51,32 @@ export function ManagementKeysPage() {
 							),
 						},
 						{
-							label: "State",
+							label: t("State"),
 							corner: true,
-							render: (key) => <State value={key.state} label={capital(key.state)} tone={TONES[key.state]} />,
+							render: (key) => <State value={key.state} label={stateText(key.state)} tone={TONES[key.state]} />,
 						},
-						{ label: "Scopes", render: (key) => <span className="small">{key.scopes.join(", ")}</span> },
-						{ label: "Made by", clip: true, render: (key) => <Clipped text={key.madeByEmail ?? "Command line"} /> },
+						{ label: t("Scopes"), render: (key) => <span className="small">{key.scopes.join(", ")}</span> },
 						{
-							label: "Ends",
-							render: (key) => (key.expiresAtMs === null ? "Never" : <Day atMs={key.expiresAtMs} />),
+							label: t("Made by"),
+							clip: true,
+							render: (key) => <Clipped text={key.madeByEmail ?? t("Command line")} />,
 						},
-						{ label: "Last used", render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
 						{
-							label: "Act",
+							label: t("Ends"),
+							render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
+						},
+						{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+						{
+							label: t("Act"),
 							render: (key) =>
 								key.revokedAtMs === null && (
 									<Button
 										size="compact-xs"
 										variant="default"
-										aria-label={`Revoke ${key.name}`}
+										aria-label={t("Revoke {name}", { name: key.name })}
 										onClick={() => setRevoking(key)}
 									>
-										Revoke
+										{t("Revoke")}
 									</Button>
 								),
 						},
@@ -80,14 +86,15 @@ export function ManagementKeysPage() {
 			{creating && <CreateDialog onClose={() => setCreating(false)} onCreated={() => void list.reload()} />}
 			{revoking && (
 				<DecisionDialog
-					title="Revoke the management key"
+					title={t("Revoke the management key")}
 					about={
 						<p>
-							Every script that uses <strong>{revoking.name}</strong> is refused from now on. API keys that it made
-							stay.
+							{rich("Every script that uses {name} is refused from now on. API keys that it made stay.", {
+								name: <strong>{revoking.name}</strong>,
+							})}
 						</p>
 					}
-					act="Revoke"
+					act={t("Revoke")}
 					danger
 					run={async () => {
 						await operatorApi.revokeManagementKey(revoking.id);
@@ -116,7 +123,7 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 		return (
 			<SecretDialog
 				secret={secret}
-				title="Management key created"
+				title={t("Management key created")}
 				variable="TOLLGATE_MANAGEMENT_KEY"
 				onStored={props.onClose}
 			/>
@@ -125,8 +132,8 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 		<Modal
 			opened
 			onClose={props.onClose}
-			title="Create a management key"
-			closeButtonProps={{ "aria-label": "Close" }}
+			title={t("Create a management key")}
+			closeButtonProps={{ "aria-label": t("Close") }}
 			closeOnClickOutside={false}
 		>
 			<form
@@ -137,8 +144,8 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 				}}
 			>
 				<TextInput
-					label="Name"
-					description="What it is for, as terraform"
+					label={t("Name")}
+					description={t("What it is for, as terraform")}
 					required
 					withAsterisk={false}
 					data-autofocus
@@ -147,8 +154,8 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 					onChange={(event) => setName(event.currentTarget.value)}
 				/>
 				<Checkbox.Group
-					label="Scopes"
-					description="Changing does not include reading"
+					label={t("Scopes")}
+					description={t("Changing does not include reading")}
 					value={scopes}
 					onChange={setScopes}
 				>
@@ -160,18 +167,18 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 				</Checkbox.Group>
 				<TextInput
 					type="date"
-					label="Ends"
-					description="Its first moment in UTC; empty: never"
+					label={t("Ends")}
+					description={t("Its first moment in UTC; empty: never")}
 					value={ends}
 					onChange={(event) => setEnds(event.currentTarget.value)}
 				/>
 				{create.error && <Problem error={create.error} />}
 				<div className="form-end">
 					<Button variant="default" onClick={props.onClose}>
-						Cancel
+						{t("Cancel")}
 					</Button>
 					<Button type="submit" disabled={name.trim() === "" || scopes.length === 0} loading={create.busy}>
-						Create
+						{t("Create")}
 					</Button>
 				</div>
 			</form>

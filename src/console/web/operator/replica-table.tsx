@@ -4,12 +4,13 @@ import { dialectName } from "../labels.ts";
 import { State } from "../parts/page.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
+import { rich, t } from "../texts.tsx";
 import type { ReplicaRow } from "./views.ts";
 
 const BREAKERS: Readonly<Record<string, string>> = {
-	closed: "Closed",
-	open: "Open: cooling down",
-	half_open: "Half open: trying",
+	closed: t("Closed"),
+	open: t("Open: cooling down"),
+	half_open: t("Half open: trying"),
 };
 
 /** Servers of models, with the load of all gateways and the worst that any of them sees. */
@@ -19,25 +20,31 @@ export function ReplicaTable(props: {
 	withModel?: boolean;
 }) {
 	const columns: Column<ReplicaRow>[] = [
-		{ label: "Replica", lead: true, render: (row) => row.alias },
-		...(props.withModel ? [{ label: "Model", render: (row: ReplicaRow) => row.modelId }] : []),
-		{ label: "Address", render: (row) => <code>{row.url}</code> },
-		{ label: "Dialect", render: (row) => dialectName(row.dialect) },
-		{ label: "Health", corner: true, render: (row) => <State value={row.draining ? "draining" : row.health} /> },
-		{ label: "Breaker", render: (row) => <State value={row.breaker} label={BREAKERS[row.breaker] ?? row.breaker} /> },
+		{ label: t("Replica"), lead: true, render: (row) => row.alias },
+		...(props.withModel ? [{ label: t("Model"), render: (row: ReplicaRow) => row.modelId }] : []),
+		{ label: t("Address"), render: (row) => <code>{row.url}</code> },
+		{ label: t("Dialect"), render: (row) => dialectName(row.dialect) },
+		{ label: t("Health"), corner: true, render: (row) => <State value={row.draining ? "draining" : row.health} /> },
 		{
-			label: "Load",
+			label: t("Breaker"),
+			render: (row) => <State value={row.breaker} label={BREAKERS[row.breaker] ?? row.breaker} />,
+		},
+		{
+			label: t("Load"),
 			right: true,
 			render: (row) => (
 				<span className="num">
-					{formatCount(row.inFlight)} of {formatCount(row.maxConcurrency)}
+					{rich("{inFlight} of {maxConcurrency}", {
+						inFlight: formatCount(row.inFlight),
+						maxConcurrency: formatCount(row.maxConcurrency),
+					})}
 				</span>
 			),
 		},
 	];
 	return (
 		<DataTable
-			label="Replicas"
+			label={t("Replicas")}
 			columns={columns}
 			rows={props.rows}
 			rowKey={(row) => `${row.modelId} ${row.alias}`}

@@ -6,6 +6,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { rich, t } from "../texts.tsx";
 import { AdjustmentTable } from "./adjustment-table.tsx";
 import { operatorApi } from "./api.ts";
 import { FindingTable } from "./finding-table.tsx";
@@ -23,7 +24,7 @@ export function TodayPage() {
 	});
 	const data = summary.data;
 	return (
-		<Page title="Today" aside={<span className="small dim">{live ? "Live" : "Connecting…"}</span>}>
+		<Page title={t("Today")} aside={<span className="small dim">{live ? t("Live") : t("Connecting…")}</span>}>
 			{summary.error && <Problem error={summary.error} retry={() => void summary.reload()} />}
 			{(data || !summary.error) && <Figures data={data} onDecided={() => void summary.reload()} />}
 		</Page>
@@ -36,91 +37,92 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 		<>
 			<Panel>
 				<div className="stats">
-					<Stat label="Top-ups waiting" value={data ? formatCount(data.waitingTopUps.length) : "–"}>
-						<Link to="/operator/top-ups">verify</Link>
+					<Stat label={t("Top-ups waiting")} value={data ? formatCount(data.waitingTopUps.length) : "–"}>
+						<Link to="/operator/top-ups">{t("verify")}</Link>
 					</Stat>
-					<Stat label="Instances" value={data ? `${formatCount(data.instances.live)} live` : "–"}>
+					<Stat
+						label={t("Instances")}
+						value={data ? t("{live} live", { live: formatCount(data.instances.live) }) : "–"}
+					>
 						<Link to="/operator/instances">
-							{data && data.instances.dead > 0 ? `${formatCount(data.instances.dead)} dead` : "none dead"}
+							{data && data.instances.dead > 0
+								? t("{dead} dead", { dead: formatCount(data.instances.dead) })
+								: t("none dead")}
 						</Link>
 					</Stat>
-					<Stat label="Books" value={data ? <Books reconciliation={data.reconciliation} /> : "–"}>
+					<Stat label={t("Books")} value={data ? <Books reconciliation={data.reconciliation} /> : "–"}>
 						<Link to="/operator/reconciliation">
-							{data?.reconciliation?.greenSinceMs ? (
-								<>
-									green since <Ago atMs={data.reconciliation.greenSinceMs} />
-								</>
-							) : (
-								"checks"
-							)}
+							{data?.reconciliation?.greenSinceMs
+								? rich("green since {greenSince}", { greenSince: <Ago atMs={data.reconciliation.greenSinceMs} /> })
+								: t("checks")}
 						</Link>
 					</Stat>
-					<Stat label="Accounts" value={data ? formatCount(data.accounts) : "–"}>
-						<Link to="/operator/accounts">search</Link>
+					<Stat label={t("Accounts")} value={data ? formatCount(data.accounts) : "–"}>
+						<Link to="/operator/accounts">{t("search")}</Link>
 					</Stat>
 				</div>
 			</Panel>
-			<Panel title="Top-ups to verify" flush aside={<Link to="/operator/top-ups">All top-ups</Link>}>
+			<Panel title={t("Top-ups to verify")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
 				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
 			</Panel>
 			{data && data.waitingAdjustments.length > 0 && (
-				<Panel title="Adjustments that wait for a second operator" flush>
+				<Panel title={t("Adjustments that wait for a second operator")} flush>
 					<AdjustmentTable rows={data.waitingAdjustments} onDecided={onDecided} />
 				</Panel>
 			)}
 			{data && data.paymentFindings.length > 0 && (
-				<Panel title="Card payments that do not agree with the books" flush>
+				<Panel title={t("Card payments that do not agree with the books")} flush>
 					<FindingTable rows={data.paymentFindings} onClosed={onDecided} />
 				</Panel>
 			)}
-			<Panel title="Held too long" flush>
+			<Panel title={t("Held too long")} flush>
 				<DataTable
-					label="Credit held too long"
+					label={t("Credit held too long")}
 					rows={data?.heldTooLong}
 					rowKey={(row) => row.requestId}
 					skeletonRows={2}
 					empty={
-						<Empty title="Nothing is held too long.">
-							Requests older than any deadline, and those of instances that died, would be here.
+						<Empty title={t("Nothing is held too long.")}>
+							{t("Requests older than any deadline, and those of instances that died, would be here.")}
 						</Empty>
 					}
 					columns={[
-						{ label: "Request", lead: true, render: (row) => <Id value={row.requestId} /> },
+						{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
 						{
-							label: "Account",
+							label: t("Account"),
 							render: (row) => <Link to={`/operator/accounts/${row.accountId}`}>{row.accountId}</Link>,
 						},
-						{ label: "Model", render: (row) => row.model },
-						{ label: "Instance", render: (row) => row.instanceId },
-						{ label: "Since", render: (row) => <Ago atMs={row.admittedAtMs} /> },
-						{ label: "Held", amount: (row) => row.reservedNanoUsd, corner: true },
+						{ label: t("Model"), render: (row) => row.model },
+						{ label: t("Instance"), render: (row) => row.instanceId },
+						{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+						{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 					]}
 				/>
 			</Panel>
-			<Panel title="Replicas not up" flush aside={<Link to="/operator/deployments">All deployments</Link>}>
-				<ReplicaTable rows={data?.replicasNotUp} empty={<Empty title="All replicas are up." />} withModel />
+			<Panel title={t("Replicas not up")} flush aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}>
+				<ReplicaTable rows={data?.replicasNotUp} empty={<Empty title={t("All replicas are up.")} />} withModel />
 			</Panel>
-			<Panel title="Slowest models, last 24 hours" flush>
+			<Panel title={t("Slowest models, last 24 hours")} flush>
 				<DataTable
-					label="Slowest models"
+					label={t("Slowest models")}
 					rows={data?.slowestModels}
 					rowKey={(row) => row.model}
 					skeletonRows={2}
-					empty={<Empty title="No requests in the last 24 hours." />}
+					empty={<Empty title={t("No requests in the last 24 hours.")} />}
 					columns={[
-						{ label: "Model", lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
+						{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
 						{
-							label: "Requests",
+							label: t("Requests"),
 							right: true,
 							render: (row) => <span className="num">{formatCount(row.requests)}</span>,
 						},
 						{
-							label: "First token",
+							label: t("First token"),
 							right: true,
 							render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
 						},
 						{
-							label: "Mean time",
+							label: t("Mean time"),
 							right: true,
 							render: (row) => <span className="num">{formatDuration(row.meanMs)}</span>,
 						},
@@ -132,6 +134,6 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 }
 
 function Books({ reconciliation }: { reconciliation: OperatorSummary["reconciliation"] }) {
-	if (reconciliation === null) return <span className="dim">not checked</span>;
-	return <State value={reconciliation.ok ? "ok" : "failed"} label={reconciliation.ok ? "Green" : "Broken"} />;
+	if (reconciliation === null) return <span className="dim">{t("not checked")}</span>;
+	return <State value={reconciliation.ok ? "ok" : "failed"} label={reconciliation.ok ? t("Green") : t("Broken")} />;
 }

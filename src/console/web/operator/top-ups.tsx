@@ -1,7 +1,9 @@
-import { capital, Page, Panel } from "../parts/page.tsx";
+import { stateText } from "../labels.ts";
+import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
+import { inSentence, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { WaitingTable } from "./waiting-table.tsx";
 
@@ -12,9 +14,9 @@ export function TopUpsPage() {
 	const state = STATES.find((item) => item === query.get("state")) ?? "pending";
 	const list = useList(`operator-top-ups ${state}`, (after) => operatorApi.topUps(state, after));
 	return (
-		<Page title="Top-ups" lead="Credit is given only for money that was seen.">
+		<Page title={t("Top-ups")} lead={t("Credit is given only for money that was seen.")}>
 			{/* biome-ignore lint/a11y/useSemanticElements: these choose what is listed, nothing is sent */}
-			<div className="tabs" role="group" aria-label="State">
+			<div className="tabs" role="group" aria-label={t("State")}>
 				{STATES.map((value) => (
 					<button
 						key={value}
@@ -22,7 +24,7 @@ export function TopUpsPage() {
 						aria-pressed={value === state}
 						onClick={() => change({ state: value === "pending" ? null : value })}
 					>
-						{capital(value)}
+						{stateText(value)}
 					</button>
 				))}
 			</div>
@@ -32,7 +34,11 @@ export function TopUpsPage() {
 					error={list.error}
 					onDecided={() => void list.reload()}
 					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
-					empty={state === "pending" ? undefined : <Empty title={`No top-up is ${state}.`} />}
+					empty={
+						state === "pending" ? undefined : (
+							<Empty title={t("No top-up is {state}.", { state: inSentence(stateText(state)) })} />
+						)
+					}
 				/>
 			</Panel>
 		</Page>

@@ -10,6 +10,7 @@ import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
+import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { TopUpWaiting } from "./views.ts";
@@ -31,7 +32,7 @@ export function WaitingTable(props: {
 	return (
 		<>
 			<DataTable
-				label="Top-ups"
+				label={t("Top-ups")}
 				rows={props.rows}
 				rowKey={(topUp) => topUp.id}
 				error={props.error}
@@ -39,34 +40,36 @@ export function WaitingTable(props: {
 				{...(props.more ? { more: props.more } : {})}
 				skeletonRows={3}
 				empty={
-					props.empty ?? <Empty title="No top-up waits.">A bank transfer that a customer announces appears here.</Empty>
+					props.empty ?? (
+						<Empty title={t("No top-up waits.")}>{t("A bank transfer that a customer announces appears here.")}</Empty>
+					)
 				}
 				columns={[
 					{
-						label: "Reference",
+						label: t("Reference"),
 						lead: true,
-						render: (topUp) => <Id value={topUp.reference} label="Copy the reference" />,
+						render: (topUp) => <Id value={topUp.reference} label={t("Copy the reference")} />,
 					},
 					{
-						label: "Account",
+						label: t("Account"),
 						render: (topUp) => <Link to={`/operator/accounts/${topUp.accountId}`}>{topUp.accountEmail}</Link>,
 					},
-					{ label: "Method", render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
-					{ label: "Waiting", render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
-					{ label: "State", render: (topUp) => <TopUpState topUp={topUp} /> },
-					{ label: "Amount", amount: (topUp) => topUp.amountNanoUsd, corner: true },
+					{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
+					{ label: t("Waiting"), render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
+					{ label: t("State"), render: (topUp) => <TopUpState topUp={topUp} /> },
+					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
 					{
-						label: "Action",
+						label: t("Action"),
 						act: true,
 						right: true,
 						render: (topUp) =>
 							topUp.state === "pending" && topUp.method === "transfer" ? (
 								<span className="actions">
 									<Button size="compact-xs" onClick={() => setOpen({ topUp, act: "confirm" })}>
-										Confirm
+										{t("Confirm")}
 									</Button>
 									<Button size="compact-xs" variant="default" onClick={() => setOpen({ topUp, act: "reject" })}>
-										Reject
+										{t("Reject")}
 									</Button>
 								</span>
 							) : null,
@@ -76,11 +79,11 @@ export function WaitingTable(props: {
 			{open?.act === "confirm" && <ConfirmDialog topUp={open.topUp} onClose={close} onDone={decided} />}
 			{open?.act === "reject" && (
 				<DecisionDialog
-					title="Reject the top-up"
+					title={t("Reject the top-up")}
 					about={<TopUpFacts topUp={open.topUp} />}
-					act="Reject"
+					act={t("Reject")}
 					danger
-					reason={{ description: "Shown to the customer and kept in the audit log" }}
+					reason={{ description: t("Shown to the customer and kept in the audit log") }}
 					onClose={close}
 					run={async (reason) => {
 						await operatorApi.rejectTopUp(open.topUp.id, reason);
@@ -94,12 +97,12 @@ export function WaitingTable(props: {
 
 function TopUpState({ topUp }: { topUp: TopUpWaiting }) {
 	if (topUp.state === "pending" && topUp.firstLookBy !== null) {
-		return <State value="pending" label="Second look" />;
+		return <State value="pending" label={t("Second look")} />;
 	}
 	return (
 		<State
 			value={topUp.state}
-			label={topUp.state === "pending" ? "Pending" : topUp.state[0]?.toUpperCase() + topUp.state.slice(1)}
+			label={topUp.state === "pending" ? t("Pending") : topUp.state[0]?.toUpperCase() + topUp.state.slice(1)}
 		/>
 	);
 }
@@ -116,16 +119,16 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 		<Modal
 			opened
 			onClose={secondNeeded ? onDone : onClose}
-			title="Confirm the top-up"
-			closeButtonProps={{ "aria-label": "Close" }}
+			title={t("Confirm the top-up")}
+			closeButtonProps={{ "aria-label": t("Close") }}
 		>
 			{secondNeeded ? (
 				<div className="stack">
 					<Notice kind="ok">
-						Your look is recorded. An amount of this size needs another operator, who confirms it as well.
+						{t("Your look is recorded. An amount of this size needs another operator, who confirms it as well.")}
 					</Notice>
 					<div className="form-end">
-						<Button onClick={onDone}>Done</Button>
+						<Button onClick={onDone}>{t("Done")}</Button>
 					</div>
 				</div>
 			) : (
@@ -140,13 +143,15 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 					{topUp.needsSecondLook && (
 						<Notice>
 							{topUp.firstLookBy === null
-								? "Two operators confirm an amount of this size. You are the first."
-								: `${topUp.firstLookBy} looked first. Give the reference as you find it at the bank.`}
+								? t("Two operators confirm an amount of this size. You are the first.")
+								: t("{firstLookBy} looked first. Give the reference as you find it at the bank.", {
+										firstLookBy: topUp.firstLookBy,
+									})}
 						</Notice>
 					)}
 					<TextInput
-						label="The bank's transaction reference"
-						description="As the statement has it. One transaction is credited once."
+						label={t("The bank's transaction reference")}
+						description={t("As the statement has it. One transaction is credited once.")}
 						required
 						withAsterisk={false}
 						minLength={3}
@@ -158,10 +163,10 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 					{confirm.error && <Problem error={confirm.error} />}
 					<div className="form-end">
 						<Button variant="default" onClick={onClose}>
-							Cancel
+							{t("Cancel")}
 						</Button>
 						<Button type="submit" loading={confirm.busy}>
-							Confirm {showUsd(topUp.amountNanoUsd)}
+							{rich("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) })}
 						</Button>
 					</div>
 				</form>
@@ -174,9 +179,9 @@ function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
 	return (
 		<Facts
 			items={[
-				["Account", `${topUp.accountName} (${topUp.accountEmail})`],
-				["Amount", <Amount key="amount" nanoUsd={topUp.amountNanoUsd} />],
-				["Reference", <Id key="reference" value={topUp.reference} label="Copy the reference" />],
+				[t("Account"), `${topUp.accountName} (${topUp.accountEmail})`],
+				[t("Amount"), <Amount key="amount" nanoUsd={topUp.amountNanoUsd} />],
+				[t("Reference"), <Id key="reference" value={topUp.reference} label={t("Copy the reference")} />],
 			]}
 		/>
 	);

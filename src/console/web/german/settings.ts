@@ -59,6 +59,7 @@ export const settings = {
 	"VAT ID": "USt-IdNr.",
 	"Saved. Receipts and statements carry it from now on, earlier ones too.":
 		"Gespeichert. Belege und Auszüge tragen es von jetzt an, auch frühere.",
+	"Owners, admins and billing decide.": "Inhaber, Administratoren und Abrechnung entscheiden.",
 	"No members.": "Keine Mitglieder.",
 	"{name} (you)": "{name} (Sie)",
 	"Role of {name}": "Rolle von {name}",

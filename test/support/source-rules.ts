@@ -27,7 +27,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 
 const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
-const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts"];
+const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts", "src/console/web/tools/framework-tools.ts"];
 
 /** Relative imports and re-exports of a file, of values and of types, `import()` too: paths from the repository's root. */
 export function importsOf({ path, text }: SourceFile): string[] {

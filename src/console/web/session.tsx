@@ -6,6 +6,7 @@ import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
 import { ApiError } from "./http.ts";
 import { followLanguage } from "./language-choice.ts";
+import { createRemembered } from "./remembered.ts";
 import { resources } from "./resource.ts";
 import { t } from "./texts.tsx";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
@@ -142,19 +143,4 @@ async function readMe(): Promise<Me> {
 	}
 }
 
-const storage = {
-	read(): string | null {
-		try {
-			return localStorage.getItem(ACCOUNT_KEY) || null;
-		} catch {
-			return null;
-		}
-	},
-	write(value: string): void {
-		try {
-			localStorage.setItem(ACCOUNT_KEY, value);
-		} catch {
-			// Storage is switched off: the choice lasts until the next reload.
-		}
-	},
-};
+const storage = createRemembered(ACCOUNT_KEY);

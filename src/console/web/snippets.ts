@@ -4,7 +4,12 @@ import type { Snippet } from "./parts/code.tsx";
 /** Code that works as pasted, for a base address, a model and a key. */
 
 /** Named after the service: people have keys of several. */
-export const KEY_VARIABLE = `${brand.name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`;
+export const KEY_VARIABLE = keyVariableOf(brand.name);
+
+/** No shell takes a name that begins with a digit. */
+export function keyVariableOf(name: string): string {
+	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
+}
 
 export interface ChatSnippetFacts {
 	readonly baseUrl: string;
@@ -65,7 +70,7 @@ function bodyOf(facts: ChatSnippetFacts): Record<string, unknown> {
 	};
 }
 
-function curlSnippet(facts: ChatSnippetFacts): string {
+export function curlSnippet(facts: ChatSnippetFacts): string {
 	const body = JSON.stringify(bodyOf(facts), null, 2).replaceAll("'", "'\\''");
 	return `curl ${facts.stream ? "-N " : ""}${facts.baseUrl}/chat/completions \\
   -H "Authorization: Bearer $${KEY_VARIABLE}" \\
@@ -73,12 +78,12 @@ function curlSnippet(facts: ChatSnippetFacts): string {
   -d '${body}'`;
 }
 
-function pythonSnippet(facts: ChatSnippetFacts): string {
+export function pythonSnippet(facts: ChatSnippetFacts): string {
 	const fields = Object.entries(bodyOf(facts)).map(([name, value]) => `    ${name}=${pythonText(value, 4)},`);
 	const read = facts.stream
 		? `for chunk in answer:
     if chunk.choices:
-        print(chunk.choices[0].delta.content or "", end="")`
+        print(chunk.choices[0].delta.content or "", end="", flush=True)`
 		: "print(answer.choices[0].message.content)\nprint(answer.usage)";
 	return `import os
 from openai import OpenAI
@@ -91,7 +96,7 @@ ${fields.join("\n")}
 ${read}`;
 }
 
-function typescriptSnippet(facts: ChatSnippetFacts): string {
+export function typescriptSnippet(facts: ChatSnippetFacts): string {
 	const fields = Object.entries(bodyOf(facts)).map(
 		([name, value]) => `  ${name}: ${indented(JSON.stringify(value, null, 2), 2)},`,
 	);

@@ -12,9 +12,11 @@ import { QuickStartSection } from "./quick-start.tsx";
 import { RolesSection } from "./roles.tsx";
 import type { DocsSection } from "./search.tsx";
 import { anchorOf, DocsSearch, sectionPath } from "./search.tsx";
+import { ToolsSection } from "./tools.tsx";
 
 const SECTIONS: readonly DocsSection[] = [
 	{ id: "quick-start", title: t("Quick start"), body: QuickStartSection },
+	{ id: "tools", title: t("Tools"), body: ToolsSection },
 	{ id: "moving", title: t("Moving over"), body: MovingSection },
 	{ id: "errors", title: t("Errors"), body: ErrorsSection },
 	{ id: "batches", title: t("Batches"), body: BatchesSection },

@@ -1,17 +1,14 @@
-import { api } from "../api.ts";
 import { CodeBlock, CodeTabs } from "../parts/code.tsx";
-import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
 import { rich, t } from "../texts.tsx";
+import { useExampleModel } from "../tools/tool-choice.tsx";
 
 export function QuickStartSection() {
 	const { config } = useSession();
-	const models = useResource("models", api.models);
-	const model =
-		models.data?.items.find((item) => item.status === "connected" && item.modes.includes("chat"))?.id ?? "MODEL_ID";
+	const model = useExampleModel();
 	const messages = [{ role: "user", content: "Name three rivers of Europe." }];
 	return (
 		<>
@@ -43,9 +40,10 @@ export function QuickStartSection() {
 			<CodeBlock code={`export ${KEY_VARIABLE}=sk_${config.serviceName}_…`} />
 			<h2>{t("2. Ask a model")}</h2>
 			<p>
-				{rich("The base address is {code}. Any client of the chat-completion interface works with it.", {
-					code: <code>{config.baseUrl}</code>,
-				})}
+				{rich(
+					"The base address is {code}. Any client of the chat-completion interface works with it; <link>what to enter into each</link>.",
+					{ code: <code>{config.baseUrl}</code>, link: (inner) => <Link to="/docs/tools">{inner}</Link> },
+				)}
 			</p>
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model, messages })} />
 			<h2>{t("3. Stream the answer")}</h2>

@@ -135,8 +135,10 @@ export const docs = {
 	"Keep the secret in a secret manager, with a key of its own for production, for staging and for each application.":
 		"Bewahren Sie das Geheimnis in einer Geheimnisverwaltung auf, mit je einem Schlüssel für Produktion, Vorstufe und jede Anwendung.",
 	"2. Ask a model": "2. Ein Modell fragen",
-	"The base address is {code}. Any client of the chat-completion interface works with it.":
-		"Die Basisadresse ist {code}. Jeder Client der Chat-Completions-Schnittstelle funktioniert damit.",
+	"From nothing to a streamed answer, tool by tool. Where a key is made, the same lines stand with that key in its place. Keep it in {code}, not in a file that is checked in.":
+		"Vom leeren Rechner bis zur gestreamten Antwort, Werkzeug für Werkzeug. Wo ein Schlüssel angelegt wird, stehen dieselben Zeilen mit diesem Schlüssel. Bewahren Sie ihn in {code} auf, nicht in einer eingecheckten Datei.",
+	"The base address is {code}. Any client of the chat-completion interface works with it; <link>what to enter into each</link>.":
+		"Die Basisadresse ist {code}. Jeder Client der Chat-Completions-Schnittstelle funktioniert damit; <link>was bei welchem einzutragen ist</link>.",
 	"3. Stream the answer": "3. Die Antwort streamen",
 	"With {code} the answer comes as server-sent events. The last event before {code2} carries the usage that is charged, with {code3} in USD.":
 		"Mit {code} kommt die Antwort als Server-Sent Events. Das letzte Ereignis vor {code2} trägt den berechneten Verbrauch, mit {code3} in USD.",

@@ -11,6 +11,7 @@ import { playground } from "./playground.ts";
 import { projects } from "./projects.ts";
 import { requests } from "./requests.ts";
 import { settings } from "./settings.ts";
+import { tools } from "./tools.ts";
 import { usage } from "./usage.ts";
 
 /** The German of each text, by its English. Rooms are where a text is first used; no text stands in two. */
@@ -28,6 +29,7 @@ export const german = {
 	...projects,
 	...requests,
 	...settings,
+	...tools,
 	...usage,
 } as const;
 

@@ -44,12 +44,11 @@ export const usage = {
 		"Ein Schlüssel für jede Anwendung und Umgebung. Das Geheimnis wird einmal angezeigt.",
 	"Create a key": "Schlüssel anlegen",
 	"First request seen": "Erste Anfrage eingegangen",
-	"Put the key into {variable}, then run one of these. This line turns green when the request arrives.":
-		"Legen Sie den Schlüssel in {variable} ab und führen Sie eines davon aus. Diese Zeile wird grün, sobald die Anfrage eintrifft.",
+	"Ask in the playground, or with your own tool. This line turns green when the request arrives.":
+		"Fragen Sie im Browser oder mit Ihrem eigenen Werkzeug. Diese Zeile wird grün, sobald die Anfrage eintrifft.",
 	"Use the playground": "Im Browser ausprobieren",
 	"(done)": "(erledigt)",
 	"(to do)": "(offen)",
-	"Hello! Who are you?": "Hallo! Wer bist du?",
 	"By model": "Nach Modell",
 	"Usage by model": "Verbrauch nach Modell",
 	"Each model that was used will be a line here.": "Jedes benutzte Modell wird hier eine Zeile sein.",

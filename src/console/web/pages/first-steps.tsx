@@ -1,15 +1,12 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
-import { api } from "../api.ts";
-import { CodeTabs } from "../parts/code.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Panel } from "../parts/page.tsx";
-import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
-import { chatSnippets, KEY_VARIABLE } from "../snippets.ts";
 import { t } from "../texts.tsx";
+import { ToolChoice } from "../tools/tool-choice.tsx";
 import type { Checklist } from "../views.ts";
 
 /** The conditions of access, each with the one thing to do next. They turn green by themselves. */
@@ -62,10 +59,7 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 					number={4}
 					done={checklist.firstRequest}
 					what={t("First request seen")}
-					why={t(
-						"Put the key into {variable}, then run one of these. This line turns green when the request arrives.",
-						{ variable: KEY_VARIABLE },
-					)}
+					why={t("Ask in the playground, or with your own tool. This line turns green when the request arrives.")}
 					action={
 						may("requests.send") && (
 							<Button component={Link} to="/playground" size="xs" variant="default">
@@ -74,7 +68,7 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 						)
 					}
 				>
-					{!checklist.firstRequest && checklist.keyMade && <FirstRequest />}
+					{!checklist.firstRequest && checklist.keyMade && <ToolChoice />}
 				</Step>
 			</ol>
 		</Panel>
@@ -104,21 +98,5 @@ function Step(props: {
 			{!props.done && props.action && <div className="go">{props.action}</div>}
 			{!props.done && props.children && <div className="wide">{props.children}</div>}
 		</li>
-	);
-}
-
-/** With the base address of this service and a model that is connected right now. */
-function FirstRequest() {
-	const { config } = useSession();
-	const models = useResource("models", api.models);
-	const model = models.data?.items.find((item) => item.status === "connected" && item.modes.includes("chat"));
-	return (
-		<CodeTabs
-			snippets={chatSnippets({
-				baseUrl: config.baseUrl,
-				model: model?.id ?? "MODEL_ID",
-				messages: [{ role: "user", content: t("Hello! Who are you?") }],
-			})}
-		/>
 	);
 }

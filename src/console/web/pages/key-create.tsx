@@ -1,4 +1,5 @@
 import { Button, Checkbox, Modal } from "@mantine/core";
+import type { ReactNode } from "react";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
@@ -8,6 +9,8 @@ import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
 import { rich, t } from "../texts.tsx";
+import { ToolChoice } from "../tools/tool-choice.tsx";
+import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 import { useProjectChoice } from "./project-choice.ts";
 
@@ -24,25 +27,30 @@ export function KeyCreateDialog(props: {
 	const [draft, setDraft] = useState(empty);
 	const projects = useProjectChoice(props.open);
 	const [readsOnly, setReadsOnly] = useState(false);
-	const [secret, setSecret] = useState<string>();
+	const [made, setMade] = useState<{ key: KeyView; secret: string }>();
 	const create = useAction(async () => {
-		const made = await api.createKey(account.id, {
+		const answer = await api.createKey(account.id, {
 			...settingsOf(readsOnly ? { ...empty, name: draft.name, expires: draft.expires } : draft, "create"),
 			...(readsOnly ? { readsOnly } : {}),
 		});
-		setSecret(made.secret);
+		setMade(answer);
 		props.onCreated();
 	});
 
 	function close() {
-		setSecret(undefined);
+		setMade(undefined);
 		setDraft(empty);
 		setReadsOnly(false);
 		create.clear();
 		props.onClose();
 	}
 
-	if (secret !== undefined) return <SecretDialog secret={secret} title={t("Key created")} onStored={close} />;
+	if (made)
+		return (
+			<SecretDialog secret={made.secret} title={t("Key created")} onStored={close}>
+				{!made.key.readsOnly && <ToolChoice apiKey={made.secret} models={made.key.models} />}
+			</SecretDialog>
+		);
 	return (
 		<Modal
 			opened={props.open}
@@ -82,7 +90,14 @@ export function KeyCreateDialog(props: {
 }
 
 /** Ends only by saying that the secret is stored: no escape key, no click beside it, no step back, no leaving the page unasked. */
-export function SecretDialog(props: { secret: string; title: string; variable?: string; onStored: () => void }) {
+export function SecretDialog(props: {
+	secret: string;
+	title: string;
+	variable?: string;
+	/** What can be done with it. */
+	children?: ReactNode;
+	onStored: () => void;
+}) {
 	const [stored, setStored] = useState(false);
 	useEffect(() => {
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -119,6 +134,7 @@ export function SecretDialog(props: { secret: string; title: string; variable?: 
 				</div>
 				<p className="dim">{rich("For a {code} file that is not checked in:", { code: <code>.env</code> })}</p>
 				<CodeBlock code={`${props.variable ?? KEY_VARIABLE}=${props.secret}`} />
+				{props.children}
 				<p className="dim">
 					{t(
 						"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.",

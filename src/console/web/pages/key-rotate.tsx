@@ -6,6 +6,7 @@ import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
+import { ToolChoice } from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { SecretDialog } from "./key-create.tsx";
 
@@ -37,7 +38,11 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 			onClose();
 			navigate(`/keys/${made.id}`);
 		};
-		return <SecretDialog secret={made.secret} title={t("Replacement created")} onStored={stored} />;
+		return (
+			<SecretDialog secret={made.secret} title={t("Replacement created")} onStored={stored}>
+				{!item.readsOnly && <ToolChoice apiKey={made.secret} models={item.models} />}
+			</SecretDialog>
+		);
 	}
 	return (
 		<Modal opened onClose={onClose} title={t("Rotate the key")} closeButtonProps={{ "aria-label": t("Close") }}>

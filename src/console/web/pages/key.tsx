@@ -13,6 +13,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
+import { ToolChoice } from "../tools/tool-choice.tsx";
 import type { Fence, KeyView } from "../views.ts";
 import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
@@ -58,6 +59,11 @@ export default function KeyPage({ id }: { id: string }) {
 			{item && (
 				<>
 					<KeyFacts item={item} />
+					{item.state === "active" && !item.readsOnly && (
+						<Panel title={t("Use it")}>
+							<ToolChoice apiKey={`${item.prefix}…${item.lastFour}`} models={item.models} />
+						</Panel>
+					)}
 					<KeyUsage item={item} />
 					{dialog === "edit" && <EditDialog item={item} onClose={close} />}
 					{dialog === "rotate" && <RotateDialog item={item} onClose={close} />}

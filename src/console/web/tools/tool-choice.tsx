@@ -1,0 +1,91 @@
+import type { ReactNode } from "react";
+import { useState } from "react";
+import { api } from "../api.ts";
+import { brand } from "../brand.ts";
+import { CodeBlock, Tabs } from "../parts/code.tsx";
+import { createRemembered } from "../remembered.ts";
+import { useResource } from "../resource.ts";
+import { useSession } from "../session.tsx";
+import { t } from "../texts.tsx";
+import { TOOLS } from "./all-tools.ts";
+import type { Tool, ToolFacts, ToolStep } from "./tool.ts";
+import { packageLine } from "./tool.ts";
+
+const remembered = createRemembered("tollgate-tool");
+
+/** What to run, for the tool that this person chose last. `apiKey`: without one, what stands for it. */
+export function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
+	const [index, setIndex] = useState(() =>
+		Math.max(
+			0,
+			TOOLS.findIndex(({ id }) => id === remembered.read()),
+		),
+	);
+	const facts = useToolFacts(apiKey, models);
+	const tool = TOOLS[index];
+	if (!tool) return null;
+	function choose(next: number) {
+		setIndex(next);
+		remembered.write(TOOLS[next]?.id ?? "");
+	}
+	return (
+		<Tabs label={t("Tool")} names={TOOLS.map(({ name }) => name)} index={index} onChoose={choose}>
+			<ToolSteps tool={tool} facts={facts} />
+		</Tabs>
+	);
+}
+
+export function ToolSteps({ tool, facts }: { tool: Tool; facts: ToolFacts }) {
+	const steps = tool.steps(facts);
+	return (
+		<div className="stack">
+			{tool.needs && <p className="dim small">{tool.needs}</p>}
+			<ol className="tool-steps">
+				{steps.map((step, place) => (
+					// biome-ignore lint/suspicious/noArrayIndexKey: a tool's steps stand still
+					<li key={place}>
+						<Step step={step} />
+					</li>
+				))}
+			</ol>
+		</div>
+	);
+}
+
+function Step({ step }: { step: ToolStep }) {
+	if (step.does === "packages") return <Said what={t("Install")} code={packageLine(step)} />;
+	if (step.does === "file")
+		return <Said what={<code>{step.path}</code>} code={step.code} label={t("Copy {path}", { path: step.path })} />;
+	return <Said what={step.say} code={step.code} />;
+}
+
+function Said({ what, code, label = t("Copy") }: { what: ReactNode; code: string | undefined; label?: string }) {
+	return (
+		<>
+			<p className="small">{what}</p>
+			{code !== undefined && <CodeBlock code={code} label={label} />}
+		</>
+	);
+}
+
+/** With the base address of this service, and a model that answers right now. */
+export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolFacts {
+	const { config } = useSession();
+	return {
+		baseUrl: config.baseUrl,
+		model: useExampleModel(models),
+		apiKey: apiKey ?? `sk_${config.serviceName}_…`,
+		serviceName: brand.name,
+		question: "Name three rivers of Europe.",
+	};
+}
+
+/** One that is connected, of those that a key may ask (all, if there is no list). */
+export function useExampleModel(allowed: readonly string[] = []): string {
+	const models = useResource("models", api.models);
+	const fit = models.data?.items.filter(
+		({ id, modes }) => modes.includes("chat") && (allowed.length === 0 || allowed.includes(id)),
+	);
+	const model = fit?.find(({ status }) => status === "connected") ?? (allowed.length === 0 ? undefined : fit?.[0]);
+	return model?.id ?? "MODEL_ID";
+}

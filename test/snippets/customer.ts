@@ -1,0 +1,43 @@
+import type { Tool, ToolFacts } from "../../src/console/web/tools/tool.ts";
+import type { TestService } from "../support/service.ts";
+import { chatModel } from "../support/service.ts";
+import type { UpstreamServer } from "../support/upstream-server.ts";
+import { reply } from "../support/upstream-server.ts";
+import type { Outcome } from "./play-tool.ts";
+
+/** Who does what the page says, and how one sees that it went well. */
+
+export const MODEL = "llama-3.3-70b-instruct";
+export const ANSWER = "The Rhine, the Rhône and the Danube.";
+const QUESTION = "Name three rivers of Europe.";
+
+export function catalogue(upstream: UpstreamServer): string {
+	upstream.always(() => reply().text(ANSWER));
+	return chatModel({ id: MODEL, url: upstream.url, dialect: "vllm" });
+}
+
+export const factsFor = (service: TestService, apiKey: string): ToolFacts => ({
+	baseUrl: `${service.url}/v1`,
+	model: MODEL,
+	apiKey,
+	serviceName: "Tollgate",
+	question: QUESTION,
+});
+
+/** What of all that was printed is the answer: curl shows the events as they are. */
+export function saidBy(tool: Tool, { out }: Outcome): string {
+	if (tool.id !== "curl") return out.includes(ANSWER) ? ANSWER : out;
+	const events = out.split("\n").filter((line) => line.startsWith("data: {"));
+	return events.map((line) => JSON.parse(line.slice(6)).choices[0]?.delta?.content ?? "").join("");
+}
+
+/** Whether that is all that the account was charged for: one streamed answer, by its server's own count. */
+export async function isChargedOnce(service: TestService, accountId: string): Promise<boolean> {
+	await service.settled();
+	const [row, ...more] = await service.usage(accountId);
+	const ofStream = { model: MODEL, streamed: true, basis: "exact", ending: "finished" };
+	const isOfStream = Object.entries(ofStream).every(
+		([name, value]) => (row as Record<string, unknown>)?.[name] === value,
+	);
+	return more.length === 0 && isOfStream && Number(row?.charged_nano_usd) > 0;
+}

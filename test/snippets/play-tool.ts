@@ -1,0 +1,47 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { PackageStep, Tool, ToolFacts } from "../../src/console/web/tools/tool.ts";
+
+export interface ToolRun {
+	/** Empty; becomes the home of what is run, and where it is run. */
+	readonly folder: string;
+	/** The line that fetches packages; without it they are taken to be there already. */
+	readonly install?: (step: PackageStep) => string;
+	/** The last line goes on while what comes `after` it is done. */
+	readonly serves?: boolean;
+	/** Before and after the lines that the page shows. */
+	readonly before?: string;
+	readonly after?: string;
+	readonly env?: Readonly<Record<string, string | undefined>>;
+	readonly timeoutMs: number;
+}
+
+export interface Outcome {
+	readonly code: number;
+	readonly out: string;
+	readonly err: string;
+}
+
+/** Does what a page says: writes its files, then gives its lines to one shell, in their order. */
+export async function playTool(tool: Tool, facts: ToolFacts, run: ToolRun): Promise<Outcome> {
+	const lines = ["set -e", run.before ?? ""];
+	for (const step of tool.steps(facts)) {
+		if (step.does === "shell") lines.push(step.code + (run.serves ? " > serving.log 2>&1 & trap 'kill $!' EXIT" : ""));
+		if (step.does === "packages" && run.install) lines.push(run.install(step));
+		if (step.does === "file") writeText(join(run.folder, step.path.replace(/^~\//, "")), step.code);
+	}
+	const shell = Bun.spawn(["bash", "-c", [...lines, run.after ?? ""].join("\n")], {
+		cwd: run.folder,
+		env: { PATH: Bun.env.PATH ?? "", LANG: "C.UTF-8", HOME: run.folder, ...run.env },
+		stdout: "pipe",
+		stderr: "pipe",
+		timeout: run.timeoutMs,
+	});
+	const [out, err] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text()]);
+	return { code: await shell.exited, out, err };
+}
+
+function writeText(path: string, text: string): void {
+	mkdirSync(dirname(path), { recursive: true });
+	writeFileSync(path, `${text}\n`);
+}

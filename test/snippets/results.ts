@@ -1,0 +1,40 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { TOOLS } from "../../src/console/web/tools/all-tools.ts";
+
+/** A line of the table, its cells in their order: tool, versions, how, when, what came of it. */
+export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];
+
+/** What stands in the last cell of what went well. */
+export const FINE = "streamed, charged once";
+export const NOT_RUN = "not run";
+
+const PATH = join(import.meta.dir, "results.md");
+
+/** Of former runs, by tool. */
+export function readRows(): Map<string, Row> {
+	const lines = existsSync(PATH) ? readFileSync(PATH, "utf8").split("\n") : [];
+	const cells = lines.filter((line) => line.startsWith("| ")).map((line) => line.slice(2, -2).split(" | "));
+	return new Map(
+		cells
+			.filter((row) => row.length === 5 && row[0] !== "tool")
+			.map((row) => [row[0] as string, row as unknown as Row]),
+	);
+}
+
+/** In the order of the pages. */
+export function writeRows(rows: ReadonlyMap<string, Row>): void {
+	const shown = TOOLS.map(({ id }) => rows.get(id) ?? [id, "–", "–", "–", NOT_RUN]);
+	writeFileSync(
+		PATH,
+		`# What the pages tell customers to run
+
+Written by \`bun run snippets\`. Each tool was fetched from its registry into an empty home, and ran the lines of the key
+page as they are, with the service's address and a new key in the places where the page has them.
+
+| tool | versions | how | day | outcome |
+|---|---|---|---|---|
+${shown.map((row) => `| ${row.join(" | ")} |`).join("\n")}
+`,
+	);
+}

@@ -1,0 +1,92 @@
+/**
+ * What the pages tell a customer to run gives him a streamed answer and is charged. Here those tools that need no
+ * package but this project's own; `bun run snippets` fetches all of them, its table is `results.md`.
+ */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { keyVariableOf } from "../../src/console/web/snippets.ts";
+import { TOOLS } from "../../src/console/web/tools/all-tools.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { quickFolder } from "../support/memory-folder.ts";
+import { withService } from "../support/service.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+import { ANSWER, catalogue, factsFor, isChargedOnce, MODEL, saidBy } from "./customer.ts";
+import { playTool } from "./play-tool.ts";
+import { FINE, NOT_RUN, readRows } from "./results.ts";
+import { TRIALS } from "./trials.ts";
+
+setDefaultTimeout(60_000);
+
+const HERE = ["curl", "openai-javascript", "langchain-javascript", "ai-sdk"];
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const service = await withService({ models: catalogue(upstream) });
+const root = mkdtempSync(join(quickFolder(), "tollgate-snippets-"));
+atEnd(() => rmSync(root, { recursive: true, force: true }));
+mkdirSync(join(root, "bin"));
+writeFileSync(join(root, "bin/node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
+chmodSync(join(root, "bin/node"), 0o755);
+
+describe("as the page shows it, with a key of one's own", () => {
+	const tools = TOOLS.filter(({ id }) => HERE.includes(id));
+	test.each(tools.map((tool) => [tool.id, tool] as const))(
+		"%s prints the streamed answer, charged once",
+		async (_, tool) => {
+			const { accountId, secret } = await service.customer();
+			const folder = join(root, tool.id);
+			mkdirSync(folder);
+			symlinkSync(join(import.meta.dir, "../../node_modules"), join(folder, "node_modules"));
+			const env = { PATH: `${join(root, "bin")}:${Bun.env.PATH}` };
+			const outcome = await playTool(tool, factsFor(service, secret), { folder, env, timeoutMs: 50_000 });
+			expect(outcome).toMatchObject({ code: 0, err: tool.id === "curl" ? expect.anything() : "" });
+			expect(saidBy(tool, outcome)).toBe(ANSWER);
+			expect(await isChargedOnce(service, accountId)).toBe(true);
+		},
+	);
+});
+
+test("what Cursor asks for, which nobody can fetch: the list of models, and a streamed call of a tool", async () => {
+	const { accountId, secret } = await service.customer();
+	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
+	const listed: string[] = [];
+	for await (const { id } of client.models.list()) listed.push(id);
+	expect(listed).toEqual([MODEL]);
+	upstream.next(reply().toolCall("read_file", { path: "main.go" }));
+	const parameters = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
+	const stream = client.chat.completions.stream({
+		model: MODEL,
+		messages: [{ role: "user", content: "What is in main.go?" }],
+		tools: [{ type: "function", function: { name: "read_file", parameters } }],
+		stream_options: { include_usage: true },
+	});
+	const { choices, usage } = await stream.finalChatCompletion();
+	expect(choices[0]?.message.tool_calls).toMatchObject([
+		{ type: "function", function: { name: "read_file", arguments: '{"path":"main.go"}' } },
+	]);
+	expect(usage?.completion_tokens).toBeGreaterThan(0);
+	expect(await isChargedOnce(service, accountId)).toBe(true);
+});
+
+test("no tool of the pages failed when it was tried, and the table says which were not; the versions are the page's own", () => {
+	const rows = readRows();
+	expect([...rows.keys()].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
+	for (const tool of TOOLS) {
+		const { notTried, versions } = TRIALS[tool.id] ?? {};
+		expect([tool.id, [notTried ?? FINE, NOT_RUN].includes(rows.get(tool.id)?.[4] ?? "")]).toEqual([tool.id, true]);
+		for (const step of tool.steps(factsFor(service, "key")))
+			if (step.does === "packages") expect(Object.keys(versions ?? {})).toEqual([...step.packages]);
+	}
+	const pom = TOOLS.find(({ id }) => id === "openai-java")?.steps(factsFor(service, "key"))[0];
+	expect(pom).toMatchObject({
+		code: expect.stringContaining(`<version>${TRIALS["openai-java"]?.versions["com.openai:openai-java"]}<`),
+	});
+});
+
+test("the variable of the key is one that shells take, whatever the service is called", () => {
+	expect(["Tollgate", "9 Lives", "東京 AI"].map(keyVariableOf)).toEqual([
+		"TOLLGATE_API_KEY",
+		"_9_LIVES_API_KEY",
+		"_AI_API_KEY",
+	]);
+});

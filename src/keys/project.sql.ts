@@ -15,7 +15,7 @@ export const project = pgTable(
 			.notNull()
 			.references(() => account.id),
 		name: text().notNull(),
-		/** Of an archived one no key is left. */
+		/** The keys of an archived one are refused by its state, whatever their own is. */
 		state: text({ enum: ["active", "archived"] })
 			.notNull()
 			.default("active"),

@@ -11,6 +11,7 @@ import type { DemoModels } from "../../src/demo/demo-models.ts";
 import { connectDemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { waitFor } from "../support/wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 let dataDir: string;
@@ -141,9 +142,12 @@ test("the page that shows mails is open at this machine alone, by its own names"
 	])
 		expect({ headers, status: (await outbox(headers)).status }).toEqual({ headers, status: 404 });
 	for (const host of ["localhost", "127.0.0.1"]) {
-		const shown = await outbox({ host: `${host}:${port}` });
-		const { items } = (await shown.json()) as { items: { link: string }[] };
-		expect(new URL(items[0]?.link ?? "").origin).toBe(first.app.url);
+		const links = async () => {
+			const shown = await outbox({ host: `${host}:${port}` });
+			return ((await shown.json()) as { items: { link: string }[] }).items.map(({ link }) => link);
+		};
+		await waitFor(async () => (await links()).length > 0, "the mail to be written");
+		expect(new URL((await links())[0] ?? "").origin).toBe(first.app.url);
 	}
 });
 

@@ -168,7 +168,8 @@ test("a key is revoked although the sums of its usage wait for a row of another 
 			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
 		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
 		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
-		expect((await waiting()).length).toBe(1);
+		// The service's own turn may stand behind it.
+		expect((await waiting()).length).toBeGreaterThan(0);
 	} finally {
 		await letGo();
 		await folding;

@@ -125,7 +125,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 				directly`select project_update(${key}, null, ${patch}::text::jsonb, null)`.then(moved, ignored);
 				return;
 			}
-			directly`select key_update(${key}, null, ${JSON.stringify({ capNanoUsd: limit() })}::text::jsonb)`.then(
+			directly`select key_update(${key}, null, ${JSON.stringify({ capNanoUsd: limit() })}::text::jsonb, null)`.then(
 				moved,
 				ignored,
 			);

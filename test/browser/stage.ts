@@ -68,7 +68,9 @@ export interface Stage {
 	readonly ids: {
 		readonly key: string;
 		readonly request: string;
+		readonly project: string;
 		readonly extremeKey: string;
+		readonly extremeProject: string;
 		readonly extremeRequest: string;
 		readonly refused: string;
 		readonly extremeRefused: string;
@@ -148,7 +150,8 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	// More than the second key's cap, and a model that is nowhere.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });
 	await refuse(service, rich, main.secret, { model: "llama-4" });
-	return { key: main.key.id as string, request: body.items[0].id as string, refused };
+	const { body: project } = await rich.send("POST", "/api/console/projects", { name: "Search", capUsd: "300" });
+	return { key: main.key.id as string, request: body.items[0].id as string, refused, project: project.id as string };
 }
 
 /** A request that is refused and on the log. */
@@ -191,7 +194,18 @@ async function makeExtremes(service: TestService, extreme: Person & { accountId:
 			'messages[0].content[0].image_url.url', 1234567890000001, 1234567890000002, 9007199254740991, 131072, now() - interval '2 minutes',
 			1234567, now() - interval '1 minute')`;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values (${LONG_NAME}, 1, 12345678, 1234567890000001)`;
-	return { extremeKey: body.key.id as string, extremeRequest: log.items[3].id as string, extremeRefused };
+	const { body: project } = await extreme.send("POST", "/api/console/projects", {
+		name: LONG_NAME,
+		capUsd: "1234567.89",
+		models: [LONG_MODEL],
+		requestsPerMinute: 100_000,
+	});
+	return {
+		extremeKey: body.key.id as string,
+		extremeRequest: log.items[3].id as string,
+		extremeRefused,
+		extremeProject: project.id as string,
+	};
 }
 
 /** A month of requests, more on weekdays, as rows. */

@@ -127,6 +127,35 @@ test("a cap is told of at 80 and at 100 %, once each, by mail to who pays and by
 	for (const { body } of calls) expect(body).not.toContain("A name that is written");
 });
 
+test("a project's cap is told of at 80 and at 100 % of the present period, whichever of its keys was used last", async () => {
+	const id = await newAccount(["project.cap_reached"]);
+	const project = newId("proj");
+	await db.sql`select project_create(${project}, ${id}, ${JSON.stringify({ name: "A name that is written", capNanoUsd: 1_000_000_000, capPeriod: "month" })}::text::jsonb)`;
+	const [budget] =
+		await db.sql`select cap_budget(p) as id, cap_open(cap_budget(p)) as made from project p where p.id = ${project}`;
+	expect(budget?.made).toBe("opened");
+	const keys = [await newKey(id), await newKey(id)];
+	await db.sql`update api_key set project_id = ${project} where id in ${db.sql(keys)}`;
+	const spendAll = async (key: string, charged: number) => {
+		await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state) values (${budget?.id}, 'i', 1, ${charged}, ${charged}, 'closed')
+			on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
+		await spend(id, key, charged);
+		await lookAndTell();
+	};
+	await spendAll(keys[0] ?? "", 799_999_999);
+	expect(told()).toEqual([]);
+	await spendAll(keys[1] ?? "", 1);
+	expect(told()).toEqual([["project.cap_reached", 80]]);
+	await spendAll(keys[1] ?? "", 200_000_000);
+	expect(told()[1]).toEqual(["project.cap_reached", 100]);
+	await spendAll(keys[0] ?? "", 1);
+	expect(told()).toHaveLength(2);
+	const { data } = JSON.parse(calls[1]?.body ?? "{}");
+	expect(data).toEqual({ project_id: project, percent: 100, period: "month", cap_usd: "1.00", spent_usd: "1.00" });
+	expect(mails[0]?.text).toContain("USD 0.80 of USD 1.00 this month");
+	for (const { text, subject } of mails) expect(text + subject).not.toContain("A name that is written");
+});
+
 test("low credit is told once each time it falls below the threshold", async () => {
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	const key = await newKey(id);

@@ -37,6 +37,12 @@ export function alertMail({ type, data }: Alert): { subject: string; says: strin
 				says: `The key …${data.last_four} has used ${data.percent} % of its cap: USD ${usd(data.spent)} of USD ${usd(data.cap)}${data.period === "lifetime" ? "" : ` this ${data.period}`}.`,
 				path: key,
 			};
+		case "project.cap_reached":
+			return {
+				subject: `A project has used ${data.percent} % of its cap`,
+				says: `A project has used ${data.percent} % of its cap: USD ${usd(data.spent)} of USD ${usd(data.cap)}${data.period === "lifetime" ? "" : ` this ${data.period}`}.`,
+				path: `/projects/${data.project_id}`,
+			};
 		case "key.expiring":
 			return {
 				subject: "A key is about to expire",
@@ -110,6 +116,11 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 			return {
 				subject: `Ein Schlüssel hat ${data.percent} % seiner Obergrenze verbraucht`,
 				says: `Der Schlüssel …${data.last_four} hat ${data.percent} % seiner Obergrenze verbraucht: USD ${usd(data.spent)} von USD ${usd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
+			};
+		case "project.cap_reached":
+			return {
+				subject: `Ein Projekt hat ${data.percent} % seiner Obergrenze verbraucht`,
+				says: `Ein Projekt hat ${data.percent} % seiner Obergrenze verbraucht: USD ${usd(data.spent)} von USD ${usd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
 			};
 		case "key.expiring":
 			return {

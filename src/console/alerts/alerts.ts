@@ -6,6 +6,7 @@ import { rolesJson } from "../members/roles.ts";
 export const ALERT_TYPES = [
 	"credit.low",
 	"key.cap_reached",
+	"project.cap_reached",
 	"key.expiring",
 	"spend.unusual",
 	"top_up.confirmed",

@@ -55,6 +55,9 @@ begin
     if v_events ? 'key.cap_reached' then
       perform alert_caps(v_account, p_roles);
     end if;
+    if v_events ? 'project.cap_reached' then
+      perform alert_project_caps(v_account, p_roles);
+    end if;
     if v_events ? 'top_up.confirmed' then
       perform alert_top_ups(v_account, p_roles);
     end if;
@@ -101,6 +104,21 @@ language sql as $$
     ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
   ) x join lateral (
     -- The highest line that is crossed: who is at 100 % hears that alone.
+    select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
+  ) p on p.percent is not null
+$$;
+
+-- The same of projects, which an account has 1,000 of at most.
+create or replace function alert_project_caps(p_account text, p_roles jsonb) returns void
+language sql as $$
+  select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'project.cap_reached', jsonb_build_object(
+      'project_id', x.id, 'percent', p.percent, 'period', x.cap_period, 'cap', x.cap::text, 'spent', x.spent::text), p_roles)
+  from (
+    select j.id, j.cap_period, j.cap_nano_usd as cap, b.id as budget, budget_spent(b.id) as spent
+    from project j join budget b on b.id = cap_budget(j)
+    where j.account_id = p_account and j.state = 'active' and j.cap_nano_usd > 0
+      and exists (select 1 from api_key a where a.project_id = j.id and a.last_used_at > now() - interval '1 hour')
+  ) x join lateral (
     select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
   ) p on p.percent is not null
 $$;

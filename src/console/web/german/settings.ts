@@ -5,6 +5,8 @@ export const settings = {
 	"Credit below the threshold of the credit page (mails are sent in any case)":
 		"Guthaben unter der Schwelle der Guthabenseite (E-Mails werden in jedem Fall gesendet)",
 	"A key at 80 % and at 100 % of its cap": "Ein Schlüssel bei 80 % und bei 100 % seiner Obergrenze",
+	"A project at 80 % and at 100 % of its cap": "Ein Projekt bei 80 % und bei 100 % seiner Obergrenze",
+	"Project's cap reached": "Obergrenze des Projekts erreicht",
 	"A key that expires within a week": "Ein Schlüssel, der binnen einer Woche abläuft",
 	"An hour that costs three times the same hour of the last four weeks":
 		"Eine Stunde, die dreimal so viel kostet wie dieselbe Stunde der letzten vier Wochen",

@@ -21,6 +21,7 @@ const MAILS = [
 const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "credit.low", label: t("Credit below the threshold of the credit page (mails are sent in any case)") },
 	{ value: "key.cap_reached", label: t("A key at 80 % and at 100 % of its cap") },
+	{ value: "project.cap_reached", label: t("A project at 80 % and at 100 % of its cap") },
 	{ value: "key.expiring", label: t("A key that expires within a week") },
 	{ value: "spend.unusual", label: t("An hour that costs three times the same hour of the last four weeks") },
 	{ value: "top_up.confirmed", label: t("A confirmed top-up") },
@@ -33,6 +34,7 @@ const ALERTS: readonly { value: AlertType; label: string }[] = [
 const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"credit.low": t("Credit low"),
 	"key.cap_reached": t("Cap reached"),
+	"project.cap_reached": t("Project's cap reached"),
 	"key.expiring": t("Key expires"),
 	"spend.unusual": t("Unusual spend"),
 	"top_up.confirmed": t("Top-up"),

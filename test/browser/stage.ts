@@ -1,13 +1,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Person } from "../console/person.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import type { ServiceOptions, TestService } from "../support/service.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
-import { foldAll } from "../support/sums.ts";
+import { rebuildAll } from "../support/sums.ts";
 import type { UpstreamServer } from "../support/upstream-server.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -144,8 +143,7 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	await answer.text();
 	await service.settled();
 	// Rows of the past are no news to the sums: these are made anew.
-	await rebuildUsage(service.db.statements);
-	await foldAll(service.db.statements);
+	await rebuildAll(service.db.statements);
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	// More than the second key's cap, and a model that is nowhere.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });

@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
 import { createModelSpeeds } from "../../src/console/usage/model-speed.ts";
-import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { withDatabase } from "../support/database.ts";
 
-import { foldAll } from "../support/sums.ts";
+import { foldAll, rebuildAll } from "../support/sums.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const db = await withDatabase();
@@ -51,7 +50,6 @@ test("a model's speed is the median of the last day's streamed answers that were
 	expect(Math.abs((tokensPerSecond ?? 0) / 50 - 1)).toBeLessThan(0.06);
 	expect(speeds.get("short")?.tokensPerSecond).toBeNull();
 
-	await rebuildUsage(db.statements);
-	await foldAll(db.statements);
+	await rebuildAll(db.statements);
 	expect(await createModelSpeeds({ statements: db.statements, clock: createManualClock() }).current()).toEqual(speeds);
 }, 120_000);

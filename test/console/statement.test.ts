@@ -5,10 +5,10 @@ import { closeMonths, listMonths, readStatement } from "../../src/console/statem
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";
 import { statementLines } from "../../src/console/statement/statement-lines.ts";
 import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
-import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
-import { foldAll } from "../support/sums.ts";
+import { foldAll, rebuildAll } from "../support/sums.ts";
 
 const db = await withDatabase();
 const ID = "acc_books";
@@ -119,7 +119,7 @@ test("a month whose requests are gone answers from the sums", async () => {
 	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})
 		on conflict (id) do update set usage_before = excluded.usage_before, usage_frozen = excluded.usage_frozen`;
 	await db.sql`delete from usage_event where admitted_at < ${moment}`;
-	await rebuildUsage(db.statements);
+	await rebuildAll(db.statements);
 	await foldUsage(db.statements);
 	expect(await read(second)).toEqual(before);
 	expect(before.usage.length).toBeGreaterThan(0);

@@ -2,13 +2,13 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/base/csv.ts";
 import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
-import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { foldAll } from "../support/sums.ts";
+import { foldAll, rebuildAll } from "../support/sums.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailsTo } from "./mailbox.ts";
@@ -79,8 +79,7 @@ test("a row whose transaction was open during a fold is counted by the next one,
 		await foldAll(db.statements);
 		for (let again = 0; again < 3; again++) await foldUsage(db.statements);
 		expect(await count()).toBe(3);
-		await rebuildUsage(db.statements);
-		await foldAll(db.statements);
+		await rebuildAll(db.statements);
 		expect(await count()).toBe(3);
 		// A restored database counts its transactions anew.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;

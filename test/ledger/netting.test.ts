@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
-import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { creditsAnswer } from "../../src/gateway/lookups/credits.ts";
 import { usageAnswer } from "../../src/gateway/lookups/usage-lookup.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -15,7 +15,7 @@ import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { formatUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
-import { foldAll } from "../support/sums.ts";
+import { foldAll, rebuildAll } from "../support/sums.ts";
 import { goLive, patient, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
@@ -98,7 +98,7 @@ test("spent is net of the notes everywhere, total is what was paid in, and what 
 		[50_001, 50_000],
 	]);
 	await anHourAgo(books.keyId);
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	expect((await saidSpent(books)).account).toBe(1000 + 700 + 900 + 50_001);
 	const [before] = await sql`select drawn_nano_usd from budget where id = ${books.keyId}`;
 	const available = (await accountBalance(statements, books.accountId)).available;
@@ -112,7 +112,7 @@ test("spent is net of the notes everywhere, total is what was paid in, and what 
 	// Sums that go on, and sums that are made anew, say the same.
 	await foldUsage(statements);
 	expect(await saidSpent(books)).toEqual(all(300 + 700 + 50_000));
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	expect(await saidSpent(books)).toEqual(all(300 + 700 + 50_000));
 	expect(formatUsd(usd(Number((await saidSpent(books)).account)))).toBe("0.000051");
 	expect(await sound()).toEqual([]);
@@ -122,7 +122,7 @@ test("whoever nets beside others, breaks off or begins anew, each note is netted
 	const requests = Array.from({ length: 240 }, (_, nth): [number, number] => [1000 + nth * 100, nth * 100]);
 	const books = await former("many", requests);
 	await anHourAgo(books.keyId);
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	const delivered = requests.reduce((sum, [, one]) => sum + one, 0);
 	// A call does a bounded part.
 	const first = netting();
@@ -144,7 +144,7 @@ test("a request that the next fold may still read is left until that is over", a
 	expect(await netting().netSome()).toBe(0);
 	expect((await saidSpent(books)).hours).toBe(1000);
 	await sql`update usage_event set settled_at = clock_timestamp() - interval '115 seconds' where key_id = ${books.keyId}`;
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	expect(await netting().netSome()).toBe(0);
 	await sql`update usage_cursor set folded_at = folded_at + interval '10 seconds'`;
 	expect(await netting().netSome()).toBe(1);
@@ -171,7 +171,7 @@ test("a note without its request waits for a day and stays as it is then; other 
 test("a request of a day that is sealed is never changed: its note stays as it is", async () => {
 	const books = await former("sealed", [[1000, 400]]);
 	await anHourAgo(books.keyId);
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	await sql`
 		insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
 		values (1, current_date, '-infinity', clock_timestamp(), '-infinity', ${books.crashed[0]?.id ?? ""}, ''::bytea, '-infinity', gen_random_uuid())`;

@@ -1,7 +1,8 @@
 /** Settled requests of long ago are removed: their sums stay, nobody is charged twice, and nothing else goes. */
+
 import { expect, test } from "bun:test";
-import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { removeUsage } from "../../src/ledger/removal.ts";
+import { rebuildAll } from "../support/sums.ts";
 import { agedBooks, KEPT_DAYS, REQUESTS_A_DAY } from "./aged-books.ts";
 import { settledEvent } from "./fixture.ts";
 
@@ -17,7 +18,7 @@ test("what is old enough goes, its sums stay through every check, every round an
 	expect((await books.ids()).sort()).toEqual(young.sort());
 	await books.verify();
 	expect(await books.broken()).toEqual([]);
-	await rebuildUsage(statements);
+	await rebuildAll(statements);
 	expect(await books.hours()).toEqual(before.hours);
 	// As in a restored database that counts its transactions anew.
 	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
@@ -136,7 +137,7 @@ test("whatever step the removal is stopped in, and whoever goes on, the same is 
 		states = (await Promise.all([step(), step()])).map(([row]) => row?.state ?? "");
 		expect(await killed).toBe("killed");
 		expect(await books.broken()).toEqual([]);
-		await rebuildUsage(statements);
+		await rebuildAll(statements);
 		expect(await books.hours()).toEqual(before);
 		if (states.every((state) => state === "busy")) states = ["more"];
 	}

@@ -1,4 +1,4 @@
-import { foldUsage } from "../../src/console/usage/usage-fold.ts";
+import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { waitFor } from "./wait.ts";
 
@@ -21,4 +21,10 @@ export async function foldAll(statements: Statements): Promise<void> {
 		"transactions of the whole server to end",
 		DEADLINE_MS,
 	);
+}
+
+/** Throws the sums away and makes them anew, of all that is committed by now. */
+export async function rebuildAll(statements: Statements): Promise<void> {
+	await rebuildUsage(statements);
+	await foldAll(statements);
 }

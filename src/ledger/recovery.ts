@@ -1,12 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { DatabaseBusy } from "../db/statements.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
 import { readJournal } from "./journal-reader.ts";
-import { isHeld } from "./settling.ts";
+import { isHeld, settleLate } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
@@ -117,16 +116,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 			log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
 			await closeEpoch(deps);
 		}
-		const held: SettledEvent[] = [];
-		for (const one of batch) {
-			try {
-				await store.settleLate(JSON.stringify(one));
-			} catch (error) {
-				if (!(error instanceof DatabaseBusy)) throw error;
-				held.push(one);
-			}
-		}
-		return held;
+		return settleLate(store, batch);
 	});
 }
 

@@ -36,7 +36,8 @@ export async function settleBatch<T extends Unsettled>(
 	try {
 		const { late, fresh, busy } = await store.flush(eventsOf(batch), openJson);
 		if (late) {
-			const held = await settleLate(store, batch);
+			const waiting = new Set(await settleLate(store, eventsOf(batch)));
+			const held = waiting.size === 0 ? NONE : new Set(batch.filter(({ event }) => waiting.has(event)));
 			return { held, fresh: 0, late: batch.length - held.size, forgotten: 0 };
 		}
 		const held = busy.size === 0 ? NONE : new Set(batch.filter(({ event }) => isHeld(event, busy)));
@@ -67,23 +68,22 @@ async function settleEach<T extends Unsettled>(
 			if (isHeld(one.event, fits.busy)) held.add(one);
 			continue;
 		}
-		const [isStillHeld] = await settleLate(store, [one]);
-		if (isStillHeld) held.add(one);
+		if ((await settleLate(store, [one.event])).length > 0) held.add(one);
 		else if (fits) late += 1;
 		else forgotten += 1;
 	}
 	return { held, fresh: fresh + forgotten, late, forgotten };
 }
 
-/** Gives those that wait for a row that somebody holds. */
-async function settleLate<T extends Unsettled>(store: LedgerStore, batch: readonly T[]): Promise<ReadonlySet<T>> {
-	const held = new Set<T>();
-	for (const one of batch) {
+/** Of an epoch that is over, one by one; gives those that wait for a row that somebody holds. */
+export async function settleLate(store: LedgerStore, batch: readonly SettledEvent[]): Promise<SettledEvent[]> {
+	const held: SettledEvent[] = [];
+	for (const event of batch) {
 		try {
-			await store.settleLate(JSON.stringify(one.event));
+			await store.settleLate(JSON.stringify(event));
 		} catch (error) {
 			if (!(error instanceof DatabaseBusy)) throw error;
-			held.add(one);
+			held.push(event);
 		}
 	}
 	return held;

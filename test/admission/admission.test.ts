@@ -169,6 +169,22 @@ test("a cap that was lifted or renamed in the database before this instance hear
 	expect(draws).toBe(2);
 });
 
+test("a thousand wait for news of a cap at most: one more is refused at once, and those that wait go on", async () => {
+	const { admission, key, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	const today = `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
+	state.free = 0;
+	state.whileDrawn = () => ({ ...SHORT, budget: today, untimely: true });
+	const waiting = Array.from({ length: 1_000 }, () => codeOf(() => admission.admit(request())));
+	await Bun.sleep(0);
+	expect(await codeOf(() => admission.admit(request()))).toBe("service_unavailable");
+	clock.advance(20);
+	await Bun.sleep(0);
+	key.capNanoUsd = null;
+	state.free = 1_000_000;
+	clock.advance(20);
+	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["admitted"]));
+});
+
 test("a request that found no credit does not count against its key's limits", async () => {
 	const { admission, request, state } = setUp({ requestsPerMinute: 1, concurrencyMax: 1 });
 	state.free = 0;

@@ -197,8 +197,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "settlements of leases that were closed are lost",
-				before: "const held = await settleLate(store, batch);",
-				after: "const held = NONE;",
+				before: "const waiting = new Set(await settleLate(store, eventsOf(batch)));",
+				after: "const waiting: ReadonlySet<SettledEvent> = NONE;",
 			},
 			{
 				breaks: "a settlement whose grant the database forgot is refused for ever",

@@ -67,9 +67,9 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 		async settleLate(eventJson) {
 			await statements`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
 		},
-		async close() {
+		async close(keep = []) {
 			const [row] = await statements<{ closed: number; done: boolean }>`
-				select closed, done from lease_close(${instanceId}, ${epoch}, false, ${CLOSE_BATCH})`;
+				select closed, done from lease_close(${instanceId}, ${epoch}, false, ${CLOSE_BATCH}, ${JSON.stringify(keep)}::text::json)`;
 			return { closed: row?.closed ?? 0, done: row?.done ?? false };
 		},
 		async recall(budgets) {

@@ -91,7 +91,10 @@ async function handIn(
 				batch = recovered.slice(at, at + BATCH_REQUESTS);
 			}
 			await settle();
-			while (held.length > 0) held = await settleHeld(deps, held);
+			while (held.length > 0) {
+				await closeOthers(deps, held);
+				held = await settleHeld(deps, held);
+			}
 			await closeEpoch(deps);
 			return { settled, recovered: recovered.length, damagedBytes };
 		}
@@ -127,6 +130,15 @@ async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Prom
 		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS))));
 	}
 	return still;
+}
+
+/** Whoever holds a row of one account keeps others' credit from nobody: what nothing is to be settled on is closed. */
+async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
+	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
+	for (;;) {
+		const { closed } = await untilDone(deps, () => deps.store.close(keep));
+		if (closed === 0) return;
+	}
 }
 
 /** Closes all leases, some at a time, and ends the epoch; what somebody holds is waited for. */

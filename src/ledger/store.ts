@@ -80,8 +80,11 @@ export interface LedgerStore {
 	flush(settled: readonly SettledEvent[], openJson: string): Promise<Flushed>;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
-	/** Closes some leases; when all are closed, ends the epoch. */
-	close(): Promise<{ readonly closed: number; readonly done: boolean }>;
+	/**
+	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets on which something is still to be settled.
+	 * While there are any, their leases stay open, and the epoch stands as it is.
+	 */
+	close(keep?: readonly string[]): Promise<{ readonly closed: number; readonly done: boolean }>;
 	/** Asks all other instances for what lies idle of these budgets; gives the ticket of their answers. */
 	recall(budgets: readonly string[]): Promise<number>;
 	/** What others ask this epoch for and it has not answered. */

@@ -23,7 +23,8 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
 	if (!claim) throw new Error("the journal is free");
 	const { journal } = openTestJournal(claim.disk, systemClock, {});
 	for (const account of ["a", "b", "c"]) {
-		const event = settledEvent(account, `key-${account}`, 5);
+		const budgets = [`proj_${account}`];
+		const event = settledEvent(account, `key-${account}`, 5, { budgets });
 		journal.admit(JSON.stringify({ ...event, charged: undefined }));
 		journal.settle(JSON.stringify(event));
 	}
@@ -41,9 +42,10 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
 		async settleLate(eventJson: string) {
 			done.push(`late ${(JSON.parse(eventJson) as SettledEvent).account}`);
 		},
-		async close() {
-			done.push("closed");
-			return { closed: 0, done: true };
+		async close(keep: readonly string[] = []) {
+			const closed = keep.length > 0 && !done.includes(`closed all but ${keep}`) ? 1 : 0;
+			if (keep.length === 0 || closed > 0) done.push(keep.length === 0 ? "closed" : `closed all but ${keep}`);
+			return { closed, done: keep.length === 0 };
 		},
 	} as unknown as LedgerStore;
 	const clock = createManualClock();
@@ -66,11 +68,16 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
 	};
 }
 
-test("what waits for a held row does not hold up the rest, and the epoch is closed behind it alone", async () => {
+test("what waits for a held row holds up neither the rest nor others' leases, and the epoch is closed behind it alone", async () => {
 	let looks = 0;
 	const { recover, done, isThere } = left(() => (++looks < 4 ? { busy: new Set(["b"]) } : {}));
 	expect(await recover()).toBe(0);
-	expect(done.filter((step) => step !== "settled ")).toEqual(["settled ac", "settled b", "closed"]);
+	expect(done.filter((step) => step !== "settled ")).toEqual([
+		"settled ac",
+		"closed all but b,key-b,proj_b",
+		"settled b",
+		"closed",
+	]);
 	expect(isThere()).toBe(false);
 });
 

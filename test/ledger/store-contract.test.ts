@@ -163,6 +163,24 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
+		test("leases can be closed but for those on which something is to be settled: that goes on, and the epoch stands", async () => {
+			await store.book("acc", "adjustment", 1_000, "kept", false);
+			await store.budget("kept", "account", "kept", 100);
+			await live(store, "keeps");
+			const ledger = store.ledger("keeps", 1);
+			const open = async () =>
+				(await rows("leases"))?.filter((row) => row.includes(" keeps 1 ") && row.split(" ")[6] === "open").length;
+			await ledger.grant([ask(270, "acc", 50, 50), ask(271, "key", 50, 50), ask(272, "kept", 100, 100)]);
+			expect(await open()).toBe(3);
+			while ((await ledger.close(["acc", "key"])).closed > 0);
+			expect(await open()).toBe(2);
+			expect(await rows("budgets")).toContain("kept 100 0 0");
+			const event = settledEvent("acc", "key", 20, { id: uuid(273), reserved: usd(50) });
+			expect(await ledger.flush([event], "[]")).toMatchObject({ late: false, fresh: 1 });
+			expect(await ledger.close(["acc", "key"])).toEqual({ closed: 0, done: false });
+			expect(await ledger.close()).toEqual({ closed: 2, done: true });
+		});
+
 		test("what an operator gave up for lost is charged if it is heard of after all", async () => {
 			await store.book("acc", "adjustment", 100, "again", false);
 			await live(store, "lost");

@@ -102,7 +102,7 @@ export function modelContractStore(): ContractStore {
 			giveBack: (requests: readonly ReturnRequest[]) => now(() => model.giveBack(id, epoch, requests)),
 			flush: (settled: readonly SettledEvent[], open: string) => now(() => model.flush(id, epoch, settled, open)),
 			settleLate: (event: string) => now(() => model.settleLate(id, epoch, event)),
-			close: () => now(() => model.close(id, epoch, false, Number.POSITIVE_INFINITY)),
+			close: (keep) => now(() => model.close(id, epoch, false, Number.POSITIVE_INFINITY, keep)),
 			recall: (budgets: readonly string[]) => now(() => model.recall(id, epoch, budgets)),
 			recalls: () => now(() => model.recalled(id, epoch)),
 		}),

@@ -159,8 +159,18 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",
-				before: "while (held.length > 0) held = await settleHeld(deps, held);",
+				before: "while (held.length > 0) {\n\t\t\t\tawait closeOthers",
+				after: "while (held.length > 1e9) {\n\t\t\t\tawait closeOthers",
+			},
+			{
+				breaks: "a row that somebody holds keeps all leases of a replayed epoch open",
+				before: "await closeOthers(deps, held);",
 				after: "",
+			},
+			{
+				breaks: "a replay closes the leases that a held settlement goes to",
+				before: "[account, key, ...budgets]",
+				after: "[account, key]",
 			},
 			{
 				breaks: "a replay takes what was left out for a held row for settled",

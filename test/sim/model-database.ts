@@ -187,7 +187,7 @@ function ledgerStore(
 				"settle late",
 				server.atOnce(() => model.settleLate(id, epoch, event)),
 			),
-		close: () => call("close", server.close(id, epoch, false, CLOSE_BATCH)),
+		close: (keep) => call("close", server.close(id, epoch, false, CLOSE_BATCH, keep)),
 		recall: (budgets) =>
 			call(
 				"recall",

@@ -116,7 +116,13 @@ export interface ModelStore {
 	recalled(id: string, epoch: number): Recall[];
 	flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): Flushed;
 	settleLate(id: string, epoch: number, eventJson: string): void;
-	close(id: string, epoch: number, journalLost: boolean, limit: number): { closed: number; done: boolean };
+	close(
+		id: string,
+		epoch: number,
+		journalLost: boolean,
+		limit: number,
+		keep?: readonly string[],
+	): { closed: number; done: boolean };
 	/** Whether what lies idle on a lease can be there again: its instance answers, or the lease will be closed. */
 	mayComeBack(lease: ModelLease): boolean;
 	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
@@ -383,20 +389,27 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		reservations.delete(event.id);
 	}
 
-	function close(id: string, epoch: number, journalLost: boolean, limit: number): { closed: number; done: boolean } {
+	function close(
+		id: string,
+		epoch: number,
+		journalLost: boolean,
+		limit: number,
+		keep: readonly string[] = [],
+	): { closed: number; done: boolean } {
 		const state = stateOf(id, epoch);
 		if (state === undefined || state === "left") return { closed: 0, done: true };
-		stand(id, epoch, ["joining", "live", "silent", "dead"], "closing");
+		if (keep.length === 0) stand(id, epoch, ["joining", "live", "silent", "dead"], "closing");
 		let closed = 0;
 		const own = (row: { instance: string; epoch: number }) => row.instance === id && row.epoch === epoch;
 		for (const [key, lease] of leases) {
 			if (!own(lease) || lease.state !== "open" || closed === limit) continue;
-			if (isHeld("lease", key) || isHeld("budget", lease.budget)) continue;
+			if (keep.includes(lease.budget) || isHeld("lease", key) || isHeld("budget", lease.budget)) continue;
 			const budget = budgets.get(lease.budget);
 			if (budget) budget.drawn -= restOf(lease);
 			lease.state = "closed";
 			closed += 1;
 		}
+		if (keep.length > 0) return { closed, done: false };
 		let removed = 0;
 		for (const [request, row] of reservations) {
 			if (!own(row) || removed === limit || isHeld("reservation", request)) continue;

@@ -31,7 +31,7 @@ export interface SimServer {
 	fenceOff(id: string, epoch: number, beat: number): Statement<void>;
 	silent(id: string, epoch: number, beat: number): Statement<void>;
 	/** Behind a renewal that is being committed: the first closing ends the epoch. */
-	close(id: string, epoch: number, journalLost: boolean, limit: number): Statement<Closed>;
+	close(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed>;
 }
 
 type Closed = ReturnType<ModelStore["close"]>;
@@ -261,10 +261,10 @@ export function createSimServer(
 				);
 			});
 		},
-		close: (id, epoch, journalLost, limit) => (done) => {
+		close: (id, epoch, journalLost, limit, keep) => (done) => {
 			let result: Closed = { closed: 0, done: false };
 			const work = () => {
-				result = model.close(id, epoch, journalLost, limit);
+				result = model.close(id, epoch, journalLost, limit, keep);
 			};
 			standAtOnce(id, epoch, work, () => done(result));
 		},

@@ -218,11 +218,14 @@ $$;
 -- p_journal_lost: the operator attests that its journal is gone; requests known only as reservations are recorded as
 -- crashed, at no charge and without a rate card, by which a late settlement knows them. Returns how many leases were
 -- closed now, and whether nothing is left to be done; what somebody holds is left for the next call.
-create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer)
+-- p_keep: budgets on whose leases something is still to be settled. Then those stay, and settlements on them go on; nothing
+-- else may come of the epoch.
+create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
 language plpgsql set enable_seqscan = off as $$
 declare
   r record;
+  v_keep text[] := array(select k.budget from json_array_elements_text(p_keep) as k(budget));
 begin
   closed := 0; done := true;
   perform pg_advisory_xact_lock(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
@@ -230,15 +233,22 @@ begin
     return next;
     return;
   end if;
-  perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);
+  if v_keep = '{}' then
+    perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);
+  end if;
   for r in select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest
       from lease l join budget g on g.id = l.budget_id
-      where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open'
+      where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open' and l.budget_id <> all (v_keep)
       limit p_limit for no key update of l, g skip locked loop
     update budget g set drawn_nano_usd = g.drawn_nano_usd - r.rest where g.id = r.budget_id;
     update lease l set state = 'closed' where l.budget_id = r.budget_id and l.instance_id = p_instance and l.epoch = p_epoch;
     closed := closed + 1;
   end loop;
+  if v_keep <> '{}' then
+    done := false;
+    return next;
+    return;
+  end if;
   with gone as (
     delete from reservation v using (
         select o.request_id from reservation o where o.instance_id = p_instance and o.epoch = p_epoch limit p_limit for update skip locked

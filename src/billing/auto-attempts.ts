@@ -10,6 +10,7 @@ import { isRefused } from "./stripe-client.ts";
 import { takeStripeEvent } from "./stripe-events.ts";
 import { CURRENCY } from "./stripe-paid.ts";
 import { newReference } from "./top-up-reference.ts";
+import { createUnderWay } from "./under-way.ts";
 
 /**
  * Automatic top-ups from their crossing to their end. A crossing is a row before anything is sent, and open rows are one an
@@ -19,8 +20,10 @@ import { newReference } from "./top-up-reference.ts";
 export interface AutoAttempts {
 	/** Begins attempts of accounts that were touched. */
 	begin(): Promise<void>;
-	/** Moves open attempts on. */
+	/** Moves open attempts on. Resolves when those that it has begun with have ended; the next call needs not wait for that. */
 	drive(): Promise<void>;
+	/** Resolves when nothing is under way any more. */
+	ended(): Promise<void>;
 }
 
 interface Attempt {
@@ -42,9 +45,10 @@ interface Attempt {
 
 const TOUCHES_MAX = 200;
 const HELD_MAX = 100;
+/** At Stripe at once, of one console. */
 const DRIVEN_MAX = 20;
-/** Longer than a request of Stripe's takes with its repetitions. */
-const DRIVE_S = 120;
+/** Longer than four calls of Stripe's take, which is the most that moving one on needs. */
+const DRIVE_S = 180;
 /** A payment that nobody could ask for in this time is not asked for any more: its account is looked at anew. */
 const LATE_MINUTES = 60;
 /** Under the same key, so that an answer that was lost comes again. A key may have an error for its answer for a day. */
@@ -59,6 +63,7 @@ export function createAutoAttempts(deps: {
 	log: Log;
 }): AutoAttempts {
 	const { statements, tx, stripe, log } = deps;
+	const underWay = createUnderWay(DRIVEN_MAX);
 
 	async function move(attempt: Attempt): Promise<void> {
 		if (attempt.state === "needs_authentication") return settleWaiting(attempt);
@@ -175,6 +180,26 @@ export function createAutoAttempts(deps: {
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}
 
+	/** Never rejects: what is not known is asked again. */
+	async function moveAndNote(attempt: Attempt): Promise<void> {
+		try {
+			await move(attempt).catch(async (error) => {
+				log.warn("what became of an automatic top-up is not known; it is asked again", {
+					attempt: attempt.id,
+					problem: errorText(error),
+				});
+				await statements`
+					update auto_top_up_attempt set state = 'unknown' where id = ${attempt.id} and state = 'sent'`;
+			});
+			await statements`
+				update auto_top_up_attempt set look_at = now() + make_interval(secs => (${JSON.stringify(WAITS_S)}::text::jsonb
+					-> greatest(least(looks, ${WAITS_S.length}::integer), 1) - 1)::integer)
+				where id = ${attempt.id} and state in ('begun', 'sent', 'unknown', 'needs_authentication')`;
+		} catch (error) {
+			log.warn("an automatic top-up could not be written down; it is asked again", { attempt: attempt.id, error });
+		}
+	}
+
 	return {
 		async begin() {
 			const touches = await statements<{ id: string; account_id: string }>`
@@ -193,10 +218,12 @@ export function createAutoAttempts(deps: {
 		},
 
 		async drive() {
+			const places = underWay.places();
+			if (places <= 0) return;
 			const rows = await statements<Attempt>`
 				with due as (
 					select id from auto_top_up_attempt where state in ('begun', 'sent', 'unknown', 'needs_authentication') and look_at <= now()
-					order by look_at limit ${DRIVEN_MAX} for update skip locked
+					order by look_at limit ${places} for update skip locked
 				)
 				update auto_top_up_attempt a set look_at = now() + make_interval(secs => ${DRIVE_S}::integer), looks = a.looks + 1
 				from due d where a.id = d.id
@@ -204,25 +231,10 @@ export function createAutoAttempts(deps: {
 					a.reason, a.payment_id, a.looks,
 					a.begun_at < now() - make_interval(mins => ${LATE_MINUTES}::integer) as late,
 					not exists (select 1 from auto_top_up s where s.account_id = a.account_id and s.state = 'needs_owner') as given_up`;
-			await Promise.all(
-				rows.map(async (attempt) => {
-					try {
-						await move(attempt);
-					} catch (error) {
-						log.warn("what became of an automatic top-up is not known; it is asked again", {
-							attempt: attempt.id,
-							problem: errorText(error),
-						});
-						await statements`
-							update auto_top_up_attempt set state = 'unknown' where id = ${attempt.id} and state = 'sent'`;
-					}
-					await statements`
-						update auto_top_up_attempt set look_at = now() + make_interval(secs => (${JSON.stringify(WAITS_S)}::text::jsonb
-							-> greatest(least(looks, ${WAITS_S.length}::integer), 1) - 1)::integer)
-						where id = ${attempt.id} and state in ('begun', 'sent', 'unknown', 'needs_authentication')`;
-				}),
-			);
+			await Promise.all(rows.map((attempt) => underWay.begin(() => moveAndNote(attempt))));
 		},
+
+		ended: underWay.ended,
 	};
 }
 

@@ -1,5 +1,5 @@
 import Stripe from "stripe";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
@@ -37,6 +37,8 @@ export interface CardPayments {
 	collect(): Promise<void>;
 	/** Begins automatic top-ups where credit has fallen, and moves those on that are under way. */
 	topUpAutomatically(): Promise<void>;
+	/** Resolves when nothing that this and `collect` have begun is at Stripe any more. */
+	ended(): Promise<void>;
 	/** Compares Stripe's lists with the books, once a day of all instances. Null if that was done. */
 	clear(): Promise<ClearingOutcome | null>;
 }
@@ -48,6 +50,8 @@ export interface CardPaymentsOptions extends StripeAddress {
 }
 
 const EVENT_BYTES_MAX = 1024 * 1024;
+/** So long a turn waits for what it has begun at Stripe; then the next one may come, for other accounts. */
+const TURN_MS = 5_000;
 
 export function createCardPayments(
 	deps: { statements: Statements; tx: Transactional; clock: Clock; log: Log },
@@ -58,6 +62,8 @@ export function createCardPayments(
 	const saved = createSavedCards({ statements, stripe, log }, options);
 	const attempts = createAutoAttempts({ statements, tx, stripe, log });
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
+
+	const inTurn = (work: Promise<void>) => Promise.race([work, sleep(clock, TURN_MS)]);
 
 	/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
 	async function verified(body: string, signature: string): Promise<Stripe.Event | undefined> {
@@ -179,12 +185,16 @@ export function createCardPayments(
 		async collect() {
 			await creditLate(tx);
 			await collectRefunds(tx);
-			await saved.collect();
+			await inTurn(saved.collect());
 		},
 
 		async topUpAutomatically() {
 			await attempts.begin();
-			await attempts.drive();
+			await inTurn(attempts.drive());
+		},
+
+		async ended() {
+			await Promise.all([attempts.ended(), saved.ended()]);
 		},
 
 		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),

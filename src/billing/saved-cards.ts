@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import { isGone, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
+import { createUnderWay } from "./under-way.ts";
 
 /** The card of an account that may be charged while nobody is there. It is given on Stripe's own page. */
 export interface SavedCards {
@@ -15,8 +16,10 @@ export interface SavedCards {
 	expect(accountId: string, pageId: string): Promise<void>;
 	/** Forgets the card, here and at Stripe, and tops up by it no more. */
 	remove(accountId: string): Promise<void>;
-	/** Reads cards from pages on which somebody may have given one. */
+	/** Reads cards from pages on which somebody may have given one. The next call needs not wait for this one's end. */
 	collect(): Promise<void>;
+	/** Resolves when nothing is under way any more. */
+	ended(): Promise<void>;
 }
 
 export interface SavedCard {
@@ -43,6 +46,7 @@ export function createSavedCards(
 	options: { serviceName: string },
 ): SavedCards {
 	const { statements, stripe, log } = deps;
+	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
 	async function customer(accountId: string, email: string): Promise<string> {
 		const known = await customerOf(accountId);
@@ -159,21 +163,28 @@ export function createSavedCards(
 		},
 
 		async collect() {
+			const places = underWay.places();
+			if (places <= 0) return;
 			const rows = await statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
 				where id in (
 					select id from card_setup where state = 'open' and look_at <= now() order by look_at
-					limit ${COLLECTED_AT_ONCE_MAX} for update skip locked)
+					limit ${places} for update skip locked)
 				returning id, account_id, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
-			for (const row of rows) {
-				await finish(row).catch((error) =>
-					log.warn("a page for a card could not be looked after; it is tried again", {
-						page: row.id,
-						problem: errorText(error),
-					}),
-				);
-			}
+			const work = rows.map((row) =>
+				underWay.begin(() =>
+					finish(row).catch((error) =>
+						log.warn("a page for a card could not be looked after; it is tried again", {
+							page: row.id,
+							problem: errorText(error),
+						}),
+					),
+				),
+			);
+			await Promise.all(work);
 		},
+
+		ended: underWay.ended,
 	};
 }
 

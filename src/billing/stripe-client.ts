@@ -2,21 +2,25 @@ import Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 
-const TIMEOUT_MS = 20_000;
-const RETRIES_MAX = 2;
+/** Of a request, from its first byte to its answer's last one: who answers a byte a second has not answered. */
+const CALL_MS = 20_000;
+/** With it a call has an end after 41 s at most. What must go on is repeated by its own job. */
+const RETRIES_MAX = 1;
 
 export interface StripeAddress {
 	readonly secretKey: string;
 	/** Another address of Stripe's interface, for tests. */
 	readonly apiBase: string | null;
+	/** Another limit of a request, for tests. */
+	readonly callMs?: number;
 }
 
 /** A client of Stripe's interface, or of one that stands in for it. `fetch`: for tests, what carries its requests. */
-export function connectStripe({ secretKey, apiBase }: StripeAddress, carry?: typeof fetch): Stripe {
+export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAddress, carry?: typeof fetch): Stripe {
 	const url = apiBase === null ? undefined : new URL(apiBase);
 	return new Stripe(secretKey, {
 		httpClient: Stripe.createFetchHttpClient(carry),
-		timeout: TIMEOUT_MS,
+		timeout: callMs,
 		maxNetworkRetries: RETRIES_MAX,
 		telemetry: false,
 		...(url === undefined

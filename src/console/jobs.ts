@@ -129,6 +129,7 @@ export function startJobs(deps: JobDeps): Jobs {
 			stopping.abort();
 			for (const cancel of cancels) cancel();
 			await Promise.all(running);
+			await cards?.ended();
 		},
 	};
 }

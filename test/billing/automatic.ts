@@ -42,8 +42,11 @@ export async function withAutomatic() {
 	const db = await withDatabase();
 	const stripe = untilEnd(startStripe());
 	const address = { secretKey: "sk_test_local", apiBase: stripe.url };
-	const deps = { statements: db.statements, tx: db.tx, clock: systemClock, log: silentLog };
-	const cards = createCardPayments(deps, { ...address, webhookSecrets: [SECRET], serviceName: "Tollgate" });
+	// Its turns wait for what they have begun, however busy the machine is.
+	const clock = { ...systemClock, after: () => () => {} };
+	const deps = { statements: db.statements, tx: db.tx, clock, log: silentLog };
+	const options = { ...address, webhookSecrets: [SECRET], serviceName: "Tollgate" };
+	const cards = createCardPayments(deps, options);
 
 	/** One turn of a console. Resolves with the number of its steps, or when it is dead: then nothing more comes of it. */
 	async function turn(death?: Death): Promise<{ steps: number; died: boolean }> {
@@ -88,6 +91,12 @@ export async function withAutomatic() {
 
 	return {
 		...{ db, stripe, cards, turn, pass },
+		/** A console with a limit of milliseconds for Stripe's answers, and for the turns that wait for them. */
+		hasty: (callMs: number, turnMs: number) =>
+			createCardPayments(
+				{ ...deps, clock: { ...systemClock, after: (_ms, run) => systemClock.after(turnMs, run) } },
+				{ ...options, callMs },
+			),
 		/** With 100 dollars; below 50 it buys 100, at most 1,000 a month. */
 		async payer(nature: CardNature = "good", amounts: { below?: number; amount?: number; most?: number } = {}) {
 			const { id: accountId } = await createAccount(db.statements, {

@@ -14,6 +14,25 @@ export interface OpenedPage {
 /** An object of its lists. */
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
+/** Never answered; done, and answered only when the next slowness is set; or answered a byte now and then. */
+export type Slowness = "hang" | "late" | "trickle" | undefined;
+
+/** Of an answer's bytes. */
+const TRICKLE_MS = 50;
+
+function trickled(text: string, { status, headers }: Response): Response {
+	const bytes = new TextEncoder().encode(text);
+	let at = 0;
+	const body = new ReadableStream<Uint8Array>({
+		async pull(controller) {
+			await Bun.sleep(TRICKLE_MS);
+			if (at === bytes.length) controller.close();
+			else controller.enqueue(bytes.subarray(at, ++at));
+		},
+	});
+	return new Response(body, { status, headers });
+}
+
 /** Objects a page: few, so that tests turn pages. */
 const PAGE_MAX = 2;
 
@@ -59,63 +78,69 @@ export function startStripe({ withPages = false } = {}) {
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
+	let slowness: (request: string) => Slowness = () => undefined;
+	let quick = Promise.withResolvers<void>();
 	const server: Server<undefined> = Bun.serve({
 		port: 0,
 		async fetch(request) {
-			const { pathname } = new URL(request.url);
-			const opened = pages.find(({ id }) => pathname === `/pay/${id}`);
-			if (opened !== undefined) return paymentPage(opened);
-			if (failing)
-				return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
-			if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
-			const played = await cards.answer(request);
-			if (played !== undefined) return played;
-			const [, visited = ""] = /^\/v1\/checkout\/sessions\/([^/]+)$/.exec(pathname) ?? [];
-			const page = pages.find(({ id }) => id === visited);
-			if (
-				request.method === "GET" &&
-				page !== undefined &&
-				!held["checkout/sessions"].some(({ id }) => id === visited)
-			) {
-				await meanwhile();
-				return Response.json({
-					...{ id: visited, object: "checkout.session", mode: page.fields.get("mode"), status: "open" },
-					...{ customer: page.fields.get("customer"), ...given.get(visited) },
-				});
-			}
-			const list = /^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents)(?:\/([^/]+))?$/.exec(pathname);
-			if (request.method === "GET" && list !== null)
-				return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
-			if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
-				const fields = new URLSearchParams(await request.text());
-				const idempotencyKey = request.headers.get("idempotency-key") ?? "";
-				let page = pages.find((one) => one.idempotencyKey === idempotencyKey);
-				if (page === undefined) {
-					page = {
-						id: `cs_test_${crypto.randomUUID()}`,
-						topUpId: fields.get("client_reference_id") ?? "",
-						amount: Number(fields.get("line_items[0][price_data][unit_amount]")),
-						idempotencyKey,
-						fields,
-					};
-					pages.push(page);
-				} else if (page.fields.toString() !== fields.toString()) {
-					const other = { type: "idempotency_error", message: "other parameters" };
-					return Response.json({ error: other }, { status: 400 });
-				}
-				const address = withPages ? `http://localhost:${server.port}/pay` : "https://pay.example";
-				return Response.json({ id: page.id, object: "checkout.session", url: `${address}/${page.id}` });
-			}
-			const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
-			if (request.method === "POST" && id !== undefined) {
-				if (paid.has(id))
-					return Response.json({ error: { type: "invalid_request_error", message: "complete" } }, { status: 400 });
-				expired.add(id);
-				return Response.json({ id, object: "checkout.session", status: "expired" });
-			}
-			return new Response(null, { status: 404 });
+			const how = slowness(`${request.method} ${request.url} ${await request.clone().text()}`);
+			if (how === "hang") return new Promise<never>(() => {});
+			const late = quick.promise;
+			const answer = await play(request);
+			if (how === "late") await late;
+			return how === "trickle" ? trickled(await answer.text(), answer) : answer;
 		},
 	});
+	async function play(request: Request): Promise<Response> {
+		const { pathname } = new URL(request.url);
+		const opened = pages.find(({ id }) => pathname === `/pay/${id}`);
+		if (opened !== undefined) return paymentPage(opened);
+		if (failing)
+			return Response.json({ error: { type: "api_error", message: "secret detail sk_test_leak" } }, { status: 500 });
+		if (request.headers.get("authorization") !== "Bearer sk_test_local") return new Response(null, { status: 401 });
+		const played = await cards.answer(request);
+		if (played !== undefined) return played;
+		const [, visited = ""] = /^\/v1\/checkout\/sessions\/([^/]+)$/.exec(pathname) ?? [];
+		const page = pages.find(({ id }) => id === visited);
+		if (request.method === "GET" && page !== undefined && !held["checkout/sessions"].some(({ id }) => id === visited)) {
+			await meanwhile();
+			return Response.json({
+				...{ id: visited, object: "checkout.session", mode: page.fields.get("mode"), status: "open" },
+				...{ customer: page.fields.get("customer"), ...given.get(visited) },
+			});
+		}
+		const list = /^\/v1\/(checkout\/sessions|refunds|disputes|payment_intents)(?:\/([^/]+))?$/.exec(pathname);
+		if (request.method === "GET" && list !== null)
+			return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
+		if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
+			const fields = new URLSearchParams(await request.text());
+			const idempotencyKey = request.headers.get("idempotency-key") ?? "";
+			let page = pages.find((one) => one.idempotencyKey === idempotencyKey);
+			if (page === undefined) {
+				page = {
+					id: `cs_test_${crypto.randomUUID()}`,
+					topUpId: fields.get("client_reference_id") ?? "",
+					amount: Number(fields.get("line_items[0][price_data][unit_amount]")),
+					idempotencyKey,
+					fields,
+				};
+				pages.push(page);
+			} else if (page.fields.toString() !== fields.toString()) {
+				const other = { type: "idempotency_error", message: "other parameters" };
+				return Response.json({ error: other }, { status: 400 });
+			}
+			const address = withPages ? `http://localhost:${server.port}/pay` : "https://pay.example";
+			return Response.json({ id: page.id, object: "checkout.session", url: `${address}/${page.id}` });
+		}
+		const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
+		if (request.method === "POST" && id !== undefined) {
+			if (paid.has(id))
+				return Response.json({ error: { type: "invalid_request_error", message: "complete" } }, { status: 400 });
+			expired.add(id);
+			return Response.json({ id, object: "checkout.session", status: "expired" });
+		}
+		return new Response(null, { status: 404 });
+	}
 	return {
 		url: `http://127.0.0.1:${server.port}`,
 		payUrl: `http://localhost:${server.port}/pay/`,
@@ -136,6 +161,12 @@ export function startStripe({ withPages = false } = {}) {
 		expired,
 		paid,
 		held,
+		/** How each request is answered from now on, by its method, address and body. */
+		slow(how: (request: string) => Slowness = () => undefined) {
+			slowness = how;
+			quick.resolve();
+			quick = Promise.withResolvers();
+		},
 		fail(on: boolean) {
 			failing = on;
 		},

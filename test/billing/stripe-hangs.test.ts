@@ -1,0 +1,145 @@
+import { afterEach, expect, test } from "bun:test";
+import { createTopUp, getTopUp } from "../../src/billing/top-ups.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { waitFor } from "../support/wait.ts";
+import { type Payer, withAutomatic } from "./automatic.ts";
+import type { Slowness } from "./stripe-server.ts";
+
+/**
+ * A Stripe that accepts a request and never answers, answers too late what it has done, or a byte now and then: each call has
+ * an end, nobody else's payment waits for it, and nothing is charged twice.
+ */
+
+const automatic = await withAutomatic();
+const { attempts, balance, broken, charges, db, pass, payer, spend, stripe } = automatic;
+/** Long enough for an answer of a busy machine, short against one that trickles. */
+const CALL_MS = 1_000;
+const HOW = ["hang", "late", "trickle"] as const;
+
+afterEach(async () => {
+	stripe.slow();
+	expect(await broken()).toEqual([]);
+});
+
+const isOf = ({ accountId, card }: Payer, request: string) =>
+	request.includes(accountId) ||
+	stripe.cards.intents.some(({ id, customer }) => customer === card.customer && request.includes(id));
+
+test("one account's payment that hangs at any call keeps no other account waiting, comes to an end and is charged once", async () => {
+	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
+	for (const how of HOW) {
+		slow.push({ how, one: await payer(), call: /^POST \S+\/payment_intents / });
+		slow.push({ how, one: await payer(), call: /\/confirm / });
+		slow.push({ how, one: await payer("declined"), call: /\/cancel / });
+	}
+	const ben = await payer();
+	for (const { one } of slow) await spend(one, 90);
+	stripe.slow((request) => slow.find(({ one, call }) => isOf(one, request) && call.test(request))?.how);
+	const console = automatic.hasty(CALL_MS, 10);
+	await console.topUpAutomatically();
+	await spend(ben, 90);
+	const ended = console.ended().then(() => "ended");
+	// While those still hang: this one's crossing came behind theirs.
+	await waitFor(async () => {
+		await console.topUpAutomatically();
+		return (await balance(ben)) === 110;
+	}, "a payment behind those that hang");
+	for (const { one } of slow) expect(await balance(one)).toBe(10);
+	expect(await ended).toBe("ended");
+	await console.ended();
+	stripe.slow();
+	await pass(4);
+	for (const { one, how, call } of slow) {
+		const paid = one.card.nature === "good" ? { charges: 1, balance: 110 } : { charges: 0, balance: 10 };
+		const seen = { charges: charges(one), balance: await balance(one) };
+		expect({ how, call, ...seen }).toEqual({ how, call, ...paid });
+		expect(await attempts(one)).toMatchObject([{ state: paid.charges === 1 ? "succeeded" : "declined" }]);
+	}
+});
+
+test("a console has 20 payments at Stripe at once, however many hang, and the others when those have ended", async () => {
+	const payers = await Promise.all(Array.from({ length: 23 }, () => payer()));
+	for (const one of payers) await spend(one, 60);
+	const asked = new Set<string>();
+	stripe.slow((request) => {
+		asked.add(payers.find((one) => isOf(one, request))?.accountId ?? "");
+		return "late";
+	});
+	const console = automatic.hasty(20_000, 10);
+	for (let turn = 0; turn < 3; turn++) await console.topUpAutomatically();
+	await waitFor(() => asked.size >= 20, "20 payments at Stripe");
+	await console.topUpAutomatically();
+	expect(asked.size).toBe(20);
+	stripe.slow();
+	await console.ended();
+	await pass(4);
+	for (const one of payers) expect([charges(one), await balance(one)]).toEqual([1, 140]);
+});
+
+test("a page where somebody gave a card and that hangs keeps no other page waiting", async () => {
+	const console = automatic.hasty(CALL_MS, 10);
+	const open = async (how?: Slowness) => {
+		const { accountId } = await payer();
+		await console.saved.setup(accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
+		const page = stripe.pages.at(-1);
+		if (page === undefined) throw new Error("no page was opened");
+		const { id: given } = stripe.give(page);
+		const read = async () => {
+			const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${accountId}`;
+			return row?.card === given;
+		};
+		return { how, id: page.id, read };
+	};
+	const slow = [await open("hang"), await open("late"), await open("trickle")];
+	stripe.slow((request) => slow.find(({ id }) => request.includes(id))?.how);
+	await db.sql`update card_setup set look_at = now()`;
+	await console.collect();
+	const ben = await open();
+	await waitFor(async () => {
+		await db.sql`update card_setup set look_at = now() where id = ${ben.id}`;
+		await console.collect();
+		return ben.read();
+	}, "a card behind pages that hang");
+	await console.ended();
+	for (const { read } of slow) expect(await read()).toBe(false);
+	stripe.slow();
+	await pass(1);
+	for (const { read } of slow) expect(await read()).toBe(true);
+});
+
+test("who tops up, gives a card or pays what waits hears within the limit that Stripe does not answer; so does the daily comparison, which is begun anew", async () => {
+	const console = automatic.hasty(CALL_MS, 10);
+	const ann = await payer("authentication");
+	await spend(ann, 90);
+	await pass(2);
+	const { accountId } = ann;
+	const whom = { email: "ann@example.com", back: "http://service/credit?topup=" };
+	const topUps = await Promise.all(
+		HOW.map(async (how) => {
+			const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "card" as const, reference: how };
+			return getTopUp(db.statements, (await createTopUp(db.statements, topUp)).id);
+		}),
+	);
+	const howOf = (request: string) => HOW.find((_, at) => request.includes(topUps[at]?.id ?? ""));
+	stripe.slow((request) => howOf(request) ?? "late");
+	const asked = [
+		...topUps.map((topUp) => console.checkout(topUp, whom)),
+		console.finish(accountId, whom.back),
+		console.saved.setup(accountId, whom),
+	];
+	const cleared = console.clear().then(
+		() => "cleared",
+		() => "not now",
+	);
+	for (const answer of await Promise.allSettled(asked))
+		expect(answer).toMatchObject({ status: "rejected", reason: { code: "service_unavailable" } });
+	const rejected = await db.sql`select 1 from top_up where account_id = ${accountId} and state = 'rejected'`;
+	expect(rejected).toHaveLength(HOW.length);
+	expect(await cleared).toBe("not now");
+	stripe.slow();
+	expect(await console.clear()).not.toBeNull();
+	// The page that was made and not heard of is the one that he gets: it is paid once.
+	const { length } = stripe.pages;
+	const url = await console.finish(accountId, whom.back);
+	expect([stripe.pages.length, stripe.pages.some(({ id }) => url.endsWith(id))]).toEqual([length, true]);
+});

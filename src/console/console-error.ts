@@ -2,6 +2,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
+import { Refusal } from "./texts/refusal.ts";
 
 /** Whatever was thrown, as the console says it: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(error: unknown, requestId: string, log: Log): Response {
@@ -22,15 +23,18 @@ export function loggedFault(error: unknown, requestId: string, log: Log): Fault 
 }
 
 export function databaseAway(cause: unknown): Fault {
-	return new Fault("service_unavailable", "The database does not answer. Please try again.", { retryAfterS: 2, cause });
+	return new Refusal("service_unavailable", "The database does not answer. Please try again.", {
+		retryAfterS: 2,
+		cause,
+	});
 }
 
 /** For the framework's own refusals: nothing of what was sent is repeated. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
-	if (code === "NOT_FOUND") return new Fault("not_found", "There is no such page.");
-	if (code === "PARSE") return new Fault("invalid_request", "The body is no valid JSON.");
+	if (code === "NOT_FOUND") return new Refusal("not_found", "There is no such page.");
+	if (code === "PARSE") return new Refusal("invalid_request", "The body is no valid JSON.");
 	if (code === "VALIDATION")
-		return new Fault("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
+		return new Refusal("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
 	return error;
 }
 

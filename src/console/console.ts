@@ -1,5 +1,4 @@
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
@@ -38,7 +37,9 @@ import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { isLanguage } from "./texts/language.ts";
+import { isLanguage, languageOf } from "./texts/language.ts";
+import { Refusal } from "./texts/refusal.ts";
+import { answerIn } from "./texts/told-in.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { createVisits, sessionRequired } from "./visit.ts";
 
@@ -172,12 +173,13 @@ export function createConsole(deps: ConsoleDeps): Console {
 		async handle(connection) {
 			if (isManagement(new URL(connection.request.url).pathname)) return management(connection);
 			const { requestId } = newRequestId();
+			const language = languageOf(connection.request.headers);
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
 				const answer = await route(parts, api, connection, requestId);
-				return secure(await packed(connection.request, answer), options);
+				return secure(await packed(connection.request, await answerIn(language, answer)), options);
 			} catch (error) {
-				return secure(consoleErrorResponse(error, requestId, log), options);
+				return secure(await answerIn(language, consoleErrorResponse(error, requestId, log)), options);
 			}
 		},
 		async health() {
@@ -212,7 +214,7 @@ async function route(
 	const { pathname, searchParams } = new URL(request.url);
 	if (pathname === "/api/stripe/webhook") {
 		if (parts.cards === undefined || request.method !== "POST")
-			throw new Fault("not_found", "There is no such endpoint.");
+			throw new Refusal("not_found", "There is no such endpoint.");
 		return parts.cards.webhook(request);
 	}
 	const origins = originsOf(parts.config, parts.origin());
@@ -223,7 +225,7 @@ async function route(
 		checkChange(request, origins);
 		return parts.auth().handler(withAddress(connection));
 	}
-	if (!pathname.startsWith("/api/console/")) throw new Fault("not_found", "There is no such endpoint.");
+	if (!pathname.startsWith("/api/console/")) throw new Refusal("not_found", "There is no such endpoint.");
 	const isChat = pathname === PLAYGROUND && request.method === "POST";
 	const isBatch = pathname === BATCH_START && request.method === "POST";
 	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : isBatch ? BATCH_INPUT_BYTES_MAX : undefined);
@@ -292,7 +294,7 @@ async function viewerOf(
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
 	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
-	if (found === undefined) throw new Fault("not_found", "There is no such account.", { param: "account" });
+	if (found === undefined) throw new Refusal("not_found", "There is no such account.", { param: "account" });
 	return found;
 }
 

@@ -1,10 +1,11 @@
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import type { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { isAbsent } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
+import { Refusal } from "./texts/refusal.ts";
 
 /** A request of the public interface that is made in the name of a key. */
 export interface RequestAs {
@@ -86,16 +87,20 @@ export function createDirectGatewayClient(
 }
 
 function noGateway(): Fault {
-	return new Fault("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
+	return new Refusal("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
 		retryAfterS: 5,
 	});
 }
 
 function gatewayEnded(cause: unknown): Fault {
-	return new Fault("service_unavailable", "The gateway ended before it answered. Your requests say what was charged.", {
-		retryAfterS: 5,
-		cause,
-	});
+	return new Refusal(
+		"service_unavailable",
+		"The gateway ended before it answered. Your requests say what was charged.",
+		{
+			retryAfterS: 5,
+			cause,
+		},
+	);
 }
 
 function headersOf(request: RequestAs, secret: string, nowMs: number): Record<string, string> {

@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../base/fault.ts";
 import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { ConsoleParts } from "./console-deps.ts";
@@ -7,6 +6,7 @@ import type { SentMail } from "./mail/mailer.ts";
 import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
 import { modelView, ratesOf } from "./operator/catalog-view.ts";
 import { isOwnMachine } from "./sign-in/own-machine.ts";
+import { Refusal } from "./texts/refusal.ts";
 import type { ModelSpeed } from "./usage/model-speed.ts";
 import { createModelSpeeds } from "./usage/model-speed.ts";
 
@@ -52,7 +52,7 @@ export function publicRoutes(parts: ConsoleParts) {
 			async ({ query }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
 				const deployed = await deployments.current();
 				const model = deployed.find(query.id);
-				if (model === undefined) throw new Fault("model_not_found", "There is no such model.", { param: "id" });
+				if (model === undefined) throw new Refusal("model_not_found", "There is no such model.", { param: "id" });
 				const history = await rateCardHistory(parts.statements, model.id);
 				return {
 					...modelView(model, deployed),
@@ -71,7 +71,7 @@ export function publicRoutes(parts: ConsoleParts) {
 			"/outbox",
 			({ query, request }): { items: SentMail[] } => {
 				if (mailer.outbox === undefined || !isOwnMachine(visits.of(request).connection))
-					throw new Fault("not_found", "There is no such page.");
+					throw new Refusal("not_found", "There is no such page.");
 				return { items: [...mailer.outbox(query.email)] };
 			},
 			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },

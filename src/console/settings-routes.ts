@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../base/fault.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
@@ -13,6 +12,7 @@ import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
 import { isLanguage, LANGUAGES, type Language, languageOf } from "./texts/language.ts";
+import { Refusal } from "./texts/refusal.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
@@ -80,7 +80,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 		.delete("/passkeys/:id", async ({ request, params }) => {
 			const { userId, email } = visits.viewer(request);
 			const rows = await statements`delete from passkey where id = ${params.id} and user_id = ${userId} returning id`;
-			if (rows.length === 0) throw new Fault("not_found", "There is no such passkey.");
+			if (rows.length === 0) throw new Refusal("not_found", "There is no such passkey.");
 			const ip = visits.of(request).connection.address;
 			await audit(statements, { actor: userId, action: "passkey.remove", subject: userId, accountId: null, ip });
 			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
@@ -90,7 +90,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 		.delete("/sessions/:id", async ({ request, params }) => {
 			const { userId } = visits.viewer(request);
 			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
-			if (rows.length === 0) throw new Fault("not_found", "There is no such session.");
+			if (rows.length === 0) throw new Refusal("not_found", "There is no such session.");
 			return { revoked: true };
 		})
 		.post(
@@ -108,7 +108,8 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
 				const { name, timeZone } = body;
-				if (name !== undefined && !isPersonName(name)) throw new Fault("invalid_request", NAME_RULE, { param: "name" });
+				if (name !== undefined && !isPersonName(name))
+					throw new Refusal("invalid_request", NAME_RULE, { param: "name" });
 				await updateAccount(statements, accountId, body);
 				if (name !== undefined) await act(request, "account.rename", accountId, { name });
 				if (timeZone !== undefined) await act(request, "account.time_zone", accountId, { timeZone });

@@ -1,7 +1,8 @@
 import { assert } from "../base/assert.ts";
-import { Fault } from "../base/fault.ts";
+import type { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
+import { Refusal } from "./texts/refusal.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
@@ -71,12 +72,12 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 	function allow(request: Request, right: Right): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
-		if (membership === null) throw new Fault("not_found", "You are not a member of any account.");
+		if (membership === null) throw new Refusal("not_found", "You are not a member of any account.");
 		const { accountId, role, closed } = membership;
-		if (closed) throw new Fault("forbidden", "This account is opened by its company's sign-in alone.");
+		if (closed) throw new Refusal("forbidden", "This account is opened by its company's sign-in alone.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
-			throw new Fault("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);
+			throw new Refusal("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);
 		const found = { viewer: who, accountId, role, scope };
 		allowed.set(request, found);
 		return found;
@@ -90,7 +91,7 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 
 	const isAuthenticatedLately = (request: Request) =>
 		!options.passwordAgain || viewer(request).authenticatedAgoMs <= AUTHENTICATED_FOR_MS;
-	const passwordWanted = () => new Fault("reauthentication_required", "Please give your password again for this.");
+	const passwordWanted = () => new Refusal("reauthentication_required", "Please give your password again for this.");
 
 	return {
 		open: (request, visit) => void visits.set(request, visit),
@@ -100,9 +101,9 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		account,
 		operator(request) {
 			const who = viewer(request);
-			if (!who.operator) throw new Fault("forbidden", "This page is for operators of the service.");
+			if (!who.operator) throw new Refusal("forbidden", "This page is for operators of the service.");
 			if (options.secondFactor && !who.twoFactorEnabled)
-				throw new Fault(
+				throw new Refusal(
 					"second_factor_required",
 					"Operators sign in with a second factor: set it up in your settings.",
 				);
@@ -117,5 +118,5 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 }
 
 export function sessionRequired(): Fault {
-	return new Fault("session_required", "Please sign in.");
+	return new Refusal("session_required", "Please sign in.");
 }

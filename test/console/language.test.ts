@@ -72,3 +72,34 @@ test("mails come in the language of who gets them: of the browser at first, then
 	const other = await signedUp(service);
 	expect((await other.get("/api/console/me")).body.user.language).toBe(null);
 });
+
+test("what is refused is said in the reader's language: by sign-in, by the console, by rooms below it; not to programs", async () => {
+	const person = await signedUp(service);
+	const german = { "accept-language": "de" };
+	const inGerman = async (method: "POST" | "PUT", path: string, body: object) => {
+		const { status, body: answer } = await person.send(method, path, body, german);
+		return [status, answer.error?.message ?? answer.message, answer.error?.code ?? answer.code];
+	};
+	const wrong = { email: person.email, password: "wrong and long enough" };
+	expect(await inGerman("POST", "/api/auth/sign-in/email", wrong)).toEqual([
+		401,
+		"E-Mail-Adresse oder Passwort ist falsch.",
+		"INVALID_EMAIL_OR_PASSWORD",
+	]);
+	const common = { ...wrong, name: "Anna", email: "anna@common.example", password: "passwordpassword" };
+	expect((await inGerman("POST", "/api/auth/sign-up/email", common))[1]).toStartWith("Dieses Passwort gehört zu denen");
+	const topUp = "/api/console/credit/top-ups/transfer";
+	expect(await inGerman("POST", topUp, { usd: "1" })).toEqual([
+		400,
+		"Eine Aufladung beträgt mindestens USD 100.",
+		"invalid_request",
+	]);
+	expect((await inGerman("POST", topUp, {}))[1]).toBe("Ein Feld fehlt oder ist fehlerhaft.");
+	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
+	const english = await person.send("POST", topUp, { usd: "1" });
+	expect(english.body.error.message).toBe("A top-up is at least USD 100.");
+	const program = await fetch(`${service.url}/v1/models`, { headers: { ...german, authorization: "Bearer no" } });
+	expect(((await program.json()) as { error: { message: string } }).error.message).toContain(
+		"The API key is not valid",
+	);
+});

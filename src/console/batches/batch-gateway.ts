@@ -6,6 +6,7 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { KeyDigest } from "../../keys/digest.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 /**
  * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
@@ -27,7 +28,7 @@ export async function startBatch(parts: ConsoleParts, connection: Connection): P
 	const allowed = parts.visits.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
 	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
-	if (endpoint === undefined) throw new Fault("invalid_request", "There is no such endpoint.", { param: "endpoint" });
+	if (endpoint === undefined) throw new Refusal("invalid_request", "There is no such endpoint.", { param: "endpoint" });
 	const keyDigest = await usableDigest(parts, allowed, query.get("key") ?? "");
 	connection.setIdleTimeout(0);
 	try {
@@ -76,7 +77,7 @@ async function digestOfAny(parts: ConsoleParts, accountId: string): Promise<KeyD
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
 		select digest from api_key where account_id = ${accountId}
 		order by state = 'active' and (expires_at is null or expires_at > clock_timestamp()) desc, id limit 1`;
-	if (key === undefined) throw new Fault("conflict", "Files are read by a key of the account: make one first.");
+	if (key === undefined) throw new Refusal("conflict", "Files are read by a key of the account: make one first.");
 	return key.digest;
 }
 

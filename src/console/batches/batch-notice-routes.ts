@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { NoticeProblem } from "./batch-notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
@@ -105,7 +105,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 				const rows = await statements`
 					update batch_notice_setting set webhook_salt = ${salt}
 					where account_id = ${accountId} and webhook_url is not null returning account_id`;
-				if (rows.length === 0) throw new Fault("conflict", "There is no webhook: set its address first.");
+				if (rows.length === 0) throw new Refusal("conflict", "There is no webhook: set its address first.");
 				await act(request, "batch.webhook_secret", {});
 				return { secret: parts.webhookSecretOf(salt) };
 			},
@@ -120,7 +120,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 					update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()
 					where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
 					returning batch_id`;
-				if (rows.length === 0) throw new Fault("not_found", "There is no such call that is over.");
+				if (rows.length === 0) throw new Refusal("not_found", "There is no such call that is over.");
 				await act(request, "notice.replay", { id: params.id });
 				return { replayed: true };
 			},
@@ -130,7 +130,7 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 
 function checkedUrl({ config }: ConsoleParts, text: string): string {
 	const problem = publicUrlProblem(text, config.production);
-	if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "webhookUrl" });
+	if (problem !== undefined) throw new Refusal("invalid_request", problem, { param: "webhookUrl" });
 	return text;
 }
 

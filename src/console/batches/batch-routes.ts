@@ -1,7 +1,9 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
+import { languageOf } from "../texts/language.ts";
+import { Refusal } from "../texts/refusal.ts";
+import { toldIn } from "../texts/told-in.ts";
 import { cancelBatch } from "./batch-gateway.ts";
 import type { BatchView } from "./batch-view.ts";
 import { readBatches } from "./batch-view.ts";
@@ -16,8 +18,8 @@ export function batchRoutes(parts: ConsoleParts) {
 	async function find(request: Request, id: string): Promise<BatchView> {
 		const { accountId } = visits.account(request);
 		const [batch] = await readBatches(statements, accountId, { id, after: null, limit: 1 });
-		if (batch === undefined) throw new Fault("not_found", "There is no such batch.");
-		return batch;
+		if (batch === undefined) throw new Refusal("not_found", "There is no such batch.");
+		return toldTo(request, batch);
 	}
 
 	return new Elysia({ name: "console-batches", prefix: "/batches" })
@@ -26,8 +28,9 @@ export function batchRoutes(parts: ConsoleParts) {
 			async ({ request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
 				const { accountId } = visits.account(request);
 				const { shown, asked, after } = pageOf(query);
+				const batches = await readBatches(statements, accountId, { id: null, after, limit: asked });
 				return pageOfRows(
-					await readBatches(statements, accountId, { id: null, after, limit: asked }),
+					batches.map((batch) => toldTo(request, batch)),
 					shown,
 					({ id }) => id,
 				);
@@ -44,4 +47,15 @@ export function batchRoutes(parts: ConsoleParts) {
 			},
 			{ query, params, body: EMPTY_BODY },
 		);
+}
+
+/** Why it waits and what is wrong with it, as its reader reads; they are kept in English, for programs. */
+function toldTo({ headers }: Request, batch: BatchView): BatchView {
+	const language = languageOf(headers);
+	const told = (message: string) => toldIn(language, message) ?? message;
+	return {
+		...batch,
+		paused: batch.paused === null ? null : told(batch.paused),
+		problems: batch.problems.map((problem) => ({ ...problem, message: told(problem.message) })),
+	};
 }

@@ -7,6 +7,7 @@ import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import { isPersonName } from "../sign-in/person-name.ts";
+import { type Told, told } from "../texts/refusal.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
 import { enter, type Refusal } from "./company-people.ts";
 import { type Company, findCompany, secretOf } from "./company-store.ts";
@@ -143,7 +144,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 						if (session?.session.companyRevision == null) return;
 						throw new APIError("FORBIDDEN", {
 							code: "OWN_SIGN_IN_REQUIRED",
-							message: "This is your own, not your company's: sign in without it.",
+							message: told("This is your own, not your company's: sign in without it."),
 						});
 					}),
 				},
@@ -157,7 +158,7 @@ const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= N
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 const idOf = (state: string) => `company:${hashOf(state)}`;
 const randomText = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
 
 function fieldOf(body: unknown, name: string): string {
 	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;

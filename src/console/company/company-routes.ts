@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import { audit } from "../../ops/audit.ts";
 import { publicUrlProblem } from "../batches/public-request.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { CompanySettings } from "./company-store.ts";
 import {
 	challengeName,
@@ -72,9 +72,9 @@ export function companyRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { clientSecret, ...settings } = body;
 				const problem = publicUrlProblem(settings.issuer, config.production);
-				if (problem !== undefined) throw new Fault("invalid_request", problem, { param: "issuer" });
+				if (problem !== undefined) throw new Refusal("invalid_request", problem, { param: "issuer" });
 				if (Object.keys(settings.roleValues).length > VALUES_MAX)
-					throw new Fault("invalid_request", `At most ${VALUES_MAX} values can be given roles.`, {
+					throw new Refusal("invalid_request", `At most ${VALUES_MAX} values can be given roles.`, {
 						param: "roleValues",
 					});
 				const secret = parts.consoleSecret;

@@ -1,9 +1,9 @@
 import { resolveTxt } from "node:dns/promises";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { GivenRole } from "../members/roles.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 /** What an owner decides about his company's sign-in. */
 export interface CompanySettings {
@@ -73,7 +73,7 @@ export async function saveCompany(
 	// A secret is for the issuer that it came from: it is not sent to another one.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
-		throw new Fault("invalid_request", "Give the client's secret.", { param: "clientSecret" });
+		throw new Refusal("invalid_request", "Give the client's secret.", { param: "clientSecret" });
 	const sealed =
 		settings.secret === null
 			? (before?.clientSecret ?? "")
@@ -112,11 +112,11 @@ export async function verifyDomain(
 	resolve: ResolveTxt = resolveTxt,
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
-	if (company === undefined) throw new Fault("not_found", "The company's sign-in is not set up.");
+	if (company === undefined) throw new Refusal("not_found", "The company's sign-in is not set up.");
 	const name = challengeName(company.domain);
 	const records = await resolve(name).catch(() => []);
 	if (!records.some((parts) => parts.join("") === challengeText(company.domainToken)))
-		throw new Fault("conflict", `There is no TXT record ${name} with this text yet. DNS may take some minutes.`);
+		throw new Refusal("conflict", `There is no TXT record ${name} with this text yet. DNS may take some minutes.`);
 	const [row] = await statements<{ taken: boolean }>`
 		with other as (
 			select 1 from company_sign_in where domain = ${company.domain} and domain_verified_at is not null and account_id <> ${accountId}
@@ -125,5 +125,5 @@ export async function verifyDomain(
 			where account_id = ${accountId} and domain_token = ${company.domainToken} and not exists (select 1 from other)
 		)
 		select exists (select 1 from other) as taken`;
-	if (row?.taken) throw new Fault("conflict", "Another account signs in with this domain.");
+	if (row?.taken) throw new Refusal("conflict", "Another account signs in with this domain.");
 }

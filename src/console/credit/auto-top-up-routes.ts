@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import {
 	type AutoAttempt,
 	type AutoTopUp,
@@ -14,6 +13,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export interface AutoTopUpView {
 	readonly card: SavedCard | null;
@@ -36,7 +36,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 		return audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
 	};
 	const cards = (): CardPayments => {
-		if (!parts.cards) throw new Fault("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
 	};
 

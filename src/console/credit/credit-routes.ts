@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
 import { findAccount } from "../../keys/account-admin.ts";
@@ -9,6 +8,7 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, USD } from "../page-query.ts";
 import { readAlert } from "../settings-routes.ts";
 import { readBillingDetails } from "../statement/billing-details.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { OwnTopUpView, RunningRequest, TopUpView } from "./credit.ts";
 import { balanceOf, expectTopUp, ownTopUpViews, runningRequests, topUpOfAccount, topUpView } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
@@ -61,7 +61,8 @@ export function creditRoutes(parts: ConsoleParts) {
 			"/top-ups/card",
 			async ({ request, body }): Promise<{ topUp: TopUpView; url: string }> => {
 				const { accountId, viewer } = visits.account(request);
-				if (!parts.cards) throw new Fault("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+				if (!parts.cards)
+					throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 				const amountNanoUsd = parts.cards.wholeCents(amountOf(body.usd, "usd"));
 				const topUp = await expectTopUp(statements, accountId, amountNanoUsd, "card");
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
@@ -77,7 +78,7 @@ export function creditRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = visits.account(request);
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				if (topUp.state !== "pending")
-					throw new Fault("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
+					throw new Refusal("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				await rejectTopUp(statements, topUp.id, viewer.userId);
@@ -102,7 +103,7 @@ export function creditRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				const account = await findAccount(statements, accountId);
-				if (account === null) throw new Fault("not_found", "There is no such account.");
+				if (account === null) throw new Refusal("not_found", "There is no such account.");
 				const { serviceName, seller } = parts.brand;
 				const buyer = await readBillingDetails(statements, accountId);
 				return receiptPage(topUp, account, { serviceName, seller, buyer });

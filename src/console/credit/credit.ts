@@ -1,4 +1,3 @@
-import { Fault } from "../../base/fault.ts";
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { newReference } from "../../billing/top-up-reference.ts";
 import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
@@ -7,6 +6,7 @@ import type { Balance } from "../../ledger/balance.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export interface BalanceView {
 	readonly balanceNanoUsd: NanoUsd;
@@ -67,7 +67,7 @@ function unpaidText({ decidedBy }: TopUpRecord): string {
 /** As `getTopUp`, for one account's own. Fault not_found. */
 export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
 	const topUp = await getTopUp(statements, id);
-	if (topUp.accountId !== accountId) throw new Fault("not_found", `There is no top-up ${id}.`);
+	if (topUp.accountId !== accountId) throw new Refusal("not_found", `There is no top-up ${id}.`);
 	return topUp;
 }
 
@@ -81,7 +81,7 @@ export async function expectTopUp(
 	const [row] = await statements<{ count: string }>`
 		select count(*) as count from top_up where account_id = ${accountId} and state = 'pending'`;
 	if (Number(row?.count) >= PENDING_MAX)
-		throw new Fault("conflict", `${PENDING_MAX} top-ups are pending already. Cancel those that you will not pay.`);
+		throw new Refusal("conflict", `${PENDING_MAX} top-ups are pending already. Cancel those that you will not pay.`);
 	const { id } = await createTopUp(statements, { accountId, amountNanoUsd, method, reference: newReference() });
 	return getTopUp(statements, id);
 }

@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { KeyRecord } from "../../keys/key-admin.ts";
@@ -12,6 +11,7 @@ import { roleOf } from "../members/member-keys.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { Fence } from "./fence-view.ts";
 import { fenceOf } from "./fence-view.ts";
 import type { KeyView } from "./key-view.ts";
@@ -73,8 +73,8 @@ export function keyRoutes(parts: ConsoleParts) {
 		const role = await roleOf(statements, accountId, viewer.userId);
 		if (role !== undefined && may(role, "keys.change")) return;
 		await revokeKey(statements, { id, accountId });
-		if (role !== undefined) throw new Fault("forbidden", "Your role in this account makes no keys any more.");
-		throw new Fault("not_found", "There is no such account.", { param: "account" });
+		if (role !== undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
+		throw new Refusal("not_found", "There is no such account.", { param: "account" });
 	}
 
 	/** Faults forbidden, reauthentication_required. */
@@ -84,7 +84,7 @@ export function keyRoutes(parts: ConsoleParts) {
 		if (settings.projectId === undefined || settings.projectId === key.projectId) return;
 		const { role } = visits.account(request);
 		if (!may(role, "projects.change"))
-			throw new Fault("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
+			throw new Refusal("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
 		// What it may spend then, its former project has no say in.
 		if (key.projectId !== null) await checkWidening(parts, request, { before: ZERO_USD, cap: null });
 	}
@@ -121,7 +121,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = allowed;
 				const { readsOnly = false, ...given } = body;
 				if (readsOnly && given.capUsd)
-					throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
+					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				await checkKeyCount(statements, accountId);
 				await checkPlace(parts, allowed, settings.projectId ?? null);

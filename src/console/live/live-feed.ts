@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import { Fault } from "../../base/fault.ts";
 import type { Log } from "../../base/log.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { HoldingRights, LiveRight } from "./live-rights.ts";
 
 /** Something that pages watch. Subscribers with the same `name` share one reading. */
@@ -106,7 +106,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		open(topics, right) {
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
 			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
-				throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+				throw new Refusal("overloaded", "Too many pages are open.", { retryAfterS: 10 });
 			const encoder = new TextEncoder();
 			let stream: Stream;
 			const body = new ReadableStream<Uint8Array>(

@@ -1,8 +1,8 @@
-import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { isMailAddress, mailboxOf } from "../mail/mail-address.ts";
 import { countWithin } from "../rate-counter.ts";
+import { Refusal, type Told } from "../texts/refusal.ts";
 import { may, type Role, rightOver, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
@@ -36,7 +36,7 @@ export async function invite(
 	invitation: { email: string; role: Role; invitedBy: string },
 ): Promise<{ id: string; token: string; email: string }> {
 	const email = invitation.email.trim().toLowerCase();
-	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
 	await countMail(statements, accountId, email);
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 	const id = newId("inv");
@@ -55,7 +55,7 @@ export async function invite(
 			where invitation.role <> 'owner' or excluded.role = 'owner'
 		returning id`;
 	if (row === undefined)
-		throw new Fault(
+		throw new Refusal(
 			"conflict",
 			"This person is a member already or invited as an owner, or too many invitations are open.",
 		);
@@ -64,8 +64,8 @@ export async function invite(
 
 /** The account first: one that has used up its own does not use up what others may send to the address. */
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
-	const refuse = (message: string, endsInMs: number) =>
-		new Fault("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
+	const refuse = (message: Told, endsInMs: number) =>
+		new Refusal("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
 	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
 		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
@@ -87,7 +87,7 @@ export async function withdrawInvitation(
 	const owners = may(by, "owners.manage");
 	const rows = await statements`
 		delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id`;
-	if (rows.length === 0) throw new Fault("not_found", "There is no such invitation.");
+	if (rows.length === 0) throw new Refusal("not_found", "There is no such invitation.");
 }
 
 /** One statement: a token is used once, by the person whose verified address it was sent to. Fault not_found. */
@@ -105,7 +105,7 @@ export async function acceptInvitation(
 		)
 		select account_id from i`;
 	if (row === undefined)
-		throw new Fault("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
+		throw new Refusal("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
 	return row.account_id;
 }
 

@@ -5,6 +5,7 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { languageOf } from "../texts/language.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { InvitationView } from "./invitations.ts";
 import { acceptInvitation, invite, listInvitations, withdrawInvitation } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
@@ -54,7 +55,7 @@ export function membersRoutes(parts: ConsoleParts) {
 		const keepsKeys = role !== null && may(role, "keys.change");
 		const keys = keepsKeys ? [] : await keysMadeBy(statements, accountId, userId);
 		if (keys.length > 0 && choice === undefined)
-			throw new Fault("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
+			throw new Refusal("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
 				param: "keys",
 			});
 		await changeMember(statements, accountId, { userId, by: viewer.userId, role }).catch((error: unknown) => {
@@ -121,7 +122,7 @@ export function membersRoutes(parts: ConsoleParts) {
 			"/invitations/accept",
 			async ({ request, body }) => {
 				const viewer = visits.viewer(request);
-				if (!viewer.emailVerified) throw new Fault("forbidden", "Confirm your e-mail address first.");
+				if (!viewer.emailVerified) throw new Refusal("forbidden", "Confirm your e-mail address first.");
 				const accountId = await acceptInvitation(statements, body.token, viewer);
 				const ip = visits.of(request).connection.address;
 				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });

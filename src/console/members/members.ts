@@ -1,5 +1,6 @@
-import { Fault } from "../../base/fault.ts";
+import type { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { Refusal } from "../texts/refusal.ts";
 import { may, type Role, rolesJson } from "./roles.ts";
 
 export interface MemberView {
@@ -28,7 +29,7 @@ export async function checkMember(statements: Statements, accountId: string, use
 	const [row] = await statements`
 		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
 			or exists (select 1 from audit_event where subject = ${userId} and account_id = ${accountId} and action = 'member.remove')`;
-	if (row === undefined) throw new Fault("not_found", "There is no such member.");
+	if (row === undefined) throw new Refusal("not_found", "There is no such member.");
 }
 
 /**
@@ -70,10 +71,11 @@ export async function changeMember(
 		)
 		select role, others, coalesce(allowed, false) as allowed,
 			exists (select 1 from gone) or exists (select 1 from changed) as done from seen`;
-	if (row === undefined || row.role === null) throw new Fault("not_found", "There is no such member.");
+	if (row === undefined || row.role === null) throw new Refusal("not_found", "There is no such member.");
 	if (row.done) return;
 	if (!row.allowed) throw ownersOnly();
-	throw new Fault("conflict", "An account keeps at least one owner.");
+	throw new Refusal("conflict", "An account keeps at least one owner.");
 }
 
-export const ownersOnly = (): Fault => new Fault("forbidden", "Owners are made, changed and removed by owners alone.");
+export const ownersOnly = (): Fault =>
+	new Refusal("forbidden", "Owners are made, changed and removed by owners alone.");

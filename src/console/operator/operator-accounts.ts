@@ -1,4 +1,3 @@
-import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
 import { listTopUps } from "../../billing/top-ups.ts";
 import { faultOfSql } from "../../db/sql-fault.ts";
@@ -11,6 +10,7 @@ import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldByKey, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export interface AccountRow {
 	readonly id: string;
@@ -69,7 +69,7 @@ export async function searchAccounts(
 /** Fault not_found. */
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
 	const account = await findAccount(statements, id);
-	if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
+	if (account === null) throw new Refusal("not_found", `There is no account ${id}.`);
 	const [balance, keys, held, topUps, members, entries] = await Promise.all([
 		balanceOf(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),

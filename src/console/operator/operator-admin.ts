@@ -1,8 +1,8 @@
-import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export interface OperatorRecord {
 	readonly id: string;
@@ -23,7 +23,7 @@ export async function createOperator(
 	address: string,
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
-	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		with u as (
 			insert into console_user (id, name, email, email_verified, operator)
@@ -54,7 +54,7 @@ export async function createOperator(
 export async function revokeOperator(statements: Statements, address: string): Promise<{ id: string }> {
 	const [user] = await statements<{ id: string }>`
 		update console_user set operator = false where email = ${address.trim().toLowerCase()} and operator returning id`;
-	if (user === undefined) throw new Fault("not_found", `There is no operator ${address}.`);
+	if (user === undefined) throw new Refusal("not_found", `There is no operator ${address}.`);
 	await statements`delete from session where user_id = ${user.id}`;
 	await audit(statements, { actor: "cli", action: "operator.revoke", subject: user.id, accountId: null, ip: null });
 	return user;

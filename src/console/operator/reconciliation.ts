@@ -1,6 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -9,6 +8,7 @@ import { booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest that somebody waits in front of the page; the check itself goes on. */
@@ -22,7 +22,7 @@ export async function checkBooks(
 	userId: string,
 ): Promise<BooksRun> {
 	const late = () =>
-		new Fault("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
+		new Refusal("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
 			retryAfterS: WAIT_S,
 		});
 	connection.setIdleTimeout(SILENCE_S);

@@ -1,5 +1,5 @@
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 /** Who works in a project. */
 export interface ProjectMemberView {
@@ -35,7 +35,7 @@ export async function addProjectMember(
 			on conflict do nothing
 		)
 		select exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}) as known`;
-	if (row?.known !== true) throw new Fault("not_found", "There is no such member.", { param: "userId" });
+	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.", { param: "userId" });
 }
 
 /** Gives whether he was one. */

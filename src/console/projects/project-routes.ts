@@ -1,5 +1,4 @@
 import { Elysia, t } from "elysia";
-import { Fault } from "../../base/fault.ts";
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { ProjectSettings } from "../../keys/project-admin.ts";
@@ -12,6 +11,7 @@ import { wideningOf } from "../keys/widening.ts";
 import { keysMadeBy, revokeKeysMadeBy } from "../members/member-keys.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { ProjectMemberView } from "./project-members.ts";
 import { addProjectMember, listProjectMembers, removeProjectMember } from "./project-members.ts";
 import type { ProjectView } from "./project-view.ts";
@@ -138,7 +138,7 @@ export function projectRoutes(parts: ConsoleParts) {
 				await getProject(statements, { id: projectId, accountId });
 				const keys = await keysMadeBy(statements, accountId, userId, projectId);
 				if (keys.length > 0 && query.keys === undefined)
-					throw new Fault(
+					throw new Refusal(
 						"conflict",
 						"This person made keys of the project that still work: say what becomes of them.",
 						{
@@ -147,7 +147,7 @@ export function projectRoutes(parts: ConsoleParts) {
 					);
 				const was = await removeProjectMember(statements, projectId, userId);
 				// One that was cut short before the keys were revoked is repeated.
-				if (!was && keys.length === 0) throw new Fault("not_found", "There is no such member.", { param: "userId" });
+				if (!was && keys.length === 0) throw new Refusal("not_found", "There is no such member.", { param: "userId" });
 				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
 				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
 				const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId, projectId);

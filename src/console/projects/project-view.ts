@@ -1,8 +1,8 @@
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag"> {
 	/** By running requests of its keys, as of the last flush. */
@@ -29,5 +29,5 @@ export async function checkWorksIn(statements: Statements, projectId: string, pe
 	if (personId === null) return;
 	const [row] = await statements`
 		select 1 from project_member where project_id = ${projectId} and user_id = ${personId}`;
-	if (row === undefined) throw new Fault("not_found", `There is no project ${projectId}.`);
+	if (row === undefined) throw new Refusal("not_found", `There is no project ${projectId}.`);
 }

@@ -1,6 +1,7 @@
 import { APIError } from "better-auth/api";
 import type { Statements } from "../../db/statements.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
+import { told } from "../texts/refusal.ts";
 import type { Device } from "./auth-device.ts";
 
 /**
@@ -95,8 +96,9 @@ function tooMany(endsInMs: number): APIError {
 		"TOO_MANY_REQUESTS",
 		{
 			code: "TOO_MANY_ATTEMPTS",
-			message:
+			message: told(
 				"Too many attempts. Try again later, sign in with a browser that you used before, or set a new password by mail.",
+			),
 		},
 		{ "retry-after": String(retryAfterS) },
 	);

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { languageOf } from "../texts/language.ts";
+import { type Told, told } from "../texts/refusal.ts";
 import {
 	type Attempts,
 	codeLimits,
@@ -266,7 +267,7 @@ async function stillGood(statements: Statements, ctx: GenericEndpointContext, pe
 	if (newSession !== null) await statements`delete from session where token = ${newSession.session.token}`;
 	await statements`delete from verification where value = ${person.id} and identifier like '2fa-%'`;
 	ctx.context.setNewSession(null);
-	throw new APIError("UNAUTHORIZED", { code: "INVALID_EMAIL_OR_PASSWORD", message: "Invalid email or password" });
+	throw new APIError("UNAUTHORIZED", { code: "INVALID_EMAIL_OR_PASSWORD", message: told("Invalid email or password") });
 }
 
 async function againOf(attempts: Attempts, sessionId: string): Promise<Note> {
@@ -303,5 +304,5 @@ function fieldOf({ body }: GenericEndpointContext, name: string): string {
 /** Redirects are thrown as well, by what signs in through another service. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const isTotp = (code: string) => /^[0-9]{6}$/.test(code);
-const invalidCode = () => new APIError("UNAUTHORIZED", { code: "INVALID_CODE", message: "Invalid code" });
-const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const invalidCode = () => new APIError("UNAUTHORIZED", { code: "INVALID_CODE", message: told("Invalid code") });
+const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });

@@ -6,6 +6,7 @@ import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { languageOf } from "../texts/language.ts";
+import { type Told, told } from "../texts/refusal.ts";
 import { changeMail } from "./auth-mails.ts";
 
 interface PasskeyDeps {
@@ -185,13 +186,14 @@ export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
 /** Who signed in, or gave the password, within the last quarter of an hour. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
-	if (present === null) throw new APIError("UNAUTHORIZED", { code: "SESSION_REQUIRED", message: "Please sign in." });
+	if (present === null)
+		throw new APIError("UNAUTHORIZED", { code: "SESSION_REQUIRED", message: told("Please sign in.") });
 	const { createdAt, authenticatedAt } = present.session;
 	const at = authenticatedAt instanceof Date ? authenticatedAt : createdAt;
 	if (Date.now() - at.getTime() > AUTHENTICATED_FOR_MS)
 		throw new APIError("FORBIDDEN", {
 			code: "reauthentication_required",
-			message: "Please give your password again for this.",
+			message: told("Please give your password again for this."),
 		});
 	return present;
 }
@@ -210,5 +212,5 @@ function textOf(body: unknown, name: string): string {
 
 const idOf = (kind: Kind, browser: string) =>
 	`passkey ${kind}:${new Bun.CryptoHasher("sha256").update(browser).digest("hex")}`;
-const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
 const notGood = () => refused("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

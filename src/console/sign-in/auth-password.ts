@@ -1,5 +1,6 @@
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { APIError } from "better-auth/api";
+import type { Told } from "../texts/refusal.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 
 /** Passwords that many people chose, in lower case: what is tried first. */
@@ -67,4 +68,4 @@ function isSequence(text: string): boolean {
 	return steps.length > 0 && (isStep(1) || isStep(-1));
 }
 
-const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });

@@ -7,6 +7,7 @@ import type { Statements } from "../../db/statements.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { ENGLISH, type Language, languageOf } from "../texts/language.ts";
+import type { Told } from "../texts/refusal.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
@@ -219,7 +220,7 @@ function textOf(body: unknown, field: string): string {
 }
 
 const usedUp = () => refused("INVALID_TOKEN", "This link was used already, or is too old.");
-const refused = (code: string, message: string) => new APIError("BAD_REQUEST", { code, message });
+const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");

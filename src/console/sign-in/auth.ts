@@ -13,6 +13,7 @@ import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { languageOf } from "../texts/language.ts";
+import { told } from "../texts/refusal.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { mayBegin } from "./auth-operator.ts";
@@ -192,7 +193,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
 	// A name that another service lets pass is not refused, but not taken either.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
-	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: "This address is not verified there." });
+	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: told("This address is not verified there.") });
 }
 
 /** The library's endpoints as plain functions: no hooks, no session made, since there is one. */
@@ -208,7 +209,7 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
 	if (data.name === undefined || isPersonName(data.name)) return { data };
-	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: NAME_RULE });
+	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: told(NAME_RULE) });
 }
 
 /** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */

@@ -1,5 +1,5 @@
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { Refusal, type Told } from "../texts/refusal.ts";
 
 /** Who a receipt or statement is from, or made out to. What is empty was not given. */
 export interface Party {
@@ -24,14 +24,19 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 /** Fault invalid_request. */
 export async function saveBillingDetails(statements: Statements, accountId: string, given: Party): Promise<Party> {
 	const saved = {
-		company: checked(given.company.trim(), COMPANY, "company", "one line of at most 200 characters"),
+		company: checked(given.company.trim(), COMPANY, "company", "Please give one line of at most 200 characters."),
 		address: checked(
 			given.address.replaceAll("\r\n", "\n").trim(),
 			ADDRESS,
 			"address",
-			"at most 8 lines of at most 100 characters",
+			"Please give at most 8 lines of at most 100 characters.",
 		),
-		vatId: checked(given.vatId.trim(), VAT_ID, "vatId", "at most 40 letters, digits, blanks and . / + * -"),
+		vatId: checked(
+			given.vatId.trim(),
+			VAT_ID,
+			"vatId",
+			"Please give at most 40 letters, digits, blanks and . / + * -.",
+		),
 	};
 	await statements`
 		insert into billing_details (account_id, company, address, vat_id)
@@ -41,8 +46,8 @@ export async function saveBillingDetails(statements: Statements, accountId: stri
 	return saved;
 }
 
-function checked(text: string, pattern: RegExp, param: string, rule: string): string {
-	if (!pattern.test(text)) throw new Fault("invalid_request", `Please give ${rule}.`, { param });
+function checked(text: string, pattern: RegExp, param: string, rule: Told): string {
+	if (!pattern.test(text)) throw new Refusal("invalid_request", rule, { param });
 	return text;
 }
 

@@ -1,7 +1,7 @@
-import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
+import { Refusal } from "../texts/refusal.ts";
 
 export type UsageGroup = "model" | "key" | "status";
 export type StatusClass = "ok" | "failed" | "left";
@@ -89,9 +89,9 @@ export async function usageSeries(
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
 	const buckets = (toMs - fromMs) / bucketMs;
-	if (filter.toMs <= filter.fromMs) throw new Fault("invalid_request", "The range is empty.", { param: "to" });
+	if (filter.toMs <= filter.fromMs) throw new Refusal("invalid_request", "The range is empty.", { param: "to" });
 	if (buckets > (filter.bucket === "hour" ? HOURS_MAX : DAYS_MAX))
-		throw new Fault("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
+		throw new Refusal("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
 		});
 	const rows = await statements<Row>`

@@ -1,0 +1,103 @@
+import { german } from "../web/german/german.ts";
+import { germanRefusals } from "./german-refusals.ts";
+import { germanRefusalsBelow } from "./german-refusals-below.ts";
+import { germanRefusalsGateway } from "./german-refusals-gateway.ts";
+import { germanRefusalsLibrary } from "./german-refusals-library.ts";
+import { ENGLISH, type Language } from "./language.ts";
+
+/**
+ * What was thrown in English, in the language of who reads it. A text is found by itself, or with its values; one that is not
+ * known stays as it is. So who throws knows no reader, programs and the log have English, and a page carries no text of errors.
+ */
+
+/** Longer ones are no message of ours. */
+const CHARS_MAX = 1_000;
+/** An error of ours is a kilobyte. */
+const BODY_CHARS_MAX = 16_384;
+
+/** States and the like, which stand in a message as values. */
+const WORDS: Readonly<Record<string, string>> = {
+	pending: "offen",
+	confirmed: "bestätigt",
+	rejected: "abgelehnt",
+	cancelled: "storniert",
+	canceled: "storniert",
+	booked: "gebucht",
+	completed: "abgeschlossen",
+	failed: "fehlgeschlagen",
+	expired: "abgelaufen",
+	"This key": "Dieser Schlüssel",
+	"The project of this key": "Das Projekt dieses Schlüssels",
+};
+
+const TEXTS: Readonly<Record<string, string>> = {
+	...germanRefusalsLibrary,
+	...germanRefusalsGateway,
+	...germanRefusalsBelow,
+	...germanRefusals,
+};
+
+interface Pattern {
+	readonly expression: RegExp;
+	readonly names: readonly string[];
+	readonly german: string;
+}
+
+const PATTERNS: readonly Pattern[] = Object.entries(TEXTS)
+	.filter(([english]) => english.includes("{"))
+	.map(([english, german]) => ({
+		expression: new RegExp(`^${english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "(.{1,200}?)")}$`, "s"),
+		names: [...english.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
+		german,
+	}));
+
+/** `message` in `language`; undefined if it has none there. */
+export function toldIn(language: Language, message: string): string | undefined {
+	if (language === ENGLISH) return message;
+	if (message.length > CHARS_MAX) return undefined;
+	const whole = found(message);
+	if (whole !== undefined) return whole;
+	// Some are made of sentences, each of which is known.
+	const sentences = message.split(/(?<=\.) (?=[A-Z])/).map(found);
+	return sentences.every((one) => one !== undefined) ? sentences.join(" ") : undefined;
+}
+
+function found(message: string): string | undefined {
+	if (Object.hasOwn(TEXTS, message)) return TEXTS[message];
+	for (const { expression, names, german } of PATTERNS) {
+		const values = expression.exec(message)?.slice(1);
+		if (values !== undefined)
+			return german.replace(/\{(\w+)\}/g, (_, name: string) => valueIn(values[names.indexOf(name)] ?? ""));
+	}
+	return undefined;
+}
+
+/** Roles, rights and states have words of their own. */
+function valueIn(value: string): string {
+	if (Object.hasOwn(WORDS, value)) return WORDS[value] ?? value;
+	const text: unknown = Object.hasOwn(german, value) ? german[value as keyof typeof german] : undefined;
+	return typeof text === "string" ? text : value;
+}
+
+/** An answer that is a failure, with its message in the language of who asked: both shapes, ours and that of sign-in. */
+export async function answerIn(language: Language, answer: Response): Promise<Response> {
+	if (language === ENGLISH || answer.status < 400 || answer.body === null) return answer;
+	if (!answer.headers.get("content-type")?.startsWith("application/json")) return answer;
+	const text = await answer.text();
+	const headers = new Headers(answer.headers);
+	headers.delete("content-length");
+	return new Response(textIn(language, text), { status: answer.status, headers });
+}
+
+function textIn(language: Language, text: string): string {
+	if (text.length > BODY_CHARS_MAX) return text;
+	try {
+		const body = JSON.parse(text) as { message?: unknown; error?: { message?: unknown } };
+		const shown = typeof body.error === "object" && body.error !== null ? body.error : body;
+		if (typeof shown.message !== "string") return text;
+		shown.message = toldIn(language, shown.message) ?? shown.message;
+		return JSON.stringify(body);
+	} catch {
+		return text;
+	}
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BASE_ERROR_CODES } from "better-auth";
+import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
+import { CreditFault } from "../../../src/admission/credit-fault.ts";
+import { RIGHTS, ROLE_LABELS } from "../../../src/console/members/roles.ts";
+import { germanRefusals } from "../../../src/console/texts/german-refusals.ts";
+import { germanRefusalsBelow } from "../../../src/console/texts/german-refusals-below.ts";
+import { germanRefusalsGateway } from "../../../src/console/texts/german-refusals-gateway.ts";
+import { germanRefusalsLibrary } from "../../../src/console/texts/german-refusals-library.ts";
+import { answerIn, toldIn } from "../../../src/console/texts/told-in.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { faultTexts } from "../../support/fault-texts.ts";
+
+const SOURCE = join(import.meta.dir, "../../../src");
+const catalogues = [germanRefusals, germanRefusalsBelow, germanRefusalsGateway, germanRefusalsLibrary];
+const german = (message: string) => toldIn("de", message);
+const files = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOURCE })].sort();
+
+/** Read by programs and operators' terminals alone: what is thrown there has no reader whose language were known. */
+const FOR_PROGRAMS =
+	/^(console\/management|console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|migrate|postgres-|reachable-|server-)|ledger|cluster)/;
+
+describe("what the console refuses with", () => {
+	test("has German wherever it is thrown: in the rooms below, by the database's functions and by the library of sign-in", () => {
+		const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]
+			.flatMap((room) => files(`${room}/**/*.ts`))
+			.filter((path) => !path.startsWith("console/web/") && !FOR_PROGRAMS.test(path))
+			.flatMap((path) =>
+				faultTexts(path, readFileSync(join(SOURCE, path), "utf8")).map((text) => [path, text] as const),
+			);
+		expect(thrown.length).toBeGreaterThan(120);
+		const raised = files("db/functions/*.sql").flatMap((path) =>
+			[
+				...readFileSync(join(SOURCE, path), "utf8").matchAll(/raise exception '([^']+)'[^;]*errcode = 'TG00[245]'/g),
+			].map(([, text = ""]) => [path, text.replaceAll("%", "x1")] as const),
+		);
+		expect(raised.length).toBeGreaterThan(15);
+		const library = [...Object.values(BASE_ERROR_CODES), ...Object.values(TWO_FACTOR_ERROR_CODES)].map(
+			({ code, message }) => [code, message] as const,
+		);
+		expect([...thrown, ...raised, ...library].filter(([, text]) => german(text) === undefined)).toEqual([]);
+	});
+
+	test("stands once, with the values of its English, and says something else", () => {
+		const keys = catalogues.flatMap((one) => Object.keys(one));
+		expect(keys.filter((key, at) => keys.indexOf(key) !== at)).toEqual([]);
+		const marks = (text: string) => (text.match(/\{\w+\}|`[^`]*`/g) ?? []).sort();
+		for (const [english, text] of catalogues.flatMap((one) => Object.entries(one))) {
+			expect([english, marks(text)]).toEqual([english, marks(english)]);
+			expect(text).not.toBe(english);
+		}
+	});
+
+	test("has its values in it, in the language too where they are words", () => {
+		expect(german("There is no top-up tu_1.")).toBe("Es gibt keine Aufladung tu_1.");
+		expect(german("The top-up is confirmed: it cannot be cancelled.")).toBe(
+			"Die Aufladung ist bestätigt und kann nicht storniert werden.",
+		);
+		expect(german("There is no TXT record $& with this text yet. DNS may take some minutes.")).toContain(" $& ");
+		for (const role of Object.values(ROLE_LABELS))
+			for (const { says } of Object.values(RIGHTS)) {
+				const said = german(`Your role in this account (${role}) may not ${says}.`) ?? "";
+				expect(said).not.toContain(says);
+				expect(said).toStartWith("Ihre Rolle in diesem Konto (");
+			}
+		expect(german("The project of this key may run 3 requests at once.")).toBe(
+			"Das Projekt dieses Schlüssels kann 3 Anfragen gleichzeitig ausführen.",
+		);
+		const short = { requiredNanoUsd: nanoUsd(2), availableNanoUsd: nanoUsd(1), heldNanoUsd: nanoUsd(0) };
+		for (const affordableMaxTokens of [null, 12])
+			for (const renewsAtMs of [null, 0]) {
+				const { message } = new CreditFault("key_cap_exceeded", { ...short, affordableMaxTokens }, renewsAtMs);
+				expect(german(message)).toStartWith(
+					"Die Obergrenze dieses Schlüssels deckt die Anfrage nicht. Die Anfrage kann",
+				);
+			}
+	});
+
+	test("stays English where it is asked for, or where its German is not known", async () => {
+		expect(toldIn("en", "Please sign in.")).toBe("Please sign in.");
+		for (const unknown of ["constructor", "toString", "Please sign in. And more.", "x".repeat(5_000), ""])
+			expect(german(unknown)).toBeUndefined();
+		const body = (value: unknown) => new Response(JSON.stringify(value), { status: 400, headers: JSON_TYPE });
+		const text = async (answer: Response) => (await answerIn("de", answer)).text();
+		expect(await text(body({ message: "Invalid code", code: "INVALID_CODE" }))).toBe(
+			'{"message":"Der Code ist falsch.","code":"INVALID_CODE"}',
+		);
+		for (const other of [null, [], "text", { error: null }, { error: { message: 1 } }, { message: "No text of ours" }])
+			expect(await text(body(other))).toBe(JSON.stringify(other));
+		const broken = new Response("{", { status: 500, headers: JSON_TYPE });
+		expect(await text(broken)).toBe("{");
+		const fine = new Response('{"message":"Invalid code"}', { headers: JSON_TYPE });
+		expect(await answerIn("de", fine)).toBe(fine);
+	});
+});
+
+const JSON_TYPE = { "content-type": "application/json" };

@@ -18,8 +18,8 @@ test(`four counts agree to the nano-dollar after ${FOR_MS / 1_000} seconds of fa
 	// A run in which nothing happened proves nothing.
 	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(3);
 	expect(result.answers["200 whole"]).toBeGreaterThan(50);
-	// So short a run may have no crash to recover from, and nobody whom no fault touched.
-	const rare = /recovered|warm/;
+	// So short a run may have no crash to recover from, nobody whom no fault touched, and no cap that is spent between faults.
+	const rare = /recovered|warm|none left/;
 	const empty = result.findings.filter(({ checked, claim }) => checked === 0 && !rare.test(claim));
 	expect(empty.map(({ claim }) => claim)).toEqual([]);
 }, 120_000);

@@ -14,10 +14,11 @@ import type { Fleet } from "./fleet.ts";
 import { handedIn, startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
+import { judgeProjects } from "./project-verdict.ts";
 import type { Touched } from "./touched.ts";
 import { createTouched } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
-import { judge } from "./verdict.ts";
+import { judge, usageRows } from "./verdict.ts";
 import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
@@ -78,7 +79,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			if (isFine || options.logFolder === undefined) return;
 			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
 		});
-		const load = await startLoad(fleet, random.fork(), { users: options.users ?? 24, accounts: 9, regulars: 1 });
+		const load = await startLoad(fleet, random.fork(), {
+			users: options.users ?? 24,
+			accounts: 9,
+			regulars: 1,
+			// Version 0.1 knows of no projects.
+			...(formerMain === undefined ? { projects: {} } : {}),
+		});
 
 		const touched = createTouched();
 		const watching = touched.watch(fleet);
@@ -115,6 +122,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
 		const warm = judgeWarm(load.sent, arrivals, load.steady, (member) => touched.excuses(member));
+		const excuses = fleet.members.flatMap(({ index }) => touched.excuses(index));
 		const findings = [
 			...midway,
 			{
@@ -124,6 +132,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
+			...(formerMain === undefined ? await judgeProjects(fleet, load, await usageRows(fleet), arrivals, excuses) : []),
 		];
 		const [sums] = await fleet.sql`
 			select coalesce(sum(charged_nano_usd), 0)::text as charged, coalesce((select sum(amount_nano_usd) from ledger_entry where kind = 'credit_note'), 0)::text as credited from usage_event`;

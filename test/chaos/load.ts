@@ -1,4 +1,5 @@
-import { suspendAccount, unsuspendAccount } from "../../src/keys/account-admin.ts";
+import { suspendAccount, unsuspendAccount, updateAccount } from "../../src/keys/account-admin.ts";
+import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
@@ -6,12 +7,24 @@ import type { Random } from "../support/random.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat } from "./chat-client.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
+import type { Home, LoadProject } from "./projects.ts";
+import { startProjects } from "./projects.ts";
 
 export interface LoadKey {
 	readonly id: string;
 	readonly secret: string;
 	readonly account: string;
 	readonly cap: number | undefined;
+	readonly period: CapPeriod;
+	/** The projects that it has belonged to, the present one last. */
+	readonly homes: Home[];
+}
+
+/** What the run decides of a key that it makes. */
+export interface NewKey {
+	readonly cap?: number | undefined;
+	readonly period?: CapPeriod;
+	readonly project?: string;
 }
 
 /** From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. */
@@ -28,7 +41,10 @@ export interface Load {
 	readonly keys: readonly LoadKey[];
 	readonly accounts: ReadonlyMap<string, number>;
 	readonly closed: readonly Closed[];
-	/** Keys without a cap that nobody revokes, of accounts with credit to spare that nobody suspends. */
+	readonly projects: readonly LoadProject[];
+	/** By which the days of caps begin. */
+	readonly timeZone: string;
+	/** Keys that nobody revokes or moves, with credit to spare at every level, of accounts that nobody suspends. */
 	readonly steady: ReadonlySet<string>;
 	/** Stops asking; resolves when every answer is in. */
 	stop(): Promise<void>;
@@ -40,6 +56,10 @@ export interface LoadOptions {
 	accounts: number;
 	/** More users, of each instance so many, who send short requests by keys to which nothing is done, one after the other. */
 	regulars?: number;
+	/** Some accounts have projects, and somebody who changes them; `period` of all caps that begin anew, by default several. */
+	projects?: { readonly period?: CapPeriod };
+	/** Of all accounts; by default UTC. */
+	timeZone?: string;
 }
 
 const RICH = 100_000_000_000;
@@ -55,9 +75,12 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	const active: LoadKey[] = [];
 	let stopping = false;
 
-	const addKey = async (account: string, cap?: number) => {
-		const made = await fleet.key(account, cap === undefined ? {} : { capNanoUsd: nanoUsd(cap) });
-		const key: LoadKey = { ...made, account, cap };
+	const timeZone = options.timeZone ?? "UTC";
+	const addKey = async (account: string, { cap, period = "lifetime", project }: NewKey = {}) => {
+		const capped = cap === undefined ? {} : { capNanoUsd: nanoUsd(cap), capPeriod: period };
+		const made = await fleet.key(account, { ...capped, ...(project === undefined ? {} : { projectId: project }) });
+		const homes = [{ project: project ?? null, fromMs: 0, inForceMs: 0 }];
+		const key: LoadKey = { ...made, account, cap, period, homes };
 		keys.push(key);
 		active.push(key);
 		return key;
@@ -66,15 +89,22 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		const credit = at % 3 === 2 ? POOR : RICH;
 		const account = await fleet.account(credit);
 		accounts.set(account, credit);
+		if (timeZone !== "UTC") await updateAccount(fleet.statements, account, { timeZone });
 		await addKey(account);
-		await addKey(account, at % 2 === 0 ? CAP : undefined);
+		await addKey(account, { cap: at % 2 === 0 ? CAP : undefined });
 	}
 	/** Suspended in turn; the others are not. */
 	const suspendable = [...accounts.keys()].slice(0, 2);
-	const isSteady = ({ account, cap }: LoadKey) =>
-		cap === undefined && accounts.get(account) === RICH && !suspendable.includes(account);
+	const isSteady = ({ account, cap, homes }: LoadKey) =>
+		cap === undefined && homes[0]?.project === null && accounts.get(account) === RICH && !suspendable.includes(account);
+	const changing = options.projects && {
+		accounts: [...accounts.keys()],
+		isStopping: () => stopping,
+		...{ addKey, insist, close, retire, period: options.projects.period },
+	};
+	const projects = changing && (await startProjects(fleet, changing));
 	// Those that are revoked are made later.
-	const steady = new Set(keys.filter(isSteady).map(({ id }) => id));
+	const steady = new Set([...keys.filter(isSteady).map(({ id }) => id), ...(projects?.steady ?? [])]);
 
 	async function user(own: Random): Promise<void> {
 		while (!stopping) {
@@ -124,13 +154,17 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		return entry;
 	}
 
+	/** Still used for a while: it must be refused. */
+	function retire(key: LoadKey): void {
+		setTimeout(() => active.splice(active.indexOf(key), 1), 1_500);
+	}
+
 	async function operator(own: Random): Promise<void> {
 		while (!stopping) {
 			const doomed = await insist(() => addKey(own.pick([...accounts.keys()])));
 			await Bun.sleep(own.between(200, 900));
 			await close(doomed.id, () => revokeKey(fleet.statements, doomed));
-			// Still used for a while: it must be refused.
-			setTimeout(() => active.splice(active.indexOf(doomed), 1), 1_500);
+			retire(doomed);
 			if (own.fraction() < 0.5) continue;
 			const account = own.pick(suspendable);
 			const suspension = await close(account, () => suspendAccount(fleet.statements, account));
@@ -143,18 +177,22 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	const users = Array.from({ length: options.users }, () => user(random.fork()));
 	for (const member of fleet.members)
 		for (let nth = 0; nth < (options.regulars ?? 0); nth++) users.push(regular(random.fork(), member));
-	const operating = operator(random.fork()).catch((error) => {
+	const untilStopped = (error: unknown) => {
 		if (!stopping) throw error;
-	});
+	};
+	const operating = operator(random.fork()).catch(untilStopped);
+	const changes = projects?.change(random.fork()).catch(untilStopped);
 	return {
 		sent,
 		keys,
 		accounts,
 		closed,
+		projects: projects?.projects ?? [],
+		timeZone,
 		steady,
 		async stop() {
 			stopping = true;
-			await Promise.all([...users, operating]);
+			await Promise.all([...users, operating, changes]);
 			for (const account of suspendable) await unsuspendAccount(fleet.statements, account);
 		},
 	};

@@ -82,7 +82,13 @@ test.skipIf(former === undefined)(
 		try {
 			const account = await fleet.account(RICH);
 			const made = [await fleet.key(account), await fleet.key(account)];
-			const keys: LoadKey[] = made.map((key) => ({ ...key, account, cap: undefined }));
+			const keys: LoadKey[] = made.map((key) => ({
+				...key,
+				account,
+				cap: undefined,
+				period: "lifetime" as const,
+				homes: [],
+			}));
 			const balanced = startBalanced(fleet, keys);
 			const outlasting: Sent[] = [];
 			const more = (from: number) =>

@@ -15,10 +15,13 @@ export interface Finding {
 	readonly broken: readonly string[];
 }
 
-interface UsageRow {
+export interface UsageRow {
 	request_id: string;
 	account_id: string;
 	key_id: string;
+	project_id: string | null;
+	/** Beside its account's and its key's. */
+	budgets: string[] | null;
 	basis: string;
 	ending: string;
 	charged: number;
@@ -26,6 +29,7 @@ interface UsageRow {
 	reserved: number;
 	credited: number;
 	admitted_ms: number;
+	duration_ms: number;
 	count: number;
 }
 
@@ -59,9 +63,9 @@ export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arriv
 	];
 }
 
-async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
-	const rows = await fleet.sql<Record<keyof UsageRow, string>[]>`
-		select u.request_id, u.account_id, u.key_id, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
+export async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
+	const rows = await fleet.sql<(Record<keyof UsageRow, string> & Pick<UsageRow, "budgets" | "project_id">)[]>`
+		select u.request_id, u.account_id, u.key_id, u.project_id, u.budgets, u.duration_ms, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
 			u.reserved_nano_usd as reserved, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
 				where l.source_ref in ('recovered:' || u.request_id, 'netted:' || u.request_id)), 0) as credited,
 			extract(epoch from u.admitted_at) * 1000 as admitted_ms, 1 as count
@@ -73,11 +77,12 @@ async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 		reserved: Number(row.reserved),
 		credited: Number(row.credited),
 		admitted_ms: Number(row.admitted_ms),
+		duration_ms: Number(row.duration_ms),
 		count: 1,
 	}));
 }
 
-function finding<T>(claim: string, facts: readonly T[], problem: (fact: T) => string | undefined): Finding {
+export function finding<T>(claim: string, facts: readonly T[], problem: (fact: T) => string | undefined): Finding {
 	const broken = facts.map(problem).filter((text) => text !== undefined);
 	return { claim, checked: facts.length, broken };
 }
@@ -158,18 +163,22 @@ function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]
 }
 
 function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
-	return finding("nothing was admitted after a revocation or suspension had returned", load.closed, (one) => {
-		const late = rows.find(
-			(row) =>
-				(row.key_id === one.subject || row.account_id === one.subject) &&
-				// The record has whole milliseconds.
-				row.admitted_ms > one.fromMs + 1 &&
-				row.admitted_ms < one.untilMs - 1,
-		);
-		return late
-			? `${one.subject}: ${(late.admitted_ms - one.fromMs).toFixed(1)} ms later, ${late.request_id}`
-			: undefined;
-	});
+	return finding(
+		"nothing was admitted after a revocation, a suspension, an archiving or the end of a cap had returned",
+		load.closed,
+		(one) => {
+			const late = rows.find(
+				(row) =>
+					[row.key_id, row.account_id, row.project_id].includes(one.subject) &&
+					// The record has whole milliseconds.
+					row.admitted_ms > one.fromMs + 1 &&
+					row.admitted_ms < one.untilMs - 1,
+			);
+			return late
+				? `${one.subject}: ${(late.admitted_ms - one.fromMs).toFixed(1)} ms later, ${late.request_id}`
+				: undefined;
+		},
+	);
 }
 
 async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]): Promise<Finding[]> {
@@ -190,7 +199,7 @@ async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]):
 		}),
 		finding(
 			"no key has spent more than its cap",
-			load.keys.filter((key) => key.cap !== undefined),
+			load.keys.filter((key) => key.cap !== undefined && key.period === "lifetime"),
 			(key) =>
 				(spent.get(key.id) ?? 0) <= (key.cap ?? 0) ? undefined : `${key.id}: ${spent.get(key.id)} of ${key.cap}`,
 		),

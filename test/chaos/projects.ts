@@ -1,0 +1,170 @@
+import { newId } from "../../src/base/id.ts";
+import type { CapPeriod } from "../../src/keys/cap-period.ts";
+import { updateKey } from "../../src/keys/key-admin.ts";
+import type { ProjectSettings } from "../../src/keys/project-admin.ts";
+import { archiveProject, createProject, updateProject } from "../../src/keys/project-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import type { Random } from "../support/random.ts";
+import { nowMs } from "./chat-client.ts";
+import type { Fleet } from "./fleet.ts";
+import type { Closed, LoadKey, NewKey } from "./load.ts";
+
+/** Something decided: from `fromMs` on it may hold, from `inForceMs` on nothing else does; infinite until that is known. */
+interface Decided {
+	readonly fromMs: number;
+	inForceMs: number;
+}
+
+export interface Home extends Decided {
+	readonly project: string | null;
+}
+
+export interface CapStep extends Decided {
+	readonly cap: number;
+}
+
+export interface LoadProject {
+	readonly id: string;
+	readonly account: string;
+	readonly period: CapPeriod;
+	/** The present one last. */
+	readonly caps: CapStep[];
+}
+
+export interface Projects {
+	readonly projects: readonly LoadProject[];
+	/** Keys of projects that have credit to spare, whom nobody moves. */
+	readonly steady: readonly string[];
+	/** Moves keys, changes caps, archives, until it is told to stop. */
+	change(random: Random): Promise<void>;
+}
+
+export interface ProjectDeps {
+	readonly accounts: readonly string[];
+	readonly period: CapPeriod | undefined;
+	isStopping(): boolean;
+	addKey(account: string, key: NewKey): Promise<LoadKey>;
+	/** Until it is carried out. */
+	insist<T>(work: () => Promise<T>): Promise<T>;
+	/** Waits until it is in force everywhere; from then on nothing of `subject` may be admitted. */
+	close(subject: string, change: () => Promise<{ seq: number }>): Promise<Closed>;
+	/** Out of use, soon. */
+	retire(key: LoadKey): void;
+}
+
+/** Never reached, and reached by some ten requests. */
+const ROOMY = 50_000_000_000;
+const TIGHT = 3_000_000;
+/** By so much a cap is raised at most. */
+const RAISED_BY = 2_000_000;
+/** Less than any request reserves. */
+const NOTHING = 1;
+
+/** By the account's place among those of the run: the third, sixth and ninth are poor, the first two are suspended at times. */
+const PLAN: readonly {
+	account: number;
+	cap: number;
+	period: CapPeriod;
+	changes?: boolean;
+	keys: readonly NewKey[];
+}[] = [
+	{ account: 3, cap: ROOMY, period: "lifetime", keys: [{}] },
+	{ account: 4, cap: ROOMY, period: "day", keys: [{}, { cap: ROOMY, period: "week" }] },
+	{ account: 1, cap: TIGHT, period: "day", keys: [{}] },
+	{ account: 6, cap: TIGHT, period: "day", keys: [{}, { cap: TIGHT, period: "day" }] },
+	{ account: 7, cap: TIGHT, period: "lifetime", changes: true, keys: [{}, {}] },
+	{ account: 7, cap: TIGHT, period: "month", changes: true, keys: [{}, {}] },
+];
+
+/** Projects with several keys each, among the accounts of a run; all times by `nowMs`. */
+export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Projects> {
+	const { insist, close } = deps;
+	const projects: LoadProject[] = [];
+	const steady: string[] = [];
+	const changed: LoadProject[] = [];
+	const moved: LoadKey[] = [];
+	const periodOf = (period: CapPeriod) => (period === "lifetime" ? period : (deps.period ?? period));
+
+	async function add(account: string, cap: number, period: CapPeriod): Promise<LoadProject> {
+		const settings = { name: "test", capNanoUsd: nanoUsd(cap), capPeriod: period };
+		const id = newId("proj");
+		await insist(() => createProject(fleet.statements, account, settings, id));
+		const project = { id, account, period, caps: [{ cap, fromMs: 0, inForceMs: 0 }] };
+		projects.push(project);
+		return project;
+	}
+
+	for (const { account: place, cap, period, changes, keys } of PLAN) {
+		const account = deps.accounts[place] as string;
+		const project = await add(account, cap, periodOf(period));
+		if (changes) changed.push(project);
+		for (const [at, key] of keys.entries()) {
+			const settings = { ...key, period: periodOf(key.period ?? "lifetime"), project: project.id };
+			const made = await deps.addKey(account, settings);
+			if (cap === ROOMY) steady.push(made.id);
+			if (changes && at > 0) moved.push(made);
+		}
+	}
+
+	const update = (project: LoadProject, changes: ProjectSettings) => () =>
+		updateProject(fleet.statements, { id: project.id }, changes);
+
+	async function setCap(project: LoadProject, cap: number): Promise<void> {
+		const step: CapStep = { cap, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
+		project.caps.push(step);
+		const { seq } = await insist(update(project, { capNanoUsd: nanoUsd(cap) }));
+		await insist(() => fleet.applied(seq));
+		step.inForceMs = nowMs();
+	}
+
+	/** The cap is nearly nothing for a while. */
+	async function cut(project: LoadProject, random: Random, nextCap: number): Promise<void> {
+		const step: CapStep = { cap: NOTHING, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
+		project.caps.push(step);
+		const closed = await close(project.id, update(project, { capNanoUsd: nanoUsd(NOTHING) }));
+		step.inForceMs = closed.fromMs;
+		await Bun.sleep(random.between(100, 800));
+		closed.untilMs = nowMs();
+		await setCap(project, nextCap);
+	}
+
+	async function move(key: LoadKey, project: string | null): Promise<void> {
+		const home: Home = { project, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
+		key.homes.push(home);
+		const { seq } = await insist(() => updateKey(fleet.statements, key, { projectId: project }));
+		await insist(() => fleet.applied(seq));
+		home.inForceMs = nowMs();
+	}
+
+	async function archive(account: string, random: Random): Promise<void> {
+		const doomed = await add(account, TIGHT, periodOf("week"));
+		const key = await insist(() => deps.addKey(account, { project: doomed.id }));
+		await Bun.sleep(random.between(100, 500));
+		await close(doomed.id, () => archiveProject(fleet.statements, doomed));
+		deps.retire(key);
+	}
+
+	return {
+		projects,
+		steady,
+		async change(random) {
+			const acts = [
+				() => move(random.pick(moved), random.pick([...changed.map(({ id }) => id), null])),
+				() => archive(random.pick(deps.accounts), random),
+				() => raise(random.pick(changed)),
+				() => raise(random.pick(changed)),
+				() => {
+					const project = random.pick(changed);
+					return cut(project, random, raised(project));
+				},
+			];
+			const raised = ({ caps }: LoadProject) => (caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
+			const raise = (project: LoadProject) => setCap(project, raised(project));
+			// Each of them once in a random order, then again in another one.
+			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
+				if (queue.length === 0) queue = random.shuffled(acts);
+				await queue.pop()?.();
+			}
+		},
+	};
+}

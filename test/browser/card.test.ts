@@ -8,11 +8,10 @@ import { untilEnd } from "../support/at-end.ts";
 import { hasChromium } from "./chromium.ts";
 import { problemsOf } from "./page-problems.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { picture, withScene } from "./stage.ts";
+import { picture, WITH_PICTURES, withScene } from "./stage.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
-const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 

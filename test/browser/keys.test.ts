@@ -4,12 +4,11 @@ import { systemClock } from "../../src/base/clock.ts";
 import { operator, signedUp, topUp } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
 import { hasChromium } from "./chromium.ts";
-import { picture, withScene } from "./stage.ts";
+import { picture, WITH_PICTURES, withScene } from "./stage.ts";
 
 const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";
 const HOUR_MS = 3_600_000;
-const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 

@@ -8,7 +8,7 @@ import type { Tab, TabOptions } from "./chromium.ts";
 import { hasChromium, openTab } from "./chromium.ts";
 import { layoutOf, problemsOf } from "./page-problems.ts";
 import type { Stage } from "./stage.ts";
-import { LONG_MODEL, MODEL, picture, setStage, WITH_PICTURES, withBrowser } from "./stage.ts";
+import { LONG_MODEL, MODEL, picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "./stage.ts";
 
 setDefaultTimeout(300_000);
 
@@ -115,7 +115,7 @@ const UNAVAILABLE = {
 	}),
 };
 
-const [stage, browser] = await Promise.all([setStage(), withBrowser()]);
+const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);
 atEnd(() => stage.stop());
 const openAs = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
 

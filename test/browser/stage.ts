@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { startStripe } from "../billing/stripe-server.ts";
 import type { Person } from "../console/person.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
@@ -78,15 +79,24 @@ export interface Stage {
 }
 
 export const MODEL = "llama-3.3-70b-instruct";
+const STRIPE_ENV = { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: "whsec_stage" };
+/** An operator's own name and address, and a colour that is too pale to be read as it is. */
+export const OWN_BRAND = `  name: Acme Inference
+  accent: "#ffcc00"
+  headline: Models from the Alps
+  support: help@acme.example
+  privacy: https://acme.example/privacy`;
 /** As long as such names get. */
 export const LONG_MODEL = "deepseek-ai/DeepSeek-R1-Distill-Llama-70B-Instruct-FP8-dynamic-128k";
 const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
-export async function setStage(): Promise<Stage> {
+/** `own`: under an operator's own name, and cards are taken. */
+export async function setStage({ own = false } = {}): Promise<Stage> {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
+	const stripe = own ? startStripe() : undefined;
 	const gone = startUpstream({ dialect: "vllm" });
 	const models = [
 		chatModel({ id: MODEL, url: upstream.url, dialect: "vllm", extra: "    name: Llama 3.3 70B Instruct" }),
@@ -105,7 +115,11 @@ export async function setStage(): Promise<Stage> {
 		}),
 	].join("\n");
 	await gone.stop();
-	const service = await startService({ models, env: PERSON_ENV });
+	const service = await startService({
+		models,
+		...(own ? { brand: OWN_BRAND } : {}),
+		env: { ...PERSON_ENV, ...(stripe ? { ...STRIPE_ENV, STRIPE_API_BASE: stripe.url } : {}) },
+	});
 	const boss = await operator(service);
 	const [rich, extreme, fresh] = [await signedUp(service), await signedUp(service), await signedUp(service)];
 	const ids = { ...(await makeExtremes(service, extreme)), ...(await makeHistory(service, boss, rich)) };
@@ -120,6 +134,7 @@ export async function setStage(): Promise<Stage> {
 		async stop() {
 			await service.stop();
 			await upstream.stop();
+			stripe?.stop();
 		},
 	};
 }
@@ -222,10 +237,12 @@ async function writeHistory(service: TestService, accountId: string, keyIds: rea
 			from generate_series(0, ${USAGE_ROWS - 1}::int) n) g`;
 }
 
-export const WITH_PICTURES = Bun.env.PICTURES === "1";
-const PICTURES = join(import.meta.dir, "screenshots");
+export const WITH_PICTURES = Bun.env.PICTURES !== undefined;
+/** `PICTURES=own`: of the console under an operator's own name, beside the others. */
+export const WITH_OWN_BRAND = Bun.env.PICTURES === "own";
+const PICTURES = join(import.meta.dir, "screenshots", ...(WITH_OWN_BRAND ? ["own-brand"] : []));
 
-/** The whole page, for a person to look at who asks by `PICTURES=1`; not kept in the repository. */
+/** The whole page, for a person to look at who asks by `PICTURES`; not kept in the repository. */
 export async function picture(page: Page, name: string): Promise<void> {
 	if (!WITH_PICTURES) return;
 	mkdirSync(PICTURES, { recursive: true });

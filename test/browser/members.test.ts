@@ -6,10 +6,9 @@ import { startLyingProvider } from "../support/lying-provider.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Tab } from "./chromium.ts";
 import { hasChromium } from "./chromium.ts";
-import { picture, withScene } from "./stage.ts";
+import { picture, WITH_PICTURES, withScene } from "./stage.ts";
 
 const GUEST = "grace@example.com";
-const WITH_PICTURES = Bun.env.PICTURES === "1";
 
 setDefaultTimeout(60_000);
 

@@ -4,9 +4,7 @@ import type { Page } from "playwright-core";
 import { operator, signedUp } from "../console/person.ts";
 import { hasChromium } from "./chromium.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { MODEL, picture, withScene } from "./stage.ts";
-
-const WITH_PICTURES = Bun.env.PICTURES === "1";
+import { MODEL, picture, WITH_PICTURES, withScene } from "./stage.ts";
 
 setDefaultTimeout(60_000);
 

@@ -3,7 +3,6 @@ import { useEffect } from "react";
 import { may, type Right } from "../members/roles.ts";
 import type { Lazy } from "./lazy.tsx";
 import { lazy } from "./lazy.tsx";
-import { KeysPage } from "./pages/keys.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";
 import { ClosedPage, NotAllowedPage } from "./pages/not-allowed.tsx";
 import { NotFoundPage } from "./pages/not-found.tsx";
@@ -28,6 +27,7 @@ const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
 const DocsPage = lazy(() => import("./docs/docs.tsx"), <PageWaiting />);
 const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
 const ModelPage = lazy(() => import("./pages/model.tsx"), <PageWaiting />);
+const KeysPage = lazy(() => import("./pages/keys.tsx"), <PageWaiting />);
 const KeyPage = lazy(() => import("./pages/key.tsx"), <PageWaiting />);
 const ProjectsPage = lazy(() => import("./pages/projects.tsx"), <PageWaiting />);
 const ProjectPage = lazy(() => import("./pages/project.tsx"), <PageWaiting />);
@@ -70,7 +70,7 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/reset", access: "guest", page: () => <ResetPage /> },
 	{ pattern: "/invite", access: "viewer", page: () => <InvitePage /> },
 	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
-	{ pattern: "/keys", access: "account", page: () => <KeysPage /> },
+	{ pattern: "/keys", access: "account", code: KeysPage, page: () => <KeysPage /> },
 	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage id={id} /> },
 	{ pattern: "/projects", access: "account", right: "projects.see", code: ProjectsPage, page: () => <ProjectsPage /> },
 	{

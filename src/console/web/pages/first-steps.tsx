@@ -1,13 +1,15 @@
-import { Button } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
+import { lazy } from "../lazy.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Link } from "../router.tsx";
 import { useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
-import { ToolChoice } from "../tools/tool-choice.tsx";
 import type { Checklist } from "../views.ts";
+
+const ToolChoice = lazy(() => import("../tools/tool-choice.tsx"), <Skeleton height={260} />);
 
 /** The conditions of access, each with the one thing to do next. They turn green by themselves. */
 export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {

@@ -9,7 +9,7 @@ import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
 import { rich, t } from "../texts.tsx";
-import { ToolChoice } from "../tools/tool-choice.tsx";
+import ToolChoice from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 import { useProjectChoice } from "./project-choice.ts";

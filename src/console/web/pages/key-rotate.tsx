@@ -6,7 +6,7 @@ import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
-import { ToolChoice } from "../tools/tool-choice.tsx";
+import ToolChoice from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { SecretDialog } from "./key-create.tsx";
 

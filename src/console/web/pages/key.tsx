@@ -13,7 +13,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
-import { ToolChoice } from "../tools/tool-choice.tsx";
+import ToolChoice from "../tools/tool-choice.tsx";
 import type { Fence, KeyView } from "../views.ts";
 import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";

@@ -39,7 +39,7 @@ export function KeyState({ item }: { item: KeyView }) {
 	return <State value={item.state} />;
 }
 
-export function KeysPage() {
+export default function KeysPage() {
 	const account = useAccount();
 	const may = useMay();
 	const [query, change] = useQueryState();

@@ -14,7 +14,7 @@ import { packageLine } from "./tool.ts";
 const remembered = createRemembered("tollgate-tool");
 
 /** What to run, for the tool that this person chose last. `apiKey`: without one, what stands for it. */
-export function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
+export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
 	const [index, setIndex] = useState(() =>
 		Math.max(
 			0,

@@ -4,6 +4,7 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { sortAutoTopUps } from "./auto-top-ups.ts";
 import { type StopReason, stopReasonOf } from "./stop-reasons.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
 import { isRefused } from "./stripe-client.ts";
@@ -43,7 +44,7 @@ interface Attempt {
 	given_up: boolean;
 }
 
-const TOUCHES_MAX = 200;
+/** Accounts of one turn that buy now; the others are first in the next one. */
 const HELD_MAX = 100;
 /** At Stripe at once, of one console. */
 const DRIVEN_MAX = 20;
@@ -202,19 +203,13 @@ export function createAutoAttempts(deps: {
 
 	return {
 		async begin() {
-			const touches = await statements<{ id: string; account_id: string }>`
-				select id, account_id from auto_top_up_touched order by id limit ${TOUCHES_MAX}`;
+			await sortAutoTopUps(statements);
 			const held = await statements<{ account_id: string }>`
 				select account_id from auto_top_up where state = 'on' and look_at <= now() order by look_at limit ${HELD_MAX}`;
-			const accounts = new Set([...touches, ...held].map((row) => row.account_id));
-			for (const accountId of accounts) {
+			for (const { account_id: accountId } of held) {
 				await statements`
 					select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
 			}
-			if (touches.length === 0) return;
-			const ids = JSON.stringify(touches.map(({ id }) => Number(id)));
-			await statements`
-				delete from auto_top_up_touched where id in (select value::bigint from jsonb_array_elements_text(${ids}::text::jsonb))`;
 		},
 
 		async drive() {

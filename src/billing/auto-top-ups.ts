@@ -31,6 +31,9 @@ export interface AutoAttempt {
 }
 
 const ATTEMPTS_SHOWN = 5;
+/** In one statement, and statements in a row; what is left is there at the next turn. */
+const NOTES_MAX = 500;
+const SORTS_MAX = 20;
 
 /** Null if it is switched off. */
 export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
@@ -109,6 +112,17 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 		)
 		select account_id from off`;
 	return rows.length > 0;
+}
+
+/**
+ * Marks accounts whose credit fell below their line: what is bought is looked for among those. Also while there are no card
+ * payments, so that what is noted meanwhile is a mark an account and no more.
+ */
+export async function sortAutoTopUps(statements: Statements): Promise<void> {
+	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
+		const [row] = await statements<{ seen: number }>`select auto_top_up_sort(${NOTES_MAX}) as seen`;
+		if ((row?.seen ?? 0) < NOTES_MAX) return;
+	}
 }
 
 function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTopUpAmounts): void {

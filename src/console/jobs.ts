@@ -1,4 +1,5 @@
 import type { Log } from "../base/log.ts";
+import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, forgetOldReports } from "../deployments/deployments.ts";
@@ -116,10 +117,11 @@ export function startJobs(deps: JobDeps): Jobs {
 	for (const channel of ["webhook", "mail"] as const)
 		every(NOTICE_MS, `${channel} at the end of batches`, () => sendBatchNotices(deps, channel, stopping.signal));
 	every(FORGET_MS, "old notices", () => forgetOldNotices(deps.statements));
-	if (cards !== undefined) {
+	every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(deps.statements));
+	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => sortAutoTopUps(deps.statements));
+	else {
 		every(COLLECT_MS, "refunds", () => cards.collect());
 		every(TOP_UP_MS, "automatic top-ups", () => cards.topUpAutomatically());
-		every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(deps.statements));
 		every(CLEAR_MS, "clearing", () => cards.clear());
 	}
 

@@ -72,7 +72,11 @@ test("a console has 20 payments at Stripe at once, however many hang, and the ot
 	expect(asked.size).toBe(20);
 	stripe.slow();
 	await console.ended();
-	await pass(4);
+	await waitFor(async () => {
+		await console.topUpAutomatically();
+		return payers.every((one) => charges(one) === 1);
+	}, "those that waited for a place");
+	await console.ended();
 	for (const one of payers) expect([charges(one), await balance(one)]).toEqual([1, 140]);
 });
 

@@ -32,9 +32,10 @@ end $$;
 -- Looks at accounts that were touched, by at most p_limit touches; mails are for members with one of p_roles. Returns how
 -- many touches there were; none for a console that comes while another one looks. What was found is written down with the
 -- look, so that a console which dies in between leaves all of it to the next one. A touch that somebody holds is that of a
--- transaction that is not over: it is taken with the next look, which sees what that wrote.
+-- transaction that is not over: it is taken with the next look, which sees what that wrote. With an account go its other
+-- touches, up to 500, which this look answers too: they wait for none of their own when there are more than can be looked at.
 create or replace function alerts_look(p_limit integer, p_roles jsonb) returns integer
-language plpgsql as $$
+language plpgsql set enable_seqscan = off as $$
 declare
   v_seen integer;
   v_accounts text[];
@@ -44,9 +45,12 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('alerts', 0)) then
     return 0;
   end if;
-  with taken as (
+  with oldest as materialized (
+    select distinct o.account_id from (select x.account_id from alert_touched x order by x.id limit p_limit for update skip locked) o
+  ), taken as (
     delete from alert_touched t where t.id in (
-      select x.id from alert_touched x order by x.id limit p_limit for update skip locked) returning t.account_id
+      select x.id from oldest o cross join lateral (
+        select y.id from alert_touched y where y.account_id = o.account_id limit 500 for update skip locked) x) returning t.account_id
   )
   select count(*), array_agg(distinct t.account_id) into v_seen, v_accounts from taken t;
   foreach v_account in array coalesce(v_accounts, '{}') loop

@@ -1,6 +1,34 @@
 -- Automatic top-ups: when one begins and what an ending means. Locks: the top-up, as whoever credits it, then the attempt, then
 -- the account's auto_top_up. Who begins one holds that last row alone and waits for nobody.
 
+-- Takes at most p_limit notes of accounts whose credit changed, and marks those below their line to be looked at: the note
+-- goes with the mark, so whoever dies leaves one of both. Costs the same whatever the number of accounts, and however many
+-- notes wait of one. Accounts that something keeps from buying have their moment. Returns how many notes there were; none
+-- for a console that comes while another one sorts: of two that lock many settings each could wait for the other.
+create or replace function auto_top_up_sort(p_limit integer) returns integer
+language plpgsql set enable_seqscan = off set enable_mergejoin = off set enable_hashjoin = off as $$
+declare
+  v_seen integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('automatic top-ups', 0)) then
+    return 0;
+  end if;
+  -- Nothing is put off for longer: the clock has gone back since.
+  update auto_top_up s set look_at = now() where s.state = 'on' and s.look_at > now() + interval '25 hours';
+  update auto_top_up_attempt t set look_at = now()
+    where t.state in ('begun', 'sent', 'unknown', 'needs_authentication') and t.look_at > now() + interval '2 hours';
+  with taken as (
+    delete from auto_top_up_touched t where t.id in (
+      select x.id from auto_top_up_touched x order by x.id limit p_limit for update skip locked) returning t.account_id
+  ), low as (
+    update auto_top_up s set look_at = now() from (select distinct t.account_id from taken t) n, budget b
+      where s.account_id = n.account_id and s.state = 'on' and s.look_at is null
+        and b.id = s.account_id and b.limit_nano_usd - budget_spent(b.id) < s.below_nano_usd
+  )
+  select count(*) into v_seen from taken;
+  return v_seen;
+end $$;
+
 -- Begins a payment if the account's credit is below what it set, nothing keeps it from buying and no attempt is open. Under
 -- the row of its settings, so that of all consoles one begins; credit and open attempts are read in one snapshot, so that a
 -- payment which is just becoming credit is seen as one of both. Returns whether one has begun.
@@ -31,7 +59,9 @@ begin
     return false;
   end if;
   if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
-    update auto_top_up t set look_at = (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone
+    -- Once a day in between: the account's zone may be another one by then, or the clock.
+    update auto_top_up t set look_at = least(now() + interval '1 day',
+        (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone)
       where t.account_id = p_account;
     return false;
   end if;

@@ -40,6 +40,8 @@ interface Attempt {
 	looks: number;
 	/** So old that what it was for may be over: it is not charged any more. */
 	late: boolean;
+	/** So old that operators and its people hear of it. */
+	undecided: boolean;
 	/** Its owner has switched automatic top-ups on again, or off, instead of paying. */
 	given_up: boolean;
 }
@@ -52,8 +54,11 @@ const DRIVEN_MAX = 20;
 const DRIVE_S = 180;
 /** A payment that nobody could ask for in this time is not asked for any more: its account is looked at anew. */
 const LATE_MINUTES = 60;
+/** Cards are decided about within seconds, in some countries a day after their people were told. */
+const UNDECIDED_HOURS = 48;
 /** Under the same key, so that an answer that was lost comes again. A key may have an error for its answer for a day. */
 const SAME_KEY_LOOKS = 3;
+const UNDECIDED = "a saved card may be charged: for two days Stripe has not said whether it is";
 /** Until Stripe is asked again what became of it, by how often it was asked. */
 const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 
@@ -192,6 +197,8 @@ export function createAutoAttempts(deps: {
 				await statements`
 					update auto_top_up_attempt set state = 'unknown' where id = ${attempt.id} and state = 'sent'`;
 			});
+			if (attempt.undecided && attempt.state !== "needs_authentication")
+				await statements`select auto_top_up_undecided(${attempt.id}, ${UNDECIDED})`;
 			await statements`
 				update auto_top_up_attempt set look_at = now() + make_interval(secs => (${JSON.stringify(WAITS_S)}::text::jsonb
 					-> greatest(least(looks, ${WAITS_S.length}::integer), 1) - 1)::integer)
@@ -225,6 +232,7 @@ export function createAutoAttempts(deps: {
 				returning a.id, a.account_id, a.top_up_id, a.amount_nano_usd as amount, a.customer_id, a.payment_method_id, a.state,
 					a.reason, a.payment_id, a.looks,
 					a.begun_at < now() - make_interval(mins => ${LATE_MINUTES}::integer) as late,
+					a.begun_at < now() - make_interval(hours => ${UNDECIDED_HOURS}::integer) as undecided,
 					not exists (select 1 from auto_top_up s where s.account_id = a.account_id and s.state = 'needs_owner') as given_up`;
 			await Promise.all(rows.map((attempt) => underWay.begin(() => moveAndNote(attempt))));
 		},

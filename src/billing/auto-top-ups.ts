@@ -57,8 +57,9 @@ export async function readAutoAttempts(
 ): Promise<{ attempts: AutoAttempt[]; boughtNanoUsd: NanoUsd }> {
 	const [rows, [month]] = await Promise.all([
 		statements<AttemptRow>`
-			select id, top_up_id, amount_nano_usd, state, reason, begun_at from auto_top_up_attempt
-			where account_id = ${accountId} order by begun_at desc limit ${ATTEMPTS_SHOWN}`,
+			select id, top_up_id, amount_nano_usd, state, begun_at,
+				case when exists (select 1 from stripe_finding f where f.id = 'open:' || a.id and f.resolved_at is null) then 'undecided' else reason end as reason
+			from auto_top_up_attempt a where account_id = ${accountId} order by begun_at desc limit ${ATTEMPTS_SHOWN}`,
 		statements<{ bought: string }>`
 			select coalesce(sum(m.amount_nano_usd), 0) as bought from account a join auto_top_up_attempt m on m.account_id = a.id
 			where a.id = ${accountId} and m.state not in ('declined', 'ended') and m.begun_at >= date_trunc('month', now(), a.time_zone)`,

@@ -6,6 +6,7 @@ export const STOP_REASONS = {
 	card_gone: "The card is not known to the payment service any more.",
 	authentication: "The bank wants the payment to be confirmed by its cardholder.",
 	unanswered: "The payment service could not be reached. Nothing was charged.",
+	undecided: "The bank has not decided about a payment for two days. No other is tried until it has.",
 	refunded: "A card payment of this account was refunded.",
 	disputed: "A card payment of this account is disputed.",
 	uncredited: "The card was charged and no credit could be given for it. The operator has been alarmed.",

@@ -5,10 +5,10 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
 
-export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished";
+export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
 
 export interface Finding {
-	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`. */
+	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `open:att_…`. */
 	readonly id: string;
 	readonly kind: FindingKind;
 	/** In words for operators. */

@@ -72,6 +72,7 @@ export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent):
 		await tx.execute(sql`
 			update auto_top_up_attempt set state = 'succeeded', reason = null, payment_id = ${intent.id},
 				ended_at = coalesce(ended_at, clock_timestamp()) where id = ${attempt} and state <> 'succeeded'`);
+		await settleFinding(tx, `open:${attempt}`, "paid");
 		if (refused !== undefined) await haltAutomatic(tx, known.account_id, "uncredited");
 	}
 	if (refused === undefined) return result("applied");

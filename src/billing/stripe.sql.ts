@@ -57,13 +57,13 @@ export const stripeDispute = pgTable(
 export const stripeFinding = pgTable(
 	"stripe_finding",
 	{
-		/** The payment, refund or dispute that it is about: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`. */
+		/** The payment, refund or dispute that it is about: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `open:att_…`. */
 		id: text().primaryKey(),
 		/**
 		 * uncredited: paid there, no credit here; unpaid: credit here, not paid there; refund and dispute: they differ;
-		 * unfinished: there was more than one clearing compares.
+		 * unfinished: there was more than one clearing compares; undecided: nobody says whether a saved card was charged.
 		 */
-		kind: text({ enum: ["uncredited", "unpaid", "refund", "dispute", "unfinished"] }).notNull(),
+		kind: text({ enum: ["uncredited", "unpaid", "refund", "dispute", "unfinished", "undecided"] }).notNull(),
 		/** In words for operators; `received` from a payment's arrival until what follows from it is committed. */
 		reason: text().notNull(),
 		topUpId: text("top_up_id"),

@@ -86,6 +86,13 @@ test("without card payments what is noted is a mark an account, and is bought on
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
 	await pass(3);
 	expect([charges(ann), charges(ben)]).toEqual([1, 0]);
+	// Who may buy no more this month is not looked at again with each request of his.
+	await spend(ann, 100);
+	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
+	await spend(ann, 1);
+	await sortAutoTopUps(db.statements);
+	const held = await db.sql`select 1 from auto_top_up where account_id = ${ann.accountId} and look_at > now()`;
+	expect(held).toHaveLength(1);
 });
 
 test("more notes than a turn's statement takes are sorted in one turn, and those of a transaction that is not over by the next one", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
+import { readAutoAttempts, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { type Death, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
@@ -485,6 +485,48 @@ test("a payment that could not be asked for within an hour is not charged any mo
 		expect(await attempts(ann)).toMatchObject([{ state: "ended" }, { state: "succeeded" }]);
 		expect(charges(ann)).toBe(1);
 		expect(await balance(ann)).toBe(110);
+	}
+});
+
+test("a payment that no bank decides about alarms operators and tells its people once, is never tried beside, and ends as it is decided", async () => {
+	for (const outcome of ["succeeded", "canceled", "requires_payment_method"] as const) {
+		const ann = await payer("processing");
+		await spend(ann, 90);
+		await pass(1);
+		const [attempt] = await attempts(ann);
+		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+		if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+		const open = () =>
+			db.sql`select kind from stripe_finding where id = ${`open:${attempt.id}`} and resolved_at is null`;
+		const age = (hours: number) =>
+			db.sql`update auto_top_up_attempt set begun_at = now() - ${hours} * interval '1 hour' where id = ${attempt.id}`;
+		await age(47);
+		await pass(2);
+		expect([await open(), (await setting(ann))?.tell]).toEqual([[], null] as never);
+		await age(49);
+		await Promise.all([pass(2), pass(2)]);
+		expect([...(await open())]).toEqual([{ kind: "undecided" }] as never);
+		expect(await setting(ann)).toEqual({ state: "on", reason: null, tell: "undecided" });
+		await db.sql`update auto_top_up set tell = null where account_id = ${ann.accountId}`;
+		expect((await readAutoAttempts(db.statements, ann.accountId)).attempts).toMatchObject([
+			{ state: "running", reason: "undecided" },
+		]);
+		await spend(ann, 5);
+		await pass(3);
+		expect([(await attempts(ann)).length, charges(ann), (await setting(ann))?.tell]).toEqual([1, 0, null]);
+		intent.status = outcome;
+		if (outcome === "succeeded") {
+			intent.amount_received = intent.amount;
+			expect(await tell("payment_intent.succeeded", { ...intent })).toBe(200);
+		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
+		await pass(2);
+		expect([...(await open())]).toEqual([]);
+		const isPaid = outcome === "succeeded";
+		expect(await balance(ann)).toBe(isPaid ? 105 : 5);
+		expect(await setting(ann)).toMatchObject(isPaid ? { state: "on" } : { state: "stopped", reason: "declined" });
+		expect((await readAutoAttempts(db.statements, ann.accountId)).attempts).toMatchObject([
+			{ state: isPaid ? "succeeded" : "declined", reason: isPaid ? null : "declined" },
+		]);
 	}
 });
 

@@ -63,6 +63,12 @@ export function alertMail({ type, data }: Alert): { subject: string; says: strin
 			};
 		case "auto_top_up.stopped": {
 			const why = STOP_REASONS[data.reason as StopReason] ?? "";
+			if (data.reason === "undecided")
+				return {
+					subject: "An automatic top-up takes long",
+					says: `${why} The card may still be charged. If credit is needed before, it can be topped up on the credit page.`,
+					path: "/credit",
+				};
 			return data.state === "needs_owner"
 				? {
 						subject: "A payment waits for you",
@@ -91,6 +97,7 @@ const GERMAN_STOP_REASONS = {
 	card_gone: "Die Karte ist beim Zahlungsdienst nicht mehr bekannt.",
 	authentication: "Die Bank verlangt, dass der Karteninhaber die Zahlung bestätigt.",
 	unanswered: "Der Zahlungsdienst war nicht erreichbar. Es wurde nichts abgebucht.",
+	undecided: "Die Bank hat seit zwei Tagen nicht über eine Zahlung entschieden. Bis dahin wird keine weitere versucht.",
 	refunded: "Eine Kartenzahlung dieses Kontos wurde erstattet.",
 	disputed: "Eine Kartenzahlung dieses Kontos ist angefochten.",
 	uncredited:
@@ -139,6 +146,11 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 			};
 		case "auto_top_up.stopped": {
 			const why = GERMAN_STOP_REASONS[data.reason as StopReason] ?? "";
+			if (data.reason === "undecided")
+				return {
+					subject: "Eine automatische Aufladung dauert lange",
+					says: `${why} Die Karte kann noch belastet werden. Wird vorher Guthaben gebraucht, kann es auf der Guthabenseite aufgeladen werden.`,
+				};
 			return data.state === "needs_owner"
 				? {
 						subject: "Eine Zahlung wartet auf Sie",

@@ -93,6 +93,8 @@ begin
   if not found then
     return false;
   end if;
+  update stripe_finding f set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = 'not paid'
+    where f.id = 'open:' || p_attempt and f.resolved_at is null;
   if p_state <> 'needs_authentication' then
     update top_up u set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe' where u.id = t.top_up_id and u.state = 'pending';
   end if;
@@ -102,6 +104,25 @@ begin
     perform auto_top_up_halt(t.account_id, case p_state when 'needs_authentication' then 'needs_owner' else 'stopped' end, p_reason);
   end if;
   return true;
+end $$;
+
+-- An attempt that is old enough to be told of is still open: an alarm for operators, once, with which its people are told. It goes
+-- on as it was: what was sent may still be charged, so nothing else may begin. The alarm ends with the attempt.
+create or replace function auto_top_up_undecided(p_attempt text, p_reason text) returns void
+language plpgsql as $$
+declare
+  t auto_top_up_attempt;
+begin
+  perform 1 from top_up u where u.id = (select x.top_up_id from auto_top_up_attempt x where x.id = p_attempt) for update;
+  select * into t from auto_top_up_attempt x where x.id = p_attempt and x.state in ('begun', 'sent', 'unknown') for update;
+  if not found then
+    return;
+  end if;
+  insert into stripe_finding (id, kind, reason, top_up_id, amount_cents, currency)
+    values ('open:' || t.id, 'undecided', p_reason, t.top_up_id, t.amount_nano_usd / 10000000, 'usd') on conflict (id) do nothing;
+  if found then
+    update auto_top_up s set tell = 'undecided' where s.account_id = t.account_id and s.state = 'on';
+  end if;
 end $$;
 
 -- None begins any more, and its people are told why.

@@ -169,6 +169,7 @@ export const operator = {
 	"Refunds differ": "Erstattungen weichen ab",
 	"Disputes differ": "Rückbuchungen weichen ab",
 	"Not compared": "Nicht verglichen",
+	"Not decided": "Nicht entschieden",
 	"All payments agree.": "Alle Zahlungen stimmen überein.",
 	Payment: "Zahlung",
 	Why: "Warum",

@@ -15,6 +15,7 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	refund: t("Refunds differ"),
 	dispute: t("Disputes differ"),
 	unfinished: t("Not compared"),
+	undecided: t("Not decided"),
 };
 
 /** Money that Stripe and the books do not agree about, each until somebody has dealt with it. */

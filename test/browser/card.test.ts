@@ -3,12 +3,13 @@ import type { Route } from "playwright-core";
 import type { OpenedPage } from "../billing/stripe-server.ts";
 import { signedEvent, startStripe } from "../billing/stripe-server.ts";
 import { newMail } from "../console/mailbox.ts";
-import { signedUp } from "../console/person.ts";
+import { mailedLink, PASSWORD, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { hasChromium } from "./chromium.ts";
 import { problemsOf } from "./page-problems.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
 import { picture, WITH_PICTURES, withScene } from "./stage.ts";
+import { countSteps } from "./steps.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
@@ -297,6 +298,53 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		await panel.getByRole("button", { name: "Remove the card" }).click();
 		await panel.getByText("With a saved card credit is bought by itself").waitFor();
 		expect(card.customer).toBeNull();
+	});
+
+	test("from signing up to the first streamed answer it takes as many steps as the paper says, and nothing but mail and payment lie elsewhere", async () => {
+		const email = "first-minutes@example.com";
+		const { page: newcomer, complaints } = await open({ elsewhere: [stripe.payUrl] });
+		const { steps, click, fill, followMail } = countSteps(newcomer, service.url);
+		const button = (name: string) => newcomer.getByRole("button", { name, exact: true });
+		const link = (name: string) => newcomer.getByRole("link", { name, exact: true });
+		await newcomer.goto("/");
+		await click(newcomer.locator(".hero").getByRole("link", { name: "Sign up" }));
+		await fill(newcomer.getByLabel("Name"), "Ada Example");
+		await fill(newcomer.getByLabel("Email"), email);
+		await fill(newcomer.getByLabel("Password", { exact: true }), PASSWORD);
+		await click(button("Sign up"));
+		await newcomer.getByRole("heading", { name: "Check your mail" }).waitFor();
+		await followMail(await mailedLink({ email }));
+		await click(button("Confirm the address"));
+		await newcomer.waitForURL("**/overview");
+		await click(newcomer.locator(".checklist").getByRole("link", { name: "Top up" }));
+		await click(button("Pay by card"));
+		await newcomer.waitForURL(`${stripe.payUrl}**`);
+		await newcomer.getByRole("link", { name: "Pay" }).click();
+		await newcomer.waitForURL("**/credit?topup=*&payment=done");
+		const opened = stripe.pages.at(-1) as OpenedPage;
+		const payment = { ...paidSession(opened), payment_intent: "pi_first_minutes" };
+		expect(await tell(SECRET, "checkout.session.completed", payment)).toBe(200);
+		await newcomer.getByText("The payment is verified: $100.00 is in your credit.").waitFor();
+		if (WITH_PICTURES) await picture(newcomer, "first-minutes-1-paid");
+		await click(link("Create a key"));
+		await fill(newcomer.getByRole("dialog").getByLabel("Name"), "first");
+		await click(button("Create"));
+		await newcomer.getByTestId("secret").waitFor();
+		if (WITH_PICTURES) await picture(newcomer, "first-minutes-2-key");
+		await click(newcomer.getByLabel("I have stored it"));
+		await click(button("Done"));
+		await click(newcomer.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Playground" }));
+		await fill(newcomer.getByLabel("Your message"), "Say hello");
+		await click(button("Send").and(newcomer.locator(":enabled")));
+		await newcomer.getByText("Hello.").waitFor();
+		await newcomer.getByText(/^USD 0\.0/).waitFor();
+		if (WITH_PICTURES) await picture(newcomer, "first-minutes-3-answer");
+		const [asked] = await service.db.sql`
+			select streamed, ending from usage_event where account_id in
+				(select account_id from member m join console_user u on u.id = m.user_id where u.email = ${email})`;
+		expect(asked).toEqual({ streamed: true, ending: "finished" });
+		expect(steps).toEqual({ clicks: 11, fields: 5, pages: 8, left: 2 });
+		expect(complaints).toEqual([]);
 	});
 
 	test("on all this way the browser found nothing to complain of and no request failed", () => {

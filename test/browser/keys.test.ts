@@ -1,6 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
 import { systemClock } from "../../src/base/clock.ts";
+import { TOOLS } from "../../src/console/web/tools/all-tools.ts";
 import { operator, signedUp, topUp } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
 import { hasChromium } from "./chromium.ts";
@@ -70,6 +71,14 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await call(secret, SMALL)).toBe("403 model_not_allowed");
 	});
 
+	test("while the secret is shown it stands in the lines of every tool", async () => {
+		for (const { name } of TOOLS) {
+			await dialog().getByRole("tab", { name, exact: true }).click();
+			expect(await dialog().getByRole("tabpanel").textContent(), name).toContain(secret);
+		}
+		await dialog().getByRole("tab", { name: "LlamaIndex", exact: true }).click();
+	});
+
 	test("the secret stays until it is said to be stored: no Escape, no click beside it, no shortcut, no step back", async () => {
 		const shown = () => page.getByTestId("secret").textContent();
 		await page.keyboard.press("Escape");
@@ -88,8 +97,10 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await page.content()).not.toContain(secret);
 	});
 
-	test("the key's page has its settings; another cap and another list hold as soon as the page says so", async () => {
+	test("the key's page has the tool that was chosen last, and its settings; another cap and another list hold as soon as the page says so", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
+		await page.getByRole("tab", { name: "LlamaIndex", exact: true, selected: true }).waitFor();
+		expect(await page.content()).not.toContain(secret);
 		await fact("Models").getByText(LARGE).waitFor();
 		await fact("Cap").getByText("$5.00").waitFor();
 		await fact("Expires").getByText("May 1, 2031, 12:30").waitFor();

@@ -10,7 +10,8 @@ import { layoutOf, problemsOf } from "./page-problems.ts";
 import type { Stage } from "./stage.ts";
 import { LONG_MODEL, MODEL, picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "./stage.ts";
 
-setDefaultTimeout(300_000);
+// The long form looks at four times as much, and draws pictures.
+setDefaultTimeout(WITH_PICTURES ? 1_800_000 : 300_000);
 
 const BLANK = "about:blank";
 type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
@@ -380,6 +381,19 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
 		// 6,000 tokens in at $1 a million and 400 out at $2, a thousand times.
 		await bars.getByText("$6.80").first().waitFor();
+		// So many answers that the others of the stage are not seen in the median; of the last model there are 19.
+		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
+		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
+		const row = (name: string) =>
+			page.getByRole("table", { name: "Models" }).getByRole("row").filter({ hasText: name });
+		await row("Llama 3.3").getByText("84 tokens/s").waitFor();
+		await row("Llama 3.3").getByText("first after 335 ms").waitFor();
+		expect(
+			await row("Mistral")
+				.getByText(/tokens\/s|first after/)
+				.count(),
+		).toBe(0);
+		await page.getByText("Models with fewer than 20 such answers show none.").waitFor();
 		await page.goto("/models?can=images");
 		await page.getByText("No model matches.").waitFor();
 		await page.getByRole("button", { name: "Show all" }).click();

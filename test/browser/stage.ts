@@ -159,12 +159,24 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	await service.settled();
 	// Rows of the past are no news to the sums: these are made anew.
 	await rebuildAll(service.db.statements);
+	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");
 	// More than the second key's cap, and a model that is nowhere.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });
 	await refuse(service, rich, main.secret, { model: "llama-4" });
 	const { body: project } = await rich.send("POST", "/api/console/projects", { name: "Search", capUsd: "300" });
 	return { key: main.key.id as string, request: body.items[0].id as string, refused, project: project.id as string };
+}
+
+/** Of one model very many answers, of another too few to tell. */
+async function writeSpeeds(service: TestService): Promise<void> {
+	const [much, little] = [MODEL, "mistral-small-3.2"];
+	await service.db.sql`delete from model_speed where model in (${much}, ${little})`;
+	await service.db.sql`
+		insert into model_speed (hour, model, kind, bucket, requests)
+		select date_trunc('hour', now()), model, kind, bucket, requests from (values
+			(${much}, 'first_token', 50, 1234), (${much}, 'rate', 38, 1000),
+			(${little}, 'first_token', 50, 19), (${little}, 'rate', 38, 19)) v (model, kind, bucket, requests)`;
 }
 
 /** A request that is refused and on the log. */
@@ -242,9 +254,12 @@ export const WITH_PICTURES = Bun.env.PICTURES !== undefined;
 export const WITH_OWN_BRAND = Bun.env.PICTURES === "own";
 const PICTURES = join(import.meta.dir, "screenshots", ...(WITH_OWN_BRAND ? ["own-brand"] : []));
 
+/** Pages are long, and several are drawn at once. */
+const PICTURE_MS = 120_000;
+
 /** The whole page, for a person to look at who asks by `PICTURES`; not kept in the repository. */
 export async function picture(page: Page, name: string): Promise<void> {
 	if (!WITH_PICTURES) return;
 	mkdirSync(PICTURES, { recursive: true });
-	await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+	await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true, timeout: PICTURE_MS });
 }

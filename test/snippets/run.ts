@@ -22,7 +22,8 @@ import { FINE, readRows, writeRows } from "./results.ts";
 import type { Trial } from "./trials.ts";
 import { TRIALS } from "./trials.ts";
 
-const TIMEOUT_MS = 900_000;
+/** Open WebUI alone fetches 7 GB. */
+const TIMEOUT_MS = 2_700_000;
 /** How this machine's package clients reach their registries; nothing else of the environment is handed on. */
 const OF_CLIENTS =
 	/^(PIP_|npm_config_|GO|PYENV_|JAVA_HOME|MAVEN_|SSL_CERT|REQUESTS_CA|NODE_EXTRA_CA|CURL_CA|https?_proxy|no_proxy)/i;

@@ -15,7 +15,7 @@ export interface ModelSpeeds {
 }
 
 /** A few answers are no measure, and would tell what a single customer does. */
-const REQUESTS_MIN = 20;
+export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
 
@@ -68,7 +68,7 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 function medianOf(rows: readonly Row[], kind: Row["kind"]): { median: number; requests: number } | null {
 	const own = rows.filter((row) => row.kind === kind);
 	const requests = own.reduce((sum, row) => sum + Number(row.requests), 0);
-	if (requests < REQUESTS_MIN) return null;
+	if (requests < SPEED_REQUESTS_MIN) return null;
 	let seen = 0;
 	for (const { bucket, requests: here } of own) {
 		seen += Number(here);

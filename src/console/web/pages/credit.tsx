@@ -29,13 +29,17 @@ export default function CreditPage() {
 	const ledger = useList(`ledger ${account.id}`, (after) => api.ledger(account.id, after));
 	const { cardPayments } = useSession().config;
 	const automatic = useResource(cardPayments ? `auto-top-up ${account.id}` : null, () => api.autoTopUp(account.id));
-	const [seen, setSeen] = useState<{ balance: number; pending: number }>();
+	const [seen, setSeen] = useState<{ balance: number; pending: number; keyMade: boolean }>();
 
 	// The feed says when credit has come or a top-up was decided; the lists are then read anew.
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
-		const now = { balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd, pending: news.pendingTopUps };
+		const now = {
+			balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd,
+			pending: news.pendingTopUps,
+			keyMade: news.checklist.keyMade,
+		};
 		// The first news too: a decision may lie between the reading of the lists and the opening of the feed.
-		if (seen?.balance !== now.balance || seen.pending !== now.pending) {
+		if (seen?.balance !== now.balance || seen.pending !== now.pending || seen.keyMade !== now.keyMade) {
 			setSeen(now);
 			void topUps.reload();
 			void ledger.reload();
@@ -60,7 +64,7 @@ export default function CreditPage() {
 
 	return (
 		<Page title={t("Credit")}>
-			<PaymentReturn topUps={topUps.items} />
+			<PaymentReturn topUps={topUps.items} wantsKey={seen?.keyMade === false && may("keys.change")} />
 			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			{may("credit.buy") && (
@@ -256,7 +260,8 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 }
 
 /** What is said to somebody who comes back from the payment page; it follows the top-up, whatever the address says. */
-function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined }) {
+/** `wantsKey`: there is none yet, which is what comes after the first payment. */
+function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();
 	const payment = query.get("payment");
 	const topUp = topUps?.find(({ id }) => id === query.get("topup"));
@@ -266,9 +271,16 @@ function PaymentReturn({ topUps }: { topUps: readonly TopUpView[] | undefined })
 		<Notice kind={topUp.state === "confirmed" || (topUp.state === "pending" && payment === "done") ? "ok" : "warn"}>
 			<div className="row between">
 				<span>{returnText(topUp, payment === "done")}</span>
-				<Button size="xs" variant="default" onClick={dismiss}>
-					{t("Close")}
-				</Button>
+				<div className="row">
+					{wantsKey && topUp.state === "confirmed" && (
+						<Button component={Link} to="/keys?create=1" size="xs">
+							{t("Create a key")}
+						</Button>
+					)}
+					<Button size="xs" variant="default" onClick={dismiss}>
+						{t("Close")}
+					</Button>
+				</div>
 			</div>
 		</Notice>
 	);

@@ -1,10 +1,11 @@
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
-import { formatCompact, formatCount, formatDuration } from "../format.ts";
+import { formatCompact } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
 import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { ModelView } from "../views.ts";
+import { ModelSpeed, SpeedNote } from "./model-speed.tsx";
 import { State } from "./page.tsx";
 import { Empty } from "./problem.tsx";
 import type { Column } from "./table.tsx";
@@ -42,7 +43,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
 		),
 	},
-	{ label: t("Speed"), right: true, render: (model) => <span className="num">{shownSpeed(model)}</span> },
+	{ label: t("Speed"), right: true, render: (model) => <ModelSpeed speed={model.speed} /> },
 	{ label: t("Input, per million"), right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
 	{ label: t("Output, per million"), right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
 	{ label: t("Other"), right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
@@ -50,14 +51,6 @@ const COLUMNS: readonly Column<ModelView>[] = [
 
 export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
-}
-
-/** Median of the last day, as the service measured it. */
-function shownSpeed({ speed }: ModelView): string {
-	if (speed === null) return "–";
-	return speed.tokensPerSecond === null
-		? formatDuration(speed.firstTokenMs)
-		: t("{count} tokens/s", { count: formatCount(speed.tokensPerSecond) });
 }
 
 function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
@@ -82,22 +75,25 @@ export function ModelTable(props: {
 	searched?: boolean;
 }) {
 	return (
-		<DataTable
-			label={t("Models")}
-			columns={COLUMNS}
-			rows={props.rows}
-			rowKey={(model) => model.id}
-			error={props.error}
-			retry={props.retry}
-			empty={
-				props.searched ? (
-					<Empty title={t("No model matches.")} />
-				) : (
-					<Empty title={t("No model is deployed.")}>
-						{t("The operator of the service connects model servers in its catalogue.")}
-					</Empty>
-				)
-			}
-		/>
+		<>
+			<DataTable
+				label={t("Models")}
+				columns={COLUMNS}
+				rows={props.rows}
+				rowKey={(model) => model.id}
+				error={props.error}
+				retry={props.retry}
+				empty={
+					props.searched ? (
+						<Empty title={t("No model matches.")} />
+					) : (
+						<Empty title={t("No model is deployed.")}>
+							{t("The operator of the service connects model servers in its catalogue.")}
+						</Empty>
+					)
+				}
+			/>
+			<SpeedNote models={props.rows} />
+		</>
 	);
 }

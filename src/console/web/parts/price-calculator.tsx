@@ -2,7 +2,7 @@ import { Button, NumberInput } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../../../money/nano-usd.ts";
-import { SEPARATORS } from "../format.ts";
+import { formatCount, SEPARATORS } from "../format.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
@@ -79,9 +79,15 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 			<ol className="price-bars" aria-label={t("Cost by model, the cheapest first")}>
 				{priced.slice(0, SHOWN_MAX).map(({ model, each }) => (
 					<li key={model.id}>
-						<Link to={`/models/${model.id}`} className="clip">
-							{model.name}
-						</Link>
+						<span className="clip">
+							<Link to={`/models/${model.id}`}>{model.name}</Link>
+							{model.speed !== null && model.speed.tokensPerSecond !== null && (
+								<span className="small dim num">
+									{" "}
+									{t("{count} tokens/s", { count: formatCount(model.speed.tokensPerSecond) })}
+								</span>
+							)}
+						</span>
 						<span className="price-figures">
 							<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
 							{" · "}

@@ -41,11 +41,15 @@ export async function collections(world: World, figures: Figures): Promise<void>
 		[bare, bareLog],
 		[own.gateway, join(world.folder, "collections", "service.log")],
 	]);
+	const floorLog = join(world.folder, "floor-collections.log");
+	const floor = await world.startFloor?.("collections", { env: LOG_GC, log: floorLog });
+	if (floor) logs.set(floor, floorLog);
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	try {
 		for (let round = 0; round <= world.mode.rounds; round++) {
 			for (const [gateway, log] of logs) {
-				const all = own.secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+				const secrets = gateway === floor ? world.secrets : own.secrets;
+				const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 				const request = (connection: number) => all[connection % all.length] as Uint8Array;
 				// Twice the time: some dozens of collections are wanted.
 				const durationMs = round === 0 ? world.mode.warmUpMs : 2 * world.mode.windowMs;
@@ -57,6 +61,7 @@ export async function collections(world: World, figures: Figures): Promise<void>
 		}
 	} finally {
 		await bare.stop();
+		await floor?.stop();
 	}
 	await own.stop();
 }

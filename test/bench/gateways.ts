@@ -77,6 +77,21 @@ export function startBare(
 	return startPortPrinter(name, onGatewayCore([process.execPath, script]), { ...settings, ...env }, log);
 }
 
+/** `env` names its database and journal. */
+export function startPromiseFloor(
+	upstreamPort: number,
+	secrets: readonly string[],
+	{ env, log }: { env: Record<string, string>; log?: string },
+): Promise<Gateway> {
+	const script = join(import.meta.dir, "promise-floor.ts");
+	const settings = {
+		UPSTREAM: `http://127.0.0.1:${upstreamPort}/v1`,
+		KEYS: secrets.join(","),
+		NODE_ENV: "production",
+	};
+	return startPortPrinter("floor", onGatewayCore([process.execPath, script]), { ...settings, ...env }, log);
+}
+
 /** Undefined where nginx is not installed. */
 export async function startNginx(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
 	if (!Bun.which("nginx")) return undefined;

@@ -292,6 +292,7 @@ Requesting GC because bytes allocated this cycle: 1000 exceed bytes allowed: 900
 			figures.add("plain", "CPU per request, small prompt", "µs", "nginx", 25);
 		}
 		figures.add("settle", "settlements to Postgres", "1/s", "tollgate", 79_000);
+		figures.add("settle", "settlements to Postgres", "1/s", "floor", 158_000);
 		const mode = {
 			preset: "goals",
 			quick: false,
@@ -308,13 +309,13 @@ Requesting GC because bytes allocated this cycle: 1000 exceed bytes allowed: 900
 			rows.map((row) =>
 				row
 					.split("|")
-					.slice(5, 8)
+					.slice(5, 10)
 					.map((cell) => cell.trim()),
 			),
 		).toEqual([
-			["2.00 [1.43–2.57]", "goal", "`bench -- plain`"],
-			["2.80 [2.00–3.60]", "stretch", "`bench -- plain`"],
-			["79,000", "**no**", "`bench -- settle`"],
+			["2.00 [1.43–2.57]", "goal", "", "", "`bench -- plain`"],
+			["2.80 [2.00–3.60]", "stretch", "", "", "`bench -- plain`"],
+			["79,000", "**no**", "158,000", "0.50 ×", "`bench -- settle`"],
 		]);
 	});
 });

@@ -18,7 +18,7 @@ const PERCENTILES = [
 	["p99", 0.99],
 	["p99.9", 0.999],
 ] as const;
-const COMPARED = new Set(["bare Bun", "nginx", "tollgate"]);
+const COMPARED = new Set(["bare Bun", "nginx", "floor", "tollgate"]);
 /** Streams take half a second, so that a window must hold some generations of them. */
 const STREAMED_WINDOW_MS_MIN = 3_000;
 const CAPACITY_STREAMS = 64;

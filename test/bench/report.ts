@@ -33,6 +33,8 @@ interface Goal {
 
 const COLUMNS_MAX = 7;
 const PRODUCT = "tollgate";
+/** The least that keeps the promises: `promise-floor.ts`. */
+const FLOOR = "floor";
 const BARE = "bare Bun";
 const READING = "bare Bun, reading";
 const HALF_LOAD = "plain at 50 %: added p99";
@@ -120,23 +122,36 @@ ${failed.map(({ name, detail }) => `- **${name}**: ${detail}`).join("\n")}
 }
 
 function goalTable(figures: Figures): string {
+	const withFloor = figures.all.some(({ row }) => row === FLOOR);
 	const rows = GOALS.flatMap((goal) => {
 		const product = figures.find(goal.scenario, goal.name, PRODUCT);
 		if (!product) return [];
 		const against = goal.against === null ? undefined : figures.find(goal.scenario, goal.name, goal.against);
-		const spread = goal.against === null ? spreadOf(product.values) : ratioOf(product, against);
+		const spreadFor = (figure: Figure) => (goal.against === null ? spreadOf(figure.values) : ratioOf(figure, against));
+		const spread = spreadFor(product);
 		if (!spread) return [];
+		const floor = figures.find(goal.scenario, goal.name, FLOOR);
+		const least = floor && spreadFor(floor);
 		const reached = (limit: number) => (goal.atLeast ? spread.median >= limit : spread.median <= limit);
 		const word = reached(goal.stretch) ? "stretch" : reached(goal.goal) ? "goal" : "**no**";
 		const name = goal.against === null ? `${goal.name}, ${product.unit}` : `${goal.name} ÷ ${goal.against}`;
 		const sign = goal.atLeast ? "≥" : "≤";
 		const limits = `${sign} ${numberText(goal.goal)} | ${sign} ${numberText(goal.stretch)}`;
 		const command = `\`bench -- ${goal.command ?? goal.scenario}\``;
-		return [`| ${name} | ${goal.now} | ${limits} | ${cell(spread)} | ${word} | ${command} |`];
+		return [
+			`| ${name} | ${goal.now} | ${limits} | ${cell(spread)} | ${word} |${withFloor ? floorCells(spread, least) : ""} ${command} |`,
+		];
 	});
-	const head =
-		"| figure | when set | goal | stretch | measured | reached | measured by |\n|---|--:|--:|--:|--:|---|---|";
+	const [titles, lines] = withFloor ? [" floor | distance |", "--:|--:|"] : ["", ""];
+	const head = `| figure | when set | goal | stretch | measured | reached |${titles} measured by |
+|---|--:|--:|--:|--:|---|${lines}---|`;
 	return rows.length === 0 ? "None of them was measured." : `${head}\n${rows.join("\n")}`;
+}
+
+/** How far the product is from the floor; not where a short window of the floor saw none, or less than nothing. */
+function floorCells({ median }: Spread, floor: Spread | undefined): string {
+	if (floor === undefined) return " | |";
+	return ` ${cell(floor)} | ${floor.median > 0 ? `${numberText(median / floor.median)} ×` : ""} |`;
 }
 
 function figureTables(figures: Figures): string {

@@ -8,6 +8,7 @@ import type { Figures } from "./figures.ts";
 import { liveInstance } from "./live-instance.ts";
 import { CORES, moveToCore } from "./machine.ts";
 import { cpuMicros } from "./process-usage.ts";
+import { settleFloor } from "./settle-floor.ts";
 import { walBytes } from "./wal.ts";
 import type { World } from "./world.ts";
 
@@ -60,6 +61,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const wal = (await walBytes(database.sql)) - walBefore;
 			figures.add("settle", "WAL per settlement", "bytes", "tollgate", wal / rows);
 		}
+		if (world.startFloor !== undefined) await settleFloor(database, figures, rows, rounds);
 	} finally {
 		moveToCore(CORES ? "rest" : "gateway");
 		await instance.stop();

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { UpstreamCount } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
-import { startBare, startLitellm, startNginx, startPortkey, startPortPrinter } from "./gateways.ts";
+import { startBare, startLitellm, startNginx, startPortkey, startPortPrinter, startPromiseFloor } from "./gateways.ts";
 import type { BenchDatabase, BenchPostgres } from "./product.ts";
 import { buildProduct, chargeOf, startBenchPostgres, startProduct } from "./product.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 
 export interface BenchMode {
 	/** The option by whose name it was called; empty for all of it. */
-	readonly preset: "" | "quick" | "goals" | "users";
+	readonly preset: "" | "quick" | "goals" | "floors" | "users";
 	readonly quick: boolean;
 	readonly windowMs: number;
 	readonly warmUpMs: number;
@@ -37,6 +37,8 @@ export interface World {
 	readonly product: Gateway;
 	/** The floor of looking at every event of a stream; measured in streams alone. */
 	readonly readingFloor: Gateway;
+	/** Starts the least that keeps the promises, with a database of its own; undefined where it is not asked for. */
+	startFloor?(name: string, options?: { env?: Record<string, string>; log?: string }): Promise<Gateway>;
 	readonly checks: Check[];
 	upstreamCount(): Promise<UpstreamCount>;
 	/** The bytes of one request, for each key. */
@@ -159,7 +161,14 @@ async function build(
 	const nginx = keep(await startNginx(upstream.port, join(folder, "nginx")));
 	const portkey = keep(await startPortkey(upstream.port));
 	const litellm = keep(await startLitellm(upstream.port, join(folder, "litellm")));
-	const gateways = [bare, nginx, portkey, litellm, product].filter((gateway) => gateway !== undefined);
+	async function startFloor(name: string, options: { env?: Record<string, string>; log?: string } = {}) {
+		const database = await bench.database(`floor_${name}`);
+		await database.close();
+		const own = { DATABASE_URL: database.url, JOURNAL_FILE: join(folder, `floor-${name}.journal`) };
+		return startPromiseFloor(upstream.port, first.secrets, { ...options, env: { ...own, ...options.env } });
+	}
+	const floor = mode.preset === "floors" ? keep(await startFloor("main")) : undefined;
+	const gateways = [bare, nginx, portkey, litellm, floor, product].filter((gateway) => gateway !== undefined);
 	return {
 		mode,
 		folder,
@@ -171,6 +180,7 @@ async function build(
 		gateways,
 		product,
 		readingFloor,
+		...(floor ? { startFloor } : {}),
 		checks,
 		upstreamCount,
 		isolated,

@@ -10,7 +10,7 @@ import { declaredBytes, inTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
 const READ_DEADLINE_MS = 60_000;
 /** A text from here on is parsed in a turn of the event loop that does nothing else. */
 const LONG_CHARS = 256 * 1024;
-/** Up to here the runtime makes the text in one step of a millisecond: what is ASCII it does not even copy. */
+/** Up to here the runtime makes the text in one step of a millisecond or two: what is ASCII it does not even copy. */
 const ONE_STEP_BYTES = 4 * 1024 * 1024;
 
 /** A body as it came, and what it says. */

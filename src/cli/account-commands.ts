@@ -115,9 +115,9 @@ const update: Command = {
 		if (name === undefined && timeZone === undefined) throw new UsageError("nothing to change was given");
 		const changes = { ...(name === undefined ? {} : { name }), ...(timeZone === undefined ? {} : { timeZone }) };
 		return withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await updateAccount(statements, input.argument(0), changes);
-			if (seq === null) return { json: { id }, text: `changed account ${id}` };
-			return inForceOutput({ liveness }, { id }, seq, input);
+			const { id, entry } = await updateAccount(statements, input.argument(0), changes);
+			if (entry === null) return { json: { id }, text: `changed account ${id}` };
+			return inForceOutput({ liveness }, { id }, entry, input);
 		});
 	},
 };
@@ -130,8 +130,8 @@ const suspend: Command = {
 	details: "Returns when no instance admits its requests any more; running ones settle normally.",
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await suspendAccount(statements, input.argument(0));
-			return inForceOutput({ liveness }, { id, state: "suspended" }, seq, input);
+			const { id, ...entry } = await suspendAccount(statements, input.argument(0));
+			return inForceOutput({ liveness }, { id, state: "suspended" }, entry, input);
 		}),
 };
 
@@ -142,8 +142,8 @@ const unsuspend: Command = {
 	options: FENCE_OPTIONS,
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await unsuspendAccount(statements, input.argument(0));
-			return inForceOutput({ liveness }, { id, state: "active" }, seq, input);
+			const { id, ...entry } = await unsuspendAccount(statements, input.argument(0));
+			return inForceOutput({ liveness }, { id, state: "active" }, entry, input);
 		}),
 };
 

@@ -1,4 +1,5 @@
 import { systemClock } from "../base/clock.ts";
+import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitEverywhere } from "../cluster/wait-everywhere.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandInput, OptionSpec, Output } from "./command.ts";
@@ -13,19 +14,19 @@ export const FENCE_OPTIONS = {
 } as const satisfies Record<string, OptionSpec>;
 
 /**
- * Waits until every live instance acts by control entry `seq`, or its lease is over. `effective: false` after the
+ * Waits until every live instance acts by the control entry, or its lease is over. `effective: false` after the
  * deadline is exit code 1; with `--no-wait` it is not an error.
  */
 export async function inForceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string; readonly state?: string },
-	seq: number,
+	entry: AppendedEntry,
 	input: CommandInput,
 ): Promise<Output & { readonly json: object }> {
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
-	const everywhere = await waitEverywhere({ ...deps, clock: systemClock }, seq, deadlineMs);
+	const everywhere = await waitEverywhere({ ...deps, clock: systemClock }, entry, deadlineMs);
 	const { effective, elapsedMs, effectiveByMs, pending, known } = everywhere;
 	const base = { ...subject, effective, elapsed_ms: elapsedMs };
 	if (effective) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };

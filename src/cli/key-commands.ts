@@ -74,8 +74,8 @@ const revoke: Command = {
 		"Returns when no instance admits a request by it any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await revokeKey(statements, { id: input.argument(0) });
-			return inForceOutput({ liveness }, { id }, seq, input);
+			const { id, ...entry } = await revokeKey(statements, { id: input.argument(0) });
+			return inForceOutput({ liveness }, { id }, entry, input);
 		}),
 };
 
@@ -108,7 +108,7 @@ const rotate: Command = {
 					context.note(`whether ${id} was replaced is not known: run this again with --token ${token}`);
 				throw error;
 			});
-			const inForce = await inForceOutput({ liveness }, { id }, made.seq, input);
+			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
 			return { ...inForce, json: { ...inForce.json, ...shown.json }, text: `${shown.text}\n\n${inForce.text}` };
 		});
@@ -127,8 +127,8 @@ const update: Command = {
 		const changes = { ...keySettingsOf(input), ...(name === undefined ? {} : { name }) };
 		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
 		return withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await updateKey(statements, { id: input.argument(0) }, changes);
-			return inForceOutput({ liveness }, { id }, seq, input);
+			const { id, ...entry } = await updateKey(statements, { id: input.argument(0) }, changes);
+			return inForceOutput({ liveness }, { id }, entry, input);
 		});
 	},
 };

@@ -61,8 +61,8 @@ const update: Command = {
 		const changes = { ...limitsOf(input), ...(name === undefined ? {} : { name }) };
 		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
 		return withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await updateProject(statements, { id: input.argument(0) }, changes);
-			return inForceOutput({ liveness }, { id }, seq, input);
+			const { id, ...entry } = await updateProject(statements, { id: input.argument(0) }, changes);
+			return inForceOutput({ liveness }, { id }, entry, input);
 		});
 	},
 };
@@ -76,8 +76,8 @@ const archive: Command = {
 		"Returns when no instance admits a request by its keys any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
 	run: ({ withDatabase }, input) =>
 		withDatabase(async ({ statements, liveness }) => {
-			const { id, seq } = await archiveProject(statements, { id: input.argument(0) });
-			return inForceOutput({ liveness }, { id }, seq, input);
+			const { id, ...entry } = await archiveProject(statements, { id: input.argument(0) });
+			return inForceOutput({ liveness }, { id }, entry, input);
 		}),
 };
 

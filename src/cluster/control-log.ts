@@ -11,6 +11,25 @@ export interface ControlEntry {
 	readonly payload: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * What names an entry for good: its number, and when its transaction began, in microseconds since 1970. The number alone
+ * may be another entry's on a server that took over without it.
+ */
+export interface AppendedEntry {
+	readonly seq: number;
+	readonly atMicros: number;
+}
+
+/** The columns by which a statement that appends says so: the number, and `control_at()`. */
+export interface AppendedRow {
+	readonly seq: string;
+	readonly at_micros: string;
+}
+
+export function appendedOf({ seq, at_micros }: AppendedRow): AppendedEntry {
+	return { seq: Number(seq), atMicros: Number(at_micros) };
+}
+
 /** The channel that `control_append` announces new entries on; the payload is the sequence number. */
 export const CONTROL_CHANNEL = "tollgate_control";
 

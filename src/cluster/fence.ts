@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
+import type { AppendedEntry } from "./control-log.ts";
 
 /** A live instance that has not applied an entry yet. */
 export interface LaggingInstance {
@@ -14,8 +15,11 @@ export interface LaggingInstance {
 
 /** What a fence asks of the database; every call may be repeated and may throw. */
 export interface FenceStore {
-	/** Live instances that lag behind `seq`, after fencing off those that another instance found silent. */
-	lagging(seq: number): Promise<readonly LaggingInstance[]>;
+	/**
+	 * Live instances that lag behind the entry, after fencing off those that another instance found silent. Throws if the
+	 * server does not have that very entry.
+	 */
+	lagging(entry: AppendedEntry): Promise<readonly LaggingInstance[]>;
 	/** Fences an instance off unless it has renewed its lease since that beat. */
 	fenceOff(id: string, epoch: number, beat: number): Promise<void>;
 	/** The server, and for how long instances may act by what another one told them; 0 if they cannot. */
@@ -52,13 +56,13 @@ const FAILURES_MAX = 10;
 /** Nor for longer than the deadline: a question whose answer does not come fails late. This much it is given in any case. */
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
-/** The one that took over may lack the act that is waited for, and have another entry under its number. */
+/** The one that took over may lack the act that is waited for. */
 class AnotherServer extends Error {
 	override readonly name = "AnotherServer" as const;
 }
 
 /**
- * Waits until each live instance has applied the control log up to `seq` or its lease is over.
+ * Waits until each live instance has applied the control log up to the entry or its lease is over.
  *
  * A lease is over when the caller has seen the same beat for as long as the lease is, by his own monotonic clock: its
  * holder counts from before it sent that beat, so it has stopped admitting by then. No wall clock matters, neither the
@@ -66,12 +70,12 @@ class AnotherServer extends Error {
  * cannot renew any more, and if it did in the last moment, the fencing finds another beat and the wait goes on.
  *
  * A server that the database has not lived on before may lack the last commits of the one before it, an instance
- * among them. So on a new one the caller also waits for as long as the longest lease. If it took over while the caller
- * waited, the act itself may be lost: that is an error, and the act is to be done again.
+ * among them. So on a new one the caller also waits for as long as the longest lease. The act itself may be lost, whether
+ * it took over before the first question or during the wait: that is an error, and the act is to be done again.
  */
 export async function waitApplied(
 	deps: { store: FenceStore; clock: Clock },
-	seq: number,
+	entry: AppendedEntry,
 	options: FenceOptions,
 ): Promise<FenceResult> {
 	const { store, clock } = deps;
@@ -101,7 +105,7 @@ export async function waitApplied(
 	}
 
 	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
-		const pending = await store.lagging(seq);
+		const pending = await store.lagging(entry);
 		// Behind it, so that nobody's answer is taken for that of the server before.
 		const server = await store.server();
 		mark ??= server.mark;

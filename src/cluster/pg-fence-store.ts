@@ -13,10 +13,10 @@ interface BeatRow {
 /** The statements of fences and witnesses on Postgres; the functions stand in `db/functions/cluster.sql`. */
 export function createPgFenceStore(statements: Statements): FenceStore & WitnessStore {
 	return {
-		async lagging(seq) {
-			return (await statements<BeatRow>`select id, epoch, beat, ttl_ms, lease_until from instance_lagging(${seq})`).map(
-				instanceOf,
-			);
+		async lagging({ seq, atMicros }) {
+			const rows = await statements<BeatRow>`
+				select id, epoch, beat, ttl_ms, lease_until from instance_lagging(${seq}, ${atMicros})`;
+			return rows.map(instanceOf);
 		},
 		async fenceOff(id, epoch, beat) {
 			await statements`select instance_stand(${id}, ${epoch}, ${beat}, array['joining', 'live', 'silent'], 'dead', null, null)`;

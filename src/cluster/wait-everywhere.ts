@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Statements } from "../db/statements.ts";
+import type { AppendedEntry } from "./control-log.ts";
 import type { FenceResult } from "./fence.ts";
 import { FENCE_GRACE_MS, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
@@ -16,21 +17,21 @@ export interface Everywhere extends Omit<FenceResult, "leftMs"> {
 }
 
 /**
- * Waits until every live instance acts by control entry `seq`, or its lease is over; at most until the deadline. Every
+ * Waits until every live instance acts by the control entry, or its lease is over; at most until the deadline. Every
  * act that takes a right away is fenced by this: the table in README.md names them.
  *
  * It never throws: the act is done by then, and its answer may hold what can be had this once, as a new secret.
  */
 export async function waitEverywhere(
 	deps: { liveness: Statements; clock: Clock },
-	seq: number,
+	entry: AppendedEntry,
 	deadlineMs: number,
 ): Promise<Everywhere> {
 	const { liveness, clock } = deps;
 	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };
 	try {
-		const result = await waitApplied({ store: createPgFenceStore(liveness), clock }, seq, options);
+		const result = await waitApplied({ store: createPgFenceStore(liveness), clock }, entry, options);
 		const { effective, pending, leftMs } = result;
 		const effectiveByMs = effective ? null : Math.round(clock.wallMs() + leftMs);
 		return { effective, elapsedMs: tenths(result.elapsedMs), pending, effectiveByMs, known: true };

@@ -1,5 +1,8 @@
+import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import type { AppendedEntry } from "../cluster/control-log.ts";
+import { appendedOf } from "../cluster/control-log.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -97,12 +100,12 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 }
 
 /** From the entry on no instance admits a request of the account; running ones settle normally. Fault not_found. */
-export function suspendAccount(statements: Statements, id: string): Promise<{ id: string; seq: number }> {
+export function suspendAccount(statements: Statements, id: string): Promise<{ id: string } & AppendedEntry> {
 	return setState(statements, id, "suspended");
 }
 
 /** Fault not_found. */
-export function unsuspendAccount(statements: Statements, id: string): Promise<{ id: string; seq: number }> {
+export function unsuspendAccount(statements: Statements, id: string): Promise<{ id: string } & AppendedEntry> {
 	return setState(statements, id, "active");
 }
 
@@ -110,9 +113,10 @@ async function setState(
 	statements: Statements,
 	id: string,
 	state: AccountRecord["state"],
-): Promise<{ id: string; seq: number }> {
-	const { seq } = await updateAccount(statements, id, { state });
-	return { id, seq: Number(seq) };
+): Promise<{ id: string } & AppendedEntry> {
+	const { entry } = await updateAccount(statements, id, { state });
+	assert(entry !== null, "a state that is set has an entry");
+	return { id, ...entry };
 }
 
 /**
@@ -124,15 +128,15 @@ export async function updateAccount(
 	id: string,
 	{ name, state, timeZone }: AccountChanges,
 	match: readonly string[] | null = null,
-): Promise<{ id: string; seq: number | null }> {
+): Promise<{ id: string; entry: AppendedEntry | null }> {
 	if (name !== undefined) checkName(name);
 	if (timeZone !== undefined && !isTimeZone(timeZone))
 		throw new Fault("invalid_request", "A time zone is a name such as UTC or Europe/Berlin.", { param: "time_zone" });
 	try {
-		const [row] = await statements<{ seq: string | null }>`
-			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
-		const seq = row?.seq ?? null;
-		return { id, seq: seq === null ? null : Number(seq) };
+		const [row] = await statements<{ seq: string | null; at_micros: string }>`
+			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+		const { seq = null, at_micros = "" } = row ?? {};
+		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}

@@ -1,6 +1,8 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import type { AppendedEntry, AppendedRow } from "../cluster/control-log.ts";
+import { appendedOf } from "../cluster/control-log.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -130,16 +132,16 @@ export async function checkKeyCount(statements: Statements, accountId: string): 
  * Ends a key. It is ended everywhere once `waitApplied` of the returned entry says so. A key that is revoked already
  * gets an entry of its own, so that whoever repeats a revocation can wait for it too. Fault not_found.
  */
-export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ id: string; seq: number }> {
-	const [row] = await statements<{ seq: string }>`
+export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ id: string } & AppendedEntry> {
+	const [row] = await statements<AppendedRow>`
 		with k as (
 			update api_key set state = 'revoked', revoked_at = coalesce(revoked_at, clock_timestamp())
 			where id = ${key.id} and (${key.accountId ?? null}::text is null or account_id = ${key.accountId ?? null}::text)
 			returning id, key_fields(api_key) as fields
 		)
-		select control_append('key', k.id, k.fields) as seq from k`;
+		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros from k`;
 	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
-	return { id: key.id, seq: Number(row.seq) };
+	return { id: key.id, ...appendedOf(row) };
 }
 
 /**
@@ -155,7 +157,7 @@ export async function rotateKey(
 	key: KeyRef,
 	graceMs: number,
 	token: string = crypto.randomUUID(),
-): Promise<CreatedKey> {
+): Promise<CreatedKey & AppendedEntry> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
 	}
@@ -167,10 +169,10 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		const [row] = await deps.statements<{ id: string; seq: string }>`
-			select id, seq from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs})`;
+		const [row] = await deps.statements<{ id: string } & AppendedRow>`
+			select id, seq, control_at() as at_micros from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs})`;
 		assert(row !== undefined, "a rotation says which key it made");
-		return { id: row.id, secret, seq: Number(row.seq) };
+		return { id: row.id, secret, ...appendedOf(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}
@@ -185,14 +187,15 @@ export async function updateKey(
 	key: KeyRef,
 	changes: KeySettings,
 	match: readonly string[] | null = null,
-): Promise<{ id: string; seq: number }> {
+): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
-		const [row] = await statements<{ seq: string }>`
+		const [row] = await statements<AppendedRow>`
 			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
-		return { id: key.id, seq: Number(row?.seq) };
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+		assert(row !== undefined, "a change of a key says its entry");
+		return { id: key.id, ...appendedOf(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}

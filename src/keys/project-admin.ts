@@ -1,5 +1,8 @@
+import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import type { AppendedEntry, AppendedRow } from "../cluster/control-log.ts";
+import { appendedOf } from "../cluster/control-log.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -81,7 +84,7 @@ export async function updateProject(
 	project: ProjectRef,
 	changes: ProjectSettings,
 	match: readonly string[] | null = null,
-): Promise<{ id: string; seq: number }> {
+): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
 	return patchProject(statements, project, patchOf(changes), match);
 }
@@ -91,7 +94,7 @@ export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
 	match: readonly string[] | null = null,
-): Promise<{ id: string; seq: number }> {
+): Promise<{ id: string } & AppendedEntry> {
 	return patchProject(statements, project, { state: "archived" }, match);
 }
 
@@ -103,12 +106,13 @@ async function patchProject(
 	{ id, accountId }: ProjectRef,
 	patch: ProjectSettings | { readonly state: "archived" },
 	match: readonly string[] | null,
-): Promise<{ id: string; seq: number }> {
+): Promise<{ id: string } & AppendedEntry> {
 	try {
-		const [row] = await statements<{ seq: string }>`
+		const [row] = await statements<AppendedRow>`
 			select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq`;
-		return { id, seq: Number(row?.seq) };
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+		assert(row !== undefined, "a change of a project says its entry");
+		return { id, ...appendedOf(row) };
 	} catch (error) {
 		throw faultOfSql(error);
 	}

@@ -167,9 +167,9 @@ async function settlementsWait({ database }: Isolated): Promise<number> {
 }
 
 async function revoke(world: World, { database, keyIds }: Isolated): Promise<void> {
-	const { seq } = await revokeKey(database.statements, { id: keyIds[VICTIM] as string });
+	const entry = await revokeKey(database.statements, { id: keyIds[VICTIM] as string });
 	const deps = { liveness: database.liveness, clock: systemClock };
-	const { effective, elapsedMs } = await waitEverywhere(deps, seq, REVOKE_DEADLINE_MS);
+	const { effective, elapsedMs } = await waitEverywhere(deps, entry, REVOKE_DEADLINE_MS);
 	check(world, "the key was revoked everywhere", effective, `after ${elapsedMs} ms`);
 }
 

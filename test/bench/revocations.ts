@@ -25,8 +25,8 @@ export async function revocations(world: World, figures: Figures): Promise<void>
 		instances.push(await liveInstance(database, world.folder, `revocations-${index}`));
 	let pending = 0;
 	const revoke = async (id: string) => {
-		const { seq } = await revokeKey(database.statements, { id });
-		const { effective } = await waitEverywhere({ liveness: database.liveness, clock: systemClock }, seq, DEADLINE_MS);
+		const entry = await revokeKey(database.statements, { id });
+		const { effective } = await waitEverywhere({ liveness: database.liveness, clock: systemClock }, entry, DEADLINE_MS);
 		if (!effective) pending += 1;
 	};
 	try {

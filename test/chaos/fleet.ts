@@ -5,6 +5,7 @@ import postgres from "postgres";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import type { FenceResult } from "../../src/cluster/fence.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
@@ -69,7 +70,7 @@ export interface Fleet {
 	account(credit?: number): Promise<string>;
 	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
 	/** Waits as `key revoke` does. */
-	applied(seq: number, deadlineMs?: number): Promise<FenceResult>;
+	applied(entry: AppendedEntry, deadlineMs?: number): Promise<FenceResult>;
 	stop(): Promise<void>;
 }
 
@@ -145,8 +146,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
 			return { id, secret };
 		},
-		applied: (seq, deadlineMs = 60_000) =>
-			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, seq, {
+		applied: (entry, deadlineMs = 60_000) =>
+			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
 				deadlineMs,
 				graceMs: GRACE_MS,
 			}),

@@ -1,3 +1,4 @@
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import { suspendAccount, unsuspendAccount, updateAccount } from "../../src/keys/account-admin.ts";
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
@@ -145,9 +146,9 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	async function close(subject: string, change: () => Promise<{ seq: number }>): Promise<Closed> {
-		const { seq } = await insist(change);
-		const { effective, elapsedMs } = await insist(() => fleet.applied(seq));
+	async function close(subject: string, change: () => Promise<AppendedEntry>): Promise<Closed> {
+		const appended = await insist(change);
+		const { effective, elapsedMs } = await insist(() => fleet.applied(appended));
 		if (!effective) throw new Error(`a change of ${subject} was not in force everywhere in time`);
 		const entry = { subject, fromMs: nowMs(), untilMs: Number.POSITIVE_INFINITY, tookMs: elapsedMs };
 		closed.push(entry);

@@ -157,7 +157,7 @@ async function watch(
 		for (const key of doomed) {
 			const startedMs = nowMs();
 			const effective = await revokeKey(fleet.statements, key)
-				.then(({ seq }) => fleet.applied(seq, LEASE_TTL_MS))
+				.then((entry) => fleet.applied(entry, LEASE_TTL_MS))
 				.then((result) => result.effective)
 				.catch(() => false);
 			revocationsMs.push(effective ? Math.round(nowMs() - startedMs) : undefined);

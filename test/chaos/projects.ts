@@ -1,4 +1,5 @@
 import { newId } from "../../src/base/id.ts";
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
 import type { ProjectSettings } from "../../src/keys/project-admin.ts";
@@ -47,7 +48,7 @@ export interface ProjectDeps {
 	/** Until it is carried out. */
 	insist<T>(work: () => Promise<T>): Promise<T>;
 	/** Waits until it is in force everywhere; from then on nothing of `subject` may be admitted. */
-	close(subject: string, change: () => Promise<{ seq: number }>): Promise<Closed>;
+	close(subject: string, change: () => Promise<AppendedEntry>): Promise<Closed>;
 	/** Out of use, soon. */
 	retire(key: LoadKey): void;
 }
@@ -112,8 +113,8 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	async function setCap(project: LoadProject, cap: number): Promise<void> {
 		const step: CapStep = { cap, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
 		project.caps.push(step);
-		const { seq } = await insist(update(project, { capNanoUsd: nanoUsd(cap) }));
-		await insist(() => fleet.applied(seq));
+		const entry = await insist(update(project, { capNanoUsd: nanoUsd(cap) }));
+		await insist(() => fleet.applied(entry));
 		step.inForceMs = nowMs();
 	}
 
@@ -131,8 +132,8 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	async function move(key: LoadKey, project: string | null): Promise<void> {
 		const home: Home = { project, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
 		key.homes.push(home);
-		const { seq } = await insist(() => updateKey(fleet.statements, key, { projectId: project }));
-		await insist(() => fleet.applied(seq));
+		const entry = await insist(() => updateKey(fleet.statements, key, { projectId: project }));
+		await insist(() => fleet.applied(entry));
 		home.inForceMs = nowMs();
 	}
 

@@ -85,8 +85,8 @@ describe("revocation on three instances under load", () => {
 			const asking = keepAsking(key);
 			await asking.served();
 			const startedMs = nowMs();
-			const { seq } = await revokeKey(fleet.statements, key);
-			const { effective } = await fleet.applied(seq);
+			const entry = await revokeKey(fleet.statements, key);
+			const { effective } = await fleet.applied(entry);
 			const returnedMs = nowMs();
 			latencies.push(returnedMs - startedMs);
 			expect(effective).toBe(true);
@@ -138,8 +138,8 @@ describe("revocation on three instances under load", () => {
 		const paused = fleet.members[1] as Fleet["members"][number];
 		paused.process()?.kill("SIGSTOP");
 		const startedMs = nowMs();
-		const { seq } = await revokeKey(fleet.statements, key);
-		const { effective } = await fleet.applied(seq);
+		const entry = await revokeKey(fleet.statements, key);
+		const { effective } = await fleet.applied(entry);
 		const returnedMs = nowMs();
 		const tookMs = returnedMs - startedMs;
 		console.log(`one of three instances paused: revoked after ${tookMs.toFixed(0)} ms`);

@@ -1,5 +1,6 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
@@ -89,9 +90,9 @@ export async function measureRevocations(options: RevocationOptions): Promise<Re
 		const store = createPgFenceStore(liveness);
 		const counting = {
 			...store,
-			async lagging(seq: number) {
+			async lagging(entry: AppendedEntry) {
 				const startedMs = performance.now();
-				const pending = await store.lagging(seq);
+				const pending = await store.lagging(entry);
 				took.look.push(performance.now() - startedMs);
 				return pending;
 			},
@@ -102,10 +103,10 @@ export async function measureRevocations(options: RevocationOptions): Promise<Re
 			for (const { status } of await ask(key)) if (status !== 200) throw new Error(`a warm key was answered ${status}`);
 			const startedMs = performance.now();
 			const looksBefore = took.look.length;
-			const { seq } = await revokeKey(fleet.statements, key);
+			const entry = await revokeKey(fleet.statements, key);
 			const revokedMs = performance.now();
 			const clock = { store: counting, clock: systemClock };
-			const { effective } = await waitApplied(clock, seq, { deadlineMs: 60_000, graceMs: GRACE_MS });
+			const { effective } = await waitApplied(clock, entry, { deadlineMs: 60_000, graceMs: GRACE_MS });
 			const everywhereMs = performance.now();
 			if (!effective) throw new Error(`the revocation of ${key.id} did not come into force`);
 			took.whole.push(everywhereMs - startedMs);

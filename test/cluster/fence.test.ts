@@ -10,7 +10,7 @@ import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { joinTestInstance } from "./fixture.ts";
+import { entryAt, joinTestInstance } from "./fixture.ts";
 
 const db = await withDatabase();
 beforeEach(async () => {
@@ -19,9 +19,11 @@ beforeEach(async () => {
 
 const store = () => createPgFenceStore(db.liveness);
 const heartbeats = () => createPgHeartbeatStore(db.liveness);
-const fence = (seq: number, deadlineMs: number, graceMs = 0) =>
-	waitApplied({ store: store(), clock: systemClock }, seq, { deadlineMs, graceMs });
-const laggingIds = async (seq: number) => (await store().lagging(seq)).map(({ id }) => id);
+const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
+	waitApplied({ store: store(), clock: systemClock }, await entryAt(db.sql, seq), { deadlineMs, graceMs });
+const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
+/** Of a store that says nothing of it. */
+const ENTRY = { seq: 1, atMicros: 1 };
 const stateOf = async (id: string) =>
 	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
 const beatOf = async (id: string) => Number((await db.sql`select beat from instance_now where id = ${id}`)[0]?.beat);
@@ -263,17 +265,26 @@ test("a question that fails is asked again; for good only after many failures in
 		quiet: async () => {},
 	};
 	const deps = { store: flaky, clock: systemClock };
-	expect((await waitApplied(deps, 1, { deadlineMs: 1_000, graceMs: 0 })).effective).toBe(true);
+	expect((await waitApplied(deps, ENTRY, { deadlineMs: 1_000, graceMs: 0 })).effective).toBe(true);
 	failures = 1_000;
-	await expect(waitApplied(deps, 1, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("deadlock");
+	await expect(waitApplied(deps, ENTRY, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("deadlock");
 });
 
-test("an entry that the server does not know is waited for by nobody: another one had it", async () => {
-	const [newest] = await db.sql`select coalesce(max(seq), 0)::int as seq from control_log`;
-	const deps = { store: createPgFenceStore(db.statements), clock: systemClock };
-	await expect(waitApplied(deps, newest?.seq + 1, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("no entry");
-	const everywhere = await waitEverywhere({ liveness: db.statements, clock: systemClock }, newest?.seq + 1, 60_000);
-	expect(everywhere).toMatchObject({ effective: false, known: false, effectiveByMs: null });
+test("an entry that the server does not know is waited for by nobody, whether its number is free there or another's", async () => {
+	const seq = await appendControl(db.statements, "key", "k", {});
+	const { atMicros } = await entryAt(db.sql, seq);
+	// Within milliseconds the standby gave the number to another act on the same key.
+	for (const lost of [
+		{ seq: seq + 1, atMicros },
+		{ seq, atMicros: atMicros - 1 },
+		{ seq: 0, atMicros },
+	]) {
+		const deps = { store: store(), clock: systemClock };
+		await expect(waitApplied(deps, lost, { deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("no entry");
+		const everywhere = await waitEverywhere({ liveness: db.liveness, clock: systemClock }, lost, 60_000);
+		expect(everywhere).toMatchObject({ effective: false, known: false, effectiveByMs: null });
+	}
+	expect((await fence(seq, 5_000)).effective).toBe(true);
 });
 
 test("what was waited for when another server took over is not said to be in force: that one may not know it", async () => {
@@ -294,7 +305,7 @@ test("what was waited for when another server took over is not said to be in for
 		quiet: async () => {},
 	};
 	const options = { deadlineMs: 60_000, graceMs: 0 };
-	const waited = waitApplied({ store: moving, clock }, 1, options).catch((error: Error) => error.name);
+	const waited = waitApplied({ store: moving, clock }, ENTRY, options).catch((error: Error) => error.name);
 	await waitFor(() => clock.pending() > 0, "the second look to be due");
 	clock.advance(100);
 	expect(await waited).toBe("AnotherServer");
@@ -317,7 +328,7 @@ test("one that renews in the moment in which it is fenced off is waited for once
 	};
 	let done = false;
 	const startedMs = clock.monotonicMs();
-	const waited = waitApplied({ store: racing, clock }, 1, { deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
+	const waited = waitApplied({ store: racing, clock }, ENTRY, { deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
 	void waited.finally(() => (done = true));
 	await waitFor(() => {
 		if (clock.pending() > 0) clock.advance(50);

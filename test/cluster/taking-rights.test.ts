@@ -236,6 +236,30 @@ test("a rotation whose wait Postgres breaks off shows its secret, and repeated b
 	expect((await rotate(crypto.randomUUID())).status).toBe(409);
 });
 
+test("no act is said to be in force where a standby took over before the wait, and gave its number to another entry", async () => {
+	const staged: [Act, Stage][] = [];
+	for (const act of acts) staged.push([act, await (act.stage ?? ownedKey)()]);
+	const [question] = await sql`
+		select n.nspname as schema, pg_get_functiondef(p.oid) as definition
+		from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.proname = 'instance_lagging'`;
+	const name = `${question?.schema}.instance_lagging`;
+	await sql.unsafe(`alter function ${name} rename to instance_lagging_there`);
+	await sql.unsafe(`
+		create function ${name}(p_seq bigint, p_at_micros bigint)
+		returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz) language plpgsql as $$
+		begin
+		  update control_log l set at = l.at + interval '1 microsecond' where l.seq = p_seq and control_at(l.at) = p_at_micros;
+		  return query select * from instance_lagging_there(p_seq, p_at_micros);
+		end $$`);
+	const said = await Promise.all(
+		staged.map(async ([{ act, from, run }, stage]) => ({ act: `${act} by ${from}`, inForce: await run(stage) })),
+	);
+	await sql.unsafe(`drop function ${name}`);
+	await sql.unsafe(`alter function ${name}_there rename to instance_lagging`);
+	expect(said).toEqual(acts.map(({ act, from }) => ({ act: `${act} by ${from}`, inForce: false })));
+	expect(await cli("key", "revoke", staged[0]?.[1].id ?? "")).toBe(true);
+}, 60_000);
+
 test("when an act that takes a right away has returned, an instance that is cut off admits nothing by it any more", async () => {
 	const staged: [Act, Stage][] = [];
 	for (const act of acts) staged.push([act, await (act.stage ?? ownedKey)()]);

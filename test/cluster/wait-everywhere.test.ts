@@ -6,6 +6,7 @@ import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
+import { entryAt } from "./fixture.ts";
 
 const TTL_MS = 5_000;
 
@@ -15,11 +16,11 @@ test("who takes a right away waits for a silent instance's lease and the grace, 
 	const store = createPgHeartbeatStore(db.liveness);
 	const epoch = await store.join("silent", TTL_MS);
 	await store.goLive("silent", epoch, (await store.position()).seq, TTL_MS);
-	const seq = await appendControl(db.statements, "key", "k", {});
+	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const clock = createManualClock();
 	let effectiveAtMs: number | undefined;
 	const startedMs = clock.monotonicMs();
-	const everywhere = waitEverywhere({ liveness: db.liveness, clock }, seq, Number.POSITIVE_INFINITY).finally(() => {
+	const everywhere = waitEverywhere({ liveness: db.liveness, clock }, entry, Number.POSITIVE_INFINITY).finally(() => {
 		effectiveAtMs = clock.monotonicMs();
 	});
 	// It sleeps between two looks; time passes only then.

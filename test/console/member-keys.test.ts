@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { keysMadeBy, revokeKeysMadeBy } from "../../src/console/members/member-keys.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
+import type { StatementValue } from "../../src/db/lane.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -60,6 +63,33 @@ test("keys that are kept work on, and one who made none is removed without a que
 	expect(await works(secret)).toBe(false);
 	expect((await remove(quiet.userId)).body).toEqual({ removed: true, revoked: [], fence: null });
 	expect((await remove("usr_nobody", "&keys=revoke")).status).toBe(404);
+});
+
+test("a member's keys of which a server that took over knows no end are ended there too, before anything is waited for", async () => {
+	const leaver = await member();
+	const ids: string[] = [];
+	for (const name of ["one", "two", "three"]) ids.push((await make(leaver, name)).body.key.id);
+	const { sql, statements } = service.db;
+	const lost: Statements = Object.assign(
+		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
+			// It has the last revocation, and not the first: nor an entry of its.
+			if (/from control_log order by seq/.test(strings.join(" ")) && servers-- > 0)
+				await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
+			return statements<Row>(strings, ...values);
+		},
+		{ end: async () => {} },
+	);
+	let servers = 1;
+	const revoked = await revokeKeysMadeBy(lost, owner.accountId, leaver.userId);
+	expect(revoked.ids.sort()).toEqual(ids.sort());
+	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
+	const [last] = await sql`select max(seq)::int as seq from control_log where subject in ${sql(ids)}`;
+	expect(revoked.entry?.seq).toBeGreaterThanOrEqual(last?.seq);
+	// None that stays: said, and not taken for done.
+	servers = 1_000;
+	await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
+	await expect(revokeKeysMadeBy(lost, owner.accountId, leaver.userId)).rejects.toThrow("Not all keys");
+	expect((await remove(leaver.userId, "&keys=revoke")).body.fence.effective).toBe(true);
 });
 
 test("of a key that is made while its maker is removed no secret is both shown and good", async () => {

@@ -6,7 +6,7 @@ import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { createListener } from "../../src/db/listener.ts";
-import { joinTestInstance } from "../cluster/fixture.ts";
+import { entryAt, joinTestInstance } from "../cluster/fixture.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -118,7 +118,7 @@ test("revocations are heard of again, not polled, once a silent connection was m
 	const revoke = () => appendControl(db.statements, "catalog", "what is taken away", {});
 	const isEverywhere = async (seq: number) => {
 		const fence = createPgFenceStore(db.liveness);
-		const { effective } = await waitApplied({ store: fence, clock: systemClock }, seq, {
+		const { effective } = await waitApplied({ store: fence, clock: systemClock }, await entryAt(db.sql, seq), {
 			deadlineMs: 20_000,
 			graceMs: 1_000,
 		});

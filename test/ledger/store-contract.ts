@@ -9,6 +9,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
+import { entryAt } from "../cluster/fixture.ts";
 import { createModelStore, instanceKey } from "../sim/model-store.ts";
 import type { TestDatabase } from "../support/database.ts";
 
@@ -43,7 +44,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 			const [row] = await sql`select closed, done from lease_close(${id}, ${epoch}, true, ${limit})`;
 			return `${row?.closed} ${row?.done}`;
 		},
-		lagging: async (seq) => laggingIds(await createPgFenceStore(db.liveness).lagging(seq)),
+		lagging: async (seq) => laggingIds(await createPgFenceStore(db.liveness).lagging(await entryAt(sql, seq))),
 		async beatOf(id, epoch) {
 			const [row] = await sql`select beat from instance_now where id = ${id} and epoch = ${epoch}`;
 			return Number(row?.beat ?? 0);

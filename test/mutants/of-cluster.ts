@@ -170,8 +170,13 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "an entry that no server has any more is waited for",
-				before: "if p_seq > (select coalesce",
-				after: "if false and p_seq > (select coalesce",
+				before: "if not exists (select 1 from control_log l where l.seq = p_seq and",
+				after: "if false and not exists (select 1 from control_log l where l.seq = p_seq and",
+			},
+			{
+				breaks: "an entry is known by its number alone, which a server that took over gave to another one",
+				before: "l.seq = p_seq and control_at(l.at) = p_at_micros)",
+				after: "l.seq = p_seq)",
 			},
 			{
 				breaks: "fencing off does not look whether the lease was renewed",

@@ -1,3 +1,4 @@
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import type { FenceStore } from "../../src/cluster/fence.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import type { WitnessStore } from "../../src/cluster/witness.ts";
@@ -31,7 +32,7 @@ export interface SimDatabase {
 	ledger(call: Call, name: string, id: string, epoch: number): LedgerStore;
 	keyLoader(call: Call): (digest: KeyDigest) => Promise<LoadedKey>;
 	/** Gives the number of the entry. */
-	revoke(call: Call, key: string): Promise<number>;
+	revoke(call: Call, key: string): Promise<AppendedEntry>;
 	addAccount(id: string, credit: number): void;
 	/** `daily`: the limit is one of each day. */
 	addKey(

@@ -81,7 +81,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					server.atOnce(() => model.live()),
 				),
 			silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
-			lagging: (seq) => call("lagging", server.lagging(seq)),
+			lagging: ({ seq }) => call("lagging", server.lagging(seq)),
 			fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
 		}),
 		ledger: (call, name, id, epoch) => ledgerStore(world, server, { call, name }, id, epoch),
@@ -100,7 +100,8 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					const key = world.keys.get(id);
 					if (!key) throw new Error(`no key ${id}`);
 					key.revoked = true;
-					return appendKey(key);
+					// No other server has other entries.
+					return { seq: appendKey(key), atMicros: 0 };
 				}),
 			),
 		addAccount(id, credit) {

@@ -493,7 +493,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		},
 		leave: (id, epoch) => void stand(id, epoch, ["joining", "live", "silent"], "dead"),
 		lagging(seq) {
-			if (seq > log.length) throw new Error("the control log has no such entry");
+			if (log[seq - 1]?.seq !== seq) throw new Error("the control log has no such entry");
 			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);
 			for (const { id, epoch } of lagging) stand(id, epoch, ["silent"], "dead");
 			return lagging.filter(({ state }) => state === "live").map(laggingOf);

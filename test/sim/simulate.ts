@@ -1,4 +1,5 @@
 import { drainMicrotasks } from "bun:jsc";
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import type { FenceResult } from "../../src/cluster/fence.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import type { Call } from "./database.ts";
@@ -221,24 +222,29 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const startedMs = timeline.nowMs();
 	world.revoking += 1;
 	const call: Call = (_label, statement) => callServer(world, operator, "operator", statement, () => {});
-	const store = database.fence(call);
-	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
+	const asked = database.fence(call);
 	let failovers = 0;
+	const store = {
+		...asked,
+		lagging(entry: AppendedEntry) {
+			failovers = world.failovers;
+			return asked.lagging(entry);
+		},
+	};
+	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	let applied: FenceResult | undefined;
 	// Until it is known to be in force it is done again, as the command says.
 	while (!applied) {
-		let seq: number | undefined;
-		while (seq === undefined) {
-			failovers = world.failovers;
-			seq = await database.revoke(call, key.id).catch(() => undefined);
-		}
-		applied = await waitApplied({ store, clock: operator.clock }, seq, options).catch(() => undefined);
+		let entry: AppendedEntry | undefined;
+		while (!entry) entry = await database.revoke(call, key.id).catch(() => undefined);
+		applied = await waitApplied({ store, clock: operator.clock }, entry, options).catch(() => undefined);
 	}
 	if (!applied.effective) throw new Broken(`the revocation of ${key.id} did not come into force`);
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
-	// The server that had it may be gone, and the one that is asked does not know of it.
+	// Else the server that had it in force is gone, and the one behind it may not know of it. One that took over before
+	// the last look does: it was asked for this very entry.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
 	world.count("revoked");

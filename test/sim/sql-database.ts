@@ -86,7 +86,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		fence: (call) => createPgFenceStore(statementsOf(call)),
 		ledger: (call, _name, id, epoch) => createPgLedgerStore({ statements: statementsOf(call) }, id, epoch),
 		keyLoader: (call) => keyLoader(statementsOf(call)),
-		revoke: async (call, id) => (await revokeKey(statementsOf(call), { id })).seq,
+		revoke: (call, id) => revokeKey(statementsOf(call), { id }),
 		addAccount(id, credit) {
 			inTurn(
 				() => directly`

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { AppendedEntry } from "../../cluster/control-log.ts";
 import { waitEverywhere } from "../../cluster/wait-everywhere.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
@@ -21,15 +22,15 @@ export interface Fence {
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 
-/** Waits until every live instance acts by control entry `seq`, while the page's connection is silent. */
+/** Waits until every live instance acts by the control entry, while the page's connection is silent. */
 export async function fenceOf(
 	deps: { liveness: Statements; clock: Clock; figures: Pick<ConsoleFigures, "revoked"> },
 	connection: Connection,
-	seq: number,
+	entry: AppendedEntry,
 ): Promise<Fence> {
 	connection.setIdleTimeout(SILENCE_S);
 	try {
-		const { pending, ...everywhere } = await waitEverywhere(deps, seq, DEADLINE_MS);
+		const { pending, ...everywhere } = await waitEverywhere(deps, entry, DEADLINE_MS);
 		deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
 		return { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
 	} finally {

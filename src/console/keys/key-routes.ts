@@ -141,9 +141,9 @@ export function keyRoutes(parts: ConsoleParts) {
 				const accountId = await ownerOf(request, params.id);
 				const settings = settingsOf(body);
 				await checkChange(request, await getKey(statements, { id: params.id, accountId }), settings);
-				const { seq } = await updateKey(statements, { id: params.id, accountId }, settings);
+				const entry = await updateKey(statements, { id: params.id, accountId }, settings);
 				await act(request, "key.update", params.id, { ...body });
-				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { key: await view(accountId, params.id), fence };
 			},
 			{ query, body: t.Object({ name: t.Optional(name), ...settings }) },
@@ -156,7 +156,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
 				await checkMaker(request, made.id);
-				const fence = await fenceOf(parts, visits.of(request).connection, made.seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, made);
 				return { key: await view(accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
 			{
@@ -172,8 +172,8 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/revoke",
 			async ({ request, params }) => {
 				const accountId = await ownerOf(request, params.id);
-				const { seq } = await revokeKey(statements, { id: params.id, accountId });
-				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				const entry = await revokeKey(statements, { id: params.id, accountId });
+				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
 				const held = await heldByKey(statements, accountId);
 				const runningRequests = held.get(params.id)?.requests ?? 0;

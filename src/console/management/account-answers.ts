@@ -80,8 +80,8 @@ export function accountAnswers(parts: ConsoleParts) {
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			const { seq } = await updateAccount(statements, id, changes, call.match);
-			const fence = seq === null ? null : await fenceOf(parts, call.connection, seq);
+			const { entry } = await updateAccount(statements, id, changes, call.match);
+			const fence = entry === null ? null : await fenceOf(parts, call.connection, entry);
 			await noteChange(call, fence?.effective ?? null);
 			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
 		},

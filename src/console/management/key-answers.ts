@@ -79,16 +79,16 @@ export function keyAnswers(parts: ConsoleParts) {
 			const { name, ...given } = bodyOf(call, "ManagementKeyUpdate");
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
-			const { id, seq } = await updateKey(statements, { id: call.id }, changes, call.match);
+			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match);
 			const key = await getKey(statements, { id });
 			const { accountId } = key;
 			await noteAct(statements, call, { action: "key.update", subject: id, accountId, detail: detailOf(call) });
-			const fence = await fenceOf(parts, call.connection, seq);
+			const fence = await fenceOf(parts, call.connection, entry);
 			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},
 		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const { id, seq } = await revokeKey(statements, { id: call.id });
-			const fence = await fenceOf(parts, call.connection, seq);
+			const { id, ...entry } = await revokeKey(statements, { id: call.id });
+			const fence = await fenceOf(parts, call.connection, entry);
 			const key = await getKey(statements, { id });
 			const detail = { effective: fence.effective, elapsedMs: fence.elapsedMs };
 			await noteAct(statements, call, { action: "key.revoke", subject: id, accountId: key.accountId, detail });
@@ -105,7 +105,7 @@ export function keyAnswers(parts: ConsoleParts) {
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token);
 			const detail = { replacement: made.id, graceMs: graceS * 1000 };
 			await noteAct(statements, call, { action: "key.rotate", subject: old.id, accountId: old.accountId, detail });
-			const fence = await fenceOf(parts, call.connection, made.seq);
+			const fence = await fenceOf(parts, call.connection, made);
 			const key = view(await getKey(statements, { id: made.id }));
 			return { ...key, secret: made.secret, replaces: old.id, in_force: inForceOf(fence) };
 		},

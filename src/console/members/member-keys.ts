@@ -1,6 +1,12 @@
+import { Fault } from "../../base/fault.ts";
+import type { AppendedEntry, AppendedRow } from "../../cluster/control-log.ts";
+import { appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { Role } from "./roles.ts";
+
+/** Each more for a server that took over meanwhile, or a key that was just made. */
+const REVOKING_ROUNDS_MAX = 3;
 
 /** A key whose secret a member was shown. */
 export interface MemberKey {
@@ -28,18 +34,29 @@ export async function keysMadeBy(
 
 /**
  * Gives the ids, and a control entry behind which all of his keys are known to have ended: also those that an earlier call
- * revoked, whose caller may have waited in vain.
+ * revoked, whose caller may have waited in vain. Null if the log is empty: then no instance knows of a key. Fault
+ * service_unavailable if keys are still in use that were revoked, time and again: servers take over that do not know it.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,
 	accountId: string,
 	userId: string,
 	projectId: string | null = null,
-): Promise<{ ids: string[]; seq: number }> {
-	const keys = await keysMadeBy(statements, accountId, userId, projectId);
-	for (const { id } of keys) await revokeKey(statements, { id, accountId });
-	const [newest] = await statements<{ seq: string }>`select coalesce(max(seq), 0) as seq from control_log`;
-	return { ids: keys.map(({ id }) => id), seq: Number(newest?.seq) };
+): Promise<{ ids: string[]; entry: AppendedEntry | null }> {
+	const ids = new Set<string>();
+	let keys = await keysMadeBy(statements, accountId, userId, projectId);
+	for (let round = 0; round < REVOKING_ROUNDS_MAX; round++) {
+		for (const { id } of keys) {
+			await revokeKey(statements, { id, accountId });
+			ids.add(id);
+		}
+		const [newest] = await statements<AppendedRow>`
+			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
+		// A server that took over between two of them may have the last, and an entry to wait for, but not all.
+		keys = await keysMadeBy(statements, accountId, userId, projectId);
+		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
+	}
+	throw new Fault("service_unavailable", "Not all keys could be revoked. Please try again.");
 }
 
 /**

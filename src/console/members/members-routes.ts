@@ -66,9 +66,9 @@ export function membersRoutes(parts: ConsoleParts) {
 		if (role === null) await act(request, "member.remove", userId, { keys: choice ?? "none" });
 		else await act(request, "member.role", userId, { role, keys: keepsKeys ? "kept" : (choice ?? "none") });
 		if (keepsKeys || choice !== "revoke") return { revoked: [], fence: null };
-		const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId);
+		const { ids, entry } = await revokeKeysMadeBy(statements, accountId, userId);
 		for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
-		return { revoked: ids, fence: await fenceOf(parts, visits.of(request).connection, seq) };
+		return { revoked: ids, fence: entry && (await fenceOf(parts, visits.of(request).connection, entry)) };
 	}
 
 	return new Elysia({ name: "console-members" })

@@ -70,8 +70,8 @@ function accountRoutes(parts: ConsoleParts) {
 			const { userId } = visits.operator(request);
 			await refuseOwnAccount(statements, userId, params.id);
 			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
-			const { id, seq } = await change(statements, params.id);
-			const fence = await fenceOf(parts, visits.of(request).connection, seq);
+			const { id, ...entry } = await change(statements, params.id);
+			const fence = await fenceOf(parts, visits.of(request).connection, entry);
 			await act(request, state === "suspended" ? "account.suspend" : "account.unsuspend", id, id, {
 				reason: body.reason,
 				effective: fence.effective,

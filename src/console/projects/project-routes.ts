@@ -92,9 +92,9 @@ export function projectRoutes(parts: ConsoleParts) {
 				const before = await getProject(statements, { id: params.id, accountId });
 				if (changes.capNanoUsd !== undefined || changes.capPeriod !== undefined)
 					await checkWidening(parts, request, wideningOf(before, changes));
-				const { seq } = await updateProject(statements, { id: params.id, accountId }, changes);
+				const entry = await updateProject(statements, { id: params.id, accountId }, changes);
 				await act(request, "project.update", params.id, { ...body });
-				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { project: await view(request, params.id), fence };
 			},
 			{ query, body: t.Object({ name: t.Optional(name), ...settings }) },
@@ -103,8 +103,8 @@ export function projectRoutes(parts: ConsoleParts) {
 			"/:id/archive",
 			async ({ request, params }): Promise<{ project: ProjectView; fence: Fence }> => {
 				const { accountId } = visits.account(request);
-				const { seq } = await archiveProject(statements, { id: params.id, accountId });
-				const fence = await fenceOf(parts, visits.of(request).connection, seq);
+				const entry = await archiveProject(statements, { id: params.id, accountId });
+				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				await act(request, "project.archive", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
 				return { project: await view(request, params.id), fence };
 			},
@@ -150,9 +150,13 @@ export function projectRoutes(parts: ConsoleParts) {
 				if (!was && keys.length === 0) throw new Refusal("not_found", "There is no such member.", { param: "userId" });
 				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
 				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
-				const { ids, seq } = await revokeKeysMadeBy(statements, accountId, userId, projectId);
+				const { ids, entry } = await revokeKeysMadeBy(statements, accountId, userId, projectId);
 				for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
-				return { removed: true, revoked: ids, fence: await fenceOf(parts, visits.of(request).connection, seq) };
+				return {
+					removed: true,
+					revoked: ids,
+					fence: entry && (await fenceOf(parts, visits.of(request).connection, entry)),
+				};
 			},
 			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS }) },
 		);

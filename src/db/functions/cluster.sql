@@ -23,6 +23,13 @@ begin
   return v_seq;
 end $$;
 
+-- When the transaction began that appended an entry, in microseconds since 1970: this one's, if it is not said which. With
+-- the number it names the entry: on a server that took over, another one may have the number.
+create or replace function control_at(p_at timestamptz default now()) returns bigint
+language sql stable as $$
+  select (extract(epoch from p_at) * 1000000)::bigint
+$$;
+
 -- Adds the next row of an epoch's standing, if it stands at one of p_from. p_ttl_ms null: the lease stays as it is.
 -- p_beat: only if that is its newest row. Returns the number of the new row, else null.
 create or replace function instance_stand(p_id text, p_epoch integer, p_beat bigint, p_from text[], p_state text, p_ttl_ms integer, p_applied bigint)
@@ -104,12 +111,13 @@ end $$;
 
 -- Says which live instances have not applied p_seq yet. Those that another instance has found silent for longer than
 -- their lease are fenced off first; of all others the caller waits for the end of the lease by his own clock.
--- An error if there is no such entry: the server that had it is gone, and nobody will ever apply it.
-create or replace function instance_lagging(p_seq bigint)
+-- An error if there is no such entry, or another one has its number: the server that had it is gone, and nobody will ever
+-- apply it.
+create or replace function instance_lagging(p_seq bigint, p_at_micros bigint)
 returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
 begin
-  if p_seq > (select coalesce(max(l.seq), 0) from control_log l) then
+  if not exists (select 1 from control_log l where l.seq = p_seq and control_at(l.at) = p_at_micros) then
     raise exception 'the control log has no entry %: another server had it', p_seq using errcode = 'TG006';
   end if;
   -- In their order, so that two of these do not wait for each other.

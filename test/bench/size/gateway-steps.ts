@@ -84,8 +84,8 @@ async function revocations({ database, counter, add, note }: Measured): Promise<
 	const timesMs: number[] = [];
 	const revoke = async () => {
 		for (const id of ids) {
-			const { seq } = await revokeKey(statements, { id });
-			const { effective, elapsedMs } = await waitEverywhere({ liveness, clock: systemClock }, seq, FENCE_DEADLINE_MS);
+			const entry = await revokeKey(statements, { id });
+			const { effective, elapsedMs } = await waitEverywhere({ liveness, clock: systemClock }, entry, FENCE_DEADLINE_MS);
 			if (!effective) throw new Error("a revocation is not effective");
 			timesMs.push(elapsedMs);
 		}

@@ -40,8 +40,8 @@ async function live(customer: { accountId: string; keyId: string; secret: string
 		}
 	}
 	await waitFor(async () => (await service.usage(customer.accountId)).length === 4, "the usage", PROMPT_MS);
-	const { seq } = await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId });
-	const everywhere = await waitEverywhere({ liveness, clock: systemClock }, seq, PROMPT_MS);
+	const entry = await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId });
+	const everywhere = await waitEverywhere({ liveness, clock: systemClock }, entry, PROMPT_MS);
 	expect(everywhere.pending).toEqual([]);
 	expect(everywhere.effective).toBe(true);
 	expect((await send(service.url, customer.secret)).status).toBe(401);

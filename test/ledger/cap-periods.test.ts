@@ -104,6 +104,8 @@ test("of a period that is over, not yet there, or not the cap's nothing is grant
 		expect(await grant(budget)).toMatchObject({ amount: 0, untimely: true, busy: false });
 		expect(await budgetOf(budget)).toBe(undefined);
 	}
+	const free = await cappedKey(null, "day");
+	expect(await grant(free.today)).toMatchObject({ amount: 0, untimely: true, busy: false });
 	expect(await grant(today.replace(key, "key_nobody"))).toMatchObject({ amount: 0, untimely: false, busy: false });
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
@@ -198,6 +200,11 @@ test("a changed cap is that of the present period at once; a lifetime's gives wa
 	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(150) });
 	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
 	expect((await store.grant([wish(today, 60)]))[0]).toMatchObject({ amount: 0, available: 50, busy: false });
+	// A day that is over keeps the cap that it had: what is settled late on it would pass it.
+	await setDay(2);
+	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(900) });
+	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
+	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(150) });
 	await db.sql`update account set time_zone = 'UTC' where id = ${account}`;
 	expect(await getKey(db.statements, { id: key })).toMatchObject({
 		capPeriod: "day",
@@ -215,6 +222,13 @@ test("a changed cap is that of the present period at once; a lifetime's gives wa
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
 	expect((await store.grant([wish(await periodAt("0", "month"), 150)]))[0]).toMatchObject({ amount: 150 });
 	await db.sql`select instance_renew(id, epoch, ${seq}, 60000) from instance_now where state = 'live'`;
+	// One that does not know of it yet, whose lease is over by the database's wall clock: that was set forward.
+	const late = await goLive(db, "late");
+	const behind = Number(seq) - 1;
+	await db.sql`update instance_beat set applied_seq = ${behind}, lease_until = lease_until - interval '1 hour' where id = 'late'`;
+	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
+	// Somebody waited for its lease, by his own clock.
+	await db.sql`select instance_stand('late', ${late}, null, array['live'], 'silent', null, null)`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 60, available: null });
 	expect(await budgetOf(key)).toEqual({ cap: null, drawn: 160, lifting: false });
 });

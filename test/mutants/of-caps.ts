@@ -37,6 +37,26 @@ export const capMutants: readonly MutantsOfFile[] = [
 				after: "from api_key x where x.id = v_owner;",
 			},
 			{
+				breaks: "a project's budget is made beside the change of its cap",
+				before: "from project x where x.id = v_owner for no key update skip locked;",
+				after: "from project x where x.id = v_owner;",
+			},
+			{
+				breaks: "a period of a cap that was taken away gets a budget",
+				before: "k.cap_nano_usd is null or not cap_is_timely",
+				after: "not cap_is_timely",
+			},
+			{
+				breaks: "periods that are over get the cap of today",
+				before: "g.period = p_period and cap_is_timely(p_account, g.period, g.period_start)",
+				after: "g.period = p_period",
+			},
+			{
+				breaks: "a lifetime's cap that gives way has no limit at once",
+				before: "case when v_lift is not null then b.cap end;",
+				after: "null;",
+			},
+			{
 				breaks: "making a key's budget waits for whoever holds its row",
 				before: "from api_key x where x.id = v_owner for no key update skip locked;",
 				after: "from api_key x where x.id = v_owner for no key update;",

@@ -35,6 +35,24 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				after: "if v_amount < r.min then",
 			},
 			{
+				breaks: "a lifetime's cap gives way beside an instance that does not know of the period's",
+				before: "where i.state = 'live' and i.applied_seq < b.lift_seq) then",
+				after: "where false) then",
+				killers: ["ledger/cap-periods"],
+			},
+			{
+				breaks: "a lifetime's cap gives way to a period's by the database's wall clock",
+				before: "where i.state = 'live' and i.applied_seq < b.lift_seq) then",
+				after: "where i.state = 'live' and i.lease_until > clock_timestamp() and i.applied_seq < b.lift_seq) then",
+				killers: ["ledger/cap-periods"],
+			},
+			{
+				breaks: "who crashed keeps a lifetime's cap from giving way",
+				before: "where i.state = 'live' and i.applied_seq < b.lift_seq) then",
+				after: "where i.state in ('live', 'silent') and i.applied_seq < b.lift_seq) then",
+				killers: ["ledger/cap-periods"],
+			},
+			{
 				breaks: "less is granted than helps",
 				sqlSeed: 5,
 				before: "greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));",

@@ -14,10 +14,11 @@ export async function findBroken(
 	{ file, before, after }: PlacedMutant,
 	from: number,
 	count: number,
+	projects = false,
 ): Promise<{ seed: number; failure: string } | undefined> {
 	const changed = { file: file.slice(FUNCTIONS.length), change: (text: string) => text.replace(before, () => after) };
 	for (let seed = from; seed < from + count; seed++) {
-		const { failure } = await simulateSql(seed, { changed });
+		const { failure } = await simulateSql(seed, { changed, projects });
 		if (failure !== undefined) return { seed, failure: failure.split("\n")[0] ?? "" };
 	}
 	return undefined;

@@ -67,8 +67,8 @@ begin
         continue;
       end if;
     end if;
-    if b.lift_seq is not null and not exists (select 1 from instance_now i
-        where i.state in ('live', 'silent') and i.lease_until > clock_timestamp() and i.applied_seq < b.lift_seq) then
+    -- One that crashed counts until somebody has waited for its lease by a clock of his own: the database's may be set forward.
+    if b.lift_seq is not null and not exists (select 1 from instance_now i where i.state = 'live' and i.applied_seq < b.lift_seq) then
       update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
       b.cap := null;
     end if;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runChaos } from "./chaos.ts";
 import type { Sent } from "./chat-client.ts";
+import { nextMidnight, renewalAt } from "./midnight.ts";
 import type { Excuse } from "./touched.ts";
 import { judgeWarm } from "./warm.ts";
 
@@ -31,7 +32,12 @@ const NO_EXCUSE: readonly Excuse[] = [];
 /** A second of the run each, from the first one on; the last one is judged. */
 function refusals(
 	requests: readonly Partial<Sent>[],
-	{ excuses = NO_EXCUSE, isSteady = true, reached = [] as string[] } = {},
+	{
+		excuses = NO_EXCUSE,
+		isSteady = true,
+		reached = [] as string[],
+		renewedAtMs = undefined as number | undefined,
+	} = {},
 ): Readonly<Record<string, number>> {
 	const sent = requests.map((one, at): Sent => {
 		const times = { sentAtMs: at * 1_000, endMs: at * 1_000 + 100 };
@@ -49,7 +55,10 @@ function refusals(
 		};
 	});
 	const arrivals = reached.map((requestId) => ({ requestId, arrivedAtMs: 0, prompt: 1, sent: 0, hungUp: false }));
-	const { finding, causes } = judgeWarm(sent, arrivals, new Set(isSteady ? ["key_1"] : []), () => excuses);
+	const renewals = new Map(
+		renewedAtMs === undefined ? [] : [["key_1", renewalAt({ timeZone: "UTC", atMs: renewedAtMs })]],
+	);
+	const { finding, causes } = judgeWarm(sent, arrivals, new Set(isSteady ? ["key_1"] : []), () => excuses, renewals);
 	const warm = Object.entries(causes).reduce((sum, [cause, count]) => sum + (cause.endsWith("warm") ? count : 0), 0);
 	expect(finding.broken).toHaveLength(warm);
 	return causes;
@@ -87,4 +96,23 @@ test("what reached the model server was admitted, who leaves was not refused, an
 	expect(refusals([WHOLE, { ...REFUSED, status: 502 }], { reached: [REFUSED.uuid] })).toEqual({});
 	expect(refusals([WHOLE, { left: true }])).toEqual({});
 	expect(refusals([WHOLE, REFUSED], { isSteady: false })).toEqual({});
+});
+
+test("a key is not warm at midnight until it has been served on the new day", () => {
+	const refused = { "503 service_unavailable: the key was not warm there": 1 };
+	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual(refused);
+	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({
+		...refused,
+		"503 service_unavailable: warm": 1,
+	});
+});
+
+test("some zone's day ends within each hour, and there is a new day from that moment on", () => {
+	for (const fromMs of [Date.now(), Date.UTC(2027, 2, 28, 0, 30), Date.UTC(2028, 1, 29, 23, 59, 59)]) {
+		const { timeZone, atMs } = nextMidnight(fromMs);
+		expect(atMs).toBeGreaterThan(fromMs);
+		expect(atMs).toBeLessThanOrEqual(fromMs + 3_600_000);
+		const dayOf = (ms: number) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(ms);
+		expect(dayOf(atMs)).not.toBe(dayOf(atMs - 1));
+	}
 });

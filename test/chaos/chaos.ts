@@ -13,6 +13,8 @@ import { databaseFaults, instanceFaults, versionFaults } from "./faults.ts";
 import type { Fleet } from "./fleet.ts";
 import { handedIn, startFleet } from "./fleet.ts";
 import { startLoad } from "./load.ts";
+import type { Midnight } from "./midnight.ts";
+import { judgeMidnight, midnightFaults, renewalAt } from "./midnight.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 import { judgeProjects } from "./project-verdict.ts";
 import type { Touched } from "./touched.ts";
@@ -28,6 +30,8 @@ export interface ChaosOptions {
 	users?: number;
 	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
 	formerMain?: string;
+	/** One that comes while it runs: days of caps end by it, and at that moment something happens. */
+	midnight?: Midnight;
 	/** Where the logs of the instances go if a claim does not hold or the run fails. */
 	logFolder?: string;
 	/** Told of each fault as it begins. */
@@ -66,9 +70,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	try {
 		const postgres = await startOwnPostgres();
 		ends.push(() => postgres.destroy());
-		const upstream = await startCountingUpstream({ gapMsMax: 6, failures: 0.03 });
+		const upstream = await startCountingUpstream({
+			gapMsMax: 6,
+			failures: 0.03,
+			...(options.midnight ? { slow: 0.02 } : {}),
+		});
 		ends.push(() => upstream.stop());
-		const { formerMain } = options;
+		const { formerMain, midnight } = options;
 		const fleet = await startFleet({
 			databaseUrl: postgres.url,
 			upstreamUrl: upstream.url,
@@ -84,7 +92,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			accounts: 9,
 			regulars: 1,
 			// Version 0.1 knows of no projects.
-			...(formerMain === undefined ? { projects: {} } : {}),
+			...(formerMain === undefined ? { projects: midnight ? { period: "day" } : {} } : {}),
+			...(midnight ? { timeZone: midnight.timeZone } : {}),
 		});
 
 		const touched = createTouched();
@@ -93,9 +102,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const made: Record<string, number> = {};
 		const untilMs = performance.now() + options.forMs;
 		const midway: Finding[] = [];
+		const due = midnight && midnightFaults(midnight, { fleet, postgres, touched }, random.fork());
 		const lanes = [
-			lane(random.fork(), (own) => memberFaults(fleet, own, touched, formerMain), 800),
-			lane(random.fork(), (own) => databaseFaults(postgres, own, touched), 3_000),
+			lane(random.fork(), (own) => memberFaults(fleet, own, touched, formerMain), 800, due?.member),
+			lane(random.fork(), (own) => databaseFaults(postgres, own, touched), 3_000, due?.database),
 		];
 		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
 
@@ -121,7 +131,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
 		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
-		const warm = judgeWarm(load.sent, arrivals, load.steady, (member) => touched.excuses(member));
+		const renewal = midnight && renewalAt(midnight);
+		const warm = judgeWarm(
+			load.sent,
+			arrivals,
+			load.steady,
+			(member) => touched.excuses(member),
+			new Map(renewal ? load.renewed().map((key) => [key, renewal]) : []),
+		);
+		const rows = await usageRows(fleet);
 		const excuses = fleet.members.flatMap(({ index }) => touched.excuses(index));
 		const findings = [
 			...midway,
@@ -132,7 +150,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
-			...(formerMain === undefined ? await judgeProjects(fleet, load, await usageRows(fleet), arrivals, excuses) : []),
+			...(formerMain === undefined ? await judgeProjects(fleet, load, rows, arrivals, excuses) : []),
+			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
 		];
 		const [sums] = await fleet.sql`
 			select coalesce(sum(charged_nano_usd), 0)::text as charged, coalesce((select sum(amount_nano_usd) from ledger_entry where kind = 'credit_note'), 0)::text as credited from usage_event`;
@@ -165,12 +184,17 @@ function memberFaults(fleet: Fleet, random: Random, touched: Touched, formerMain
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 
-/** One fault after the other: each kind once in a random order, then again in another one. */
-function lane(random: Random, faultsOf: (random: Random) => Fault[], pauseMsMax: number) {
+/** One fault after the other: what is due, else each kind once in a random order, then again in another one. */
+function lane(
+	random: Random,
+	faultsOf: (random: Random) => Fault[],
+	pauseMsMax: number,
+	due?: () => Fault | undefined,
+) {
 	const faults = faultsOf(random);
 	return async (untilMs: number, made: Record<string, number>, onFault?: (name: string) => void) => {
 		for (let queue = random.shuffled(faults); performance.now() < untilMs; ) {
-			const fault = queue.pop();
+			const fault = due?.() ?? queue.pop();
 			if (fault === undefined) {
 				queue = random.shuffled(faults);
 				continue;

@@ -32,8 +32,13 @@ export interface CountingOptions {
 	gapMsMax: number;
 	/** Share of requests that fail: with a status, an early end, a reset in the middle. */
 	failures: number;
+	/** Share of requests whose tokens come so slowly that they run for seconds. */
+	slow?: number;
 	dialect?: "vllm" | "openai";
 }
+
+/** Of some twenty tokens each. */
+const SLOW_GAP_MS = 150;
 
 export async function startCountingUpstream(options: CountingOptions): Promise<CountingUpstream> {
 	const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(options)], {
@@ -59,7 +64,8 @@ export async function startCountingUpstream(options: CountingOptions): Promise<C
 function main(options: CountingOptions): void {
 	const upstream = startUpstream({ dialect: options.dialect ?? "vllm" });
 	upstream.always(() => {
-		const gapMs = Math.floor(Math.random() * (options.gapMsMax + 1));
+		const isSlow = Math.random() < (options.slow ?? 0);
+		const gapMs = isSlow ? SLOW_GAP_MS : Math.floor(Math.random() * (options.gapMsMax + 1));
 		const answer = reply().trickle(gapMs).delay(gapMs);
 		if (Math.random() >= options.failures) return answer;
 		const kinds = [

@@ -28,9 +28,13 @@ export interface NewKey {
 	readonly project?: string;
 }
 
-/** From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. */
+/**
+ * From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. `isCap`: it
+ * was the end of a project's cap, and only what had been reserved by then may have been spent.
+ */
 export interface Closed {
 	readonly subject: string;
+	readonly isCap: boolean;
 	readonly fromMs: number;
 	untilMs: number;
 	readonly tookMs: number;
@@ -47,6 +51,8 @@ export interface Load {
 	readonly timeZone: string;
 	/** Keys that nobody revokes or moves, with credit to spare at every level, of accounts that nobody suspends. */
 	readonly steady: ReadonlySet<string>;
+	/** Keys with a cap, or in a project with one, that begins anew. */
+	renewed(): string[];
 	/** Stops asking; resolves when every answer is in. */
 	stop(): Promise<void>;
 }
@@ -146,11 +152,11 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	async function close(subject: string, change: () => Promise<AppendedEntry>): Promise<Closed> {
+	async function close(subject: string, change: () => Promise<AppendedEntry>, isCap = false): Promise<Closed> {
 		const appended = await insist(change);
 		const { effective, elapsedMs } = await insist(() => fleet.applied(appended));
 		if (!effective) throw new Error(`a change of ${subject} was not in force everywhere in time`);
-		const entry = { subject, fromMs: nowMs(), untilMs: Number.POSITIVE_INFINITY, tookMs: elapsedMs };
+		const entry = { subject, isCap, fromMs: nowMs(), untilMs: Number.POSITIVE_INFINITY, tookMs: elapsedMs };
 		closed.push(entry);
 		return entry;
 	}
@@ -191,6 +197,12 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		projects: projects?.projects ?? [],
 		timeZone,
 		steady,
+		renewed() {
+			const ofPeriod = new Set(projects?.projects.filter(({ period }) => period !== "lifetime").map(({ id }) => id));
+			const isRenewed = ({ period, homes }: LoadKey) =>
+				period !== "lifetime" || homes.some(({ project }) => project !== null && ofPeriod.has(project));
+			return keys.filter(isRenewed).map(({ id }) => id);
+		},
 		async stop() {
 			stopping = true;
 			await Promise.all([...users, operating, changes]);

@@ -7,9 +7,9 @@ import type { Load, LoadKey } from "./load.ts";
 import type { CapStep, LoadProject } from "./projects.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding, UsageRow } from "./verdict.ts";
-import { costOf, finding } from "./verdict.ts";
+import { costOf, finding, lateRows } from "./verdict.ts";
 
-type Judged = Pick<Load, "sent" | "keys" | "accounts" | "projects" | "timeZone">;
+type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | "timeZone">;
 
 /** Records have whole milliseconds. */
 const ROUNDED_MS = 2;
@@ -44,6 +44,7 @@ export async function judgeProjects(
 		finding("no cap of a project or a period was ever overspent", caps, ({ budget, caps: steps }) =>
 			overspent(budget, steps, byBudget.get(budget) ?? []),
 		),
+		...(load.closed.some(({ isCap }) => isCap) ? [ofCuts(load, rows)] : []),
 		ofServed(load, keys, projects, arrivals),
 		await ofSums(fleet, load, byBudget),
 		ofRefusals(load, keys, projects, byBudget, excuses),
@@ -79,6 +80,28 @@ function overspent(budget: string, steps: readonly CapStep[], rows: readonly Usa
 		if (spent > highest) return `${budget}: ${spent} of ${highest}`;
 	}
 	return undefined;
+}
+
+/**
+ * What was reserved when a cap ended stays so: a request that had been promised credit by then gets it, and what others leave
+ * of theirs may go to who waits at the same instance. More is not spent.
+ */
+function ofCuts({ closed, sent }: Judged, rows: readonly UsageRow[]): Finding {
+	const asked = new Map(sent.map((one) => [one.uuid, one.sentAtMs]));
+	const cuts = closed.filter(({ isCap }) => isCap);
+	return finding("when the end of a cap has returned, only what had been reserved by then is spent", cuts, (cut) => {
+		const late = lateRows(rows, cut).filter((row) => (asked.get(row.request_id) ?? cut.fromMs) >= cut.fromMs);
+		const began = cut.fromMs - cut.tookMs;
+		const running = rows.filter(
+			(row) =>
+				row.project_id === cut.subject && row.admitted_ms <= cut.fromMs && row.admitted_ms + row.duration_ms >= began,
+		);
+		const left = running.reduce((sum, { reserved, charged }) => sum + reserved - charged, 0);
+		const spent = late.reduce((sum, { charged }) => sum + charged, 0);
+		return spent <= left && late.every(({ reserved }) => reserved <= left)
+			? undefined
+			: `${cut.subject}: ${spent} in ${late.length} requests, ${left} were left of ${running.length} that ran`;
+	});
 }
 
 function ofHomes(rows: readonly UsageRow[], keys: ReadonlyMap<string, LoadKey>): Finding {

@@ -28,6 +28,8 @@ export interface LoadProject {
 	readonly id: string;
 	readonly account: string;
 	readonly period: CapPeriod;
+	/** Its cap is changed, or it is archived. */
+	readonly isChanged: boolean;
 	/** The present one last. */
 	readonly caps: CapStep[];
 }
@@ -48,14 +50,14 @@ export interface ProjectDeps {
 	/** Until it is carried out. */
 	insist<T>(work: () => Promise<T>): Promise<T>;
 	/** Waits until it is in force everywhere; from then on nothing of `subject` may be admitted. */
-	close(subject: string, change: () => Promise<AppendedEntry>): Promise<Closed>;
+	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<Closed>;
 	/** Out of use, soon. */
 	retire(key: LoadKey): void;
 }
 
 /** Never reached, and reached by some ten requests. */
 const ROOMY = 50_000_000_000;
-const TIGHT = 3_000_000;
+export const TIGHT = 3_000_000;
 /** By so much a cap is raised at most. */
 const RAISED_BY = 2_000_000;
 /** Less than any request reserves. */
@@ -86,18 +88,18 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	const moved: LoadKey[] = [];
 	const periodOf = (period: CapPeriod) => (period === "lifetime" ? period : (deps.period ?? period));
 
-	async function add(account: string, cap: number, period: CapPeriod): Promise<LoadProject> {
+	async function add(account: string, cap: number, period: CapPeriod, isChanged: boolean): Promise<LoadProject> {
 		const settings = { name: "test", capNanoUsd: nanoUsd(cap), capPeriod: period };
 		const id = newId("proj");
 		await insist(() => createProject(fleet.statements, account, settings, id));
-		const project = { id, account, period, caps: [{ cap, fromMs: 0, inForceMs: 0 }] };
+		const project = { id, account, period, isChanged, caps: [{ cap, fromMs: 0, inForceMs: 0 }] };
 		projects.push(project);
 		return project;
 	}
 
 	for (const { account: place, cap, period, changes, keys } of PLAN) {
 		const account = deps.accounts[place] as string;
-		const project = await add(account, cap, periodOf(period));
+		const project = await add(account, cap, periodOf(period), changes ?? false);
 		if (changes) changed.push(project);
 		for (const [at, key] of keys.entries()) {
 			const settings = { ...key, period: periodOf(key.period ?? "lifetime"), project: project.id };
@@ -122,7 +124,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	async function cut(project: LoadProject, random: Random, nextCap: number): Promise<void> {
 		const step: CapStep = { cap: NOTHING, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
 		project.caps.push(step);
-		const closed = await close(project.id, update(project, { capNanoUsd: nanoUsd(NOTHING) }));
+		const closed = await close(project.id, update(project, { capNanoUsd: nanoUsd(NOTHING) }), true);
 		step.inForceMs = closed.fromMs;
 		await Bun.sleep(random.between(100, 800));
 		closed.untilMs = nowMs();
@@ -138,7 +140,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	}
 
 	async function archive(account: string, random: Random): Promise<void> {
-		const doomed = await add(account, TIGHT, periodOf("week"));
+		const doomed = await add(account, TIGHT, periodOf("week"), true);
 		const key = await insist(() => deps.addKey(account, { project: doomed.id }));
 		await Bun.sleep(random.between(100, 500));
 		await close(doomed.id, () => archiveProject(fleet.statements, doomed));

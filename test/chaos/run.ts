@@ -2,6 +2,9 @@
  * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it takes one
  * and prints it. Exit code 1 if a claim does not hold.
  *
+ * `bun run chaos -- --midnight --minutes 5`: waits until the next midnight of some time zone, of which there is one each full
+ * hour, lies in the middle of the run; caps of a day begin anew by it.
+ *
  * `bun run chaos -- --locks [--only NAME]`: each table of the schema is locked whole, and each connection of an instance
  * silenced, for twice a lease; a line each says who noticed (about 20 minutes for all).
  *
@@ -17,6 +20,8 @@ import type { ChaosResult } from "./chaos.ts";
 import { runChaos } from "./chaos.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 import { runLocks } from "./locks.ts";
+import type { Midnight } from "./midnight.ts";
+import { nextMidnight } from "./midnight.ts";
 import { measureRevocations } from "./revocations.ts";
 
 /** Of revocations with live peers. */
@@ -28,6 +33,7 @@ const { values } = parseArgs({
 		minutes: { type: "string", default: "5" },
 		seed: { type: "string" },
 		users: { type: "string", default: "24" },
+		midnight: { type: "boolean", default: false },
 		former: { type: "boolean", default: false },
 		locks: { type: "boolean", default: false },
 		only: { type: "string" },
@@ -44,18 +50,29 @@ if (former && "missing" in former) {
 	process.exit(2);
 }
 console.log(`seed ${seed}, ${values.minutes} minutes${former ? `, beside version ${FORMER_COMMIT}` : ""}`);
+const forMs = Number(values.minutes) * 60_000;
+const midnight = values.midnight ? await beforeMidnight(forMs / 2) : undefined;
 const startedMs = performance.now();
 const result = await runChaos({
 	seed,
-	forMs: Number(values.minutes) * 60_000,
+	forMs,
 	users: Number(values.users),
 	...(former ? { formerMain: former.main } : {}),
+	...(midnight ? { midnight } : {}),
 	logFolder: join(tmpdir(), `tollgate-chaos-logs-${seed}`),
 	onFault: (name) => console.log(`${((performance.now() - startedMs) / 1_000).toFixed(1).padStart(7)} s  ${name}`),
 });
 former?.remove();
 show(result);
 process.exit(result.findings.every((finding) => finding.broken.length === 0) ? 0 : 1);
+
+async function beforeMidnight(beforeMs: number): Promise<Midnight> {
+	const midnight = nextMidnight(Date.now() + beforeMs);
+	const { timeZone, atMs } = midnight;
+	console.log(`the day ends in ${timeZone} at ${new Date(atMs).toISOString()}`);
+	await Bun.sleep(atMs - beforeMs - Date.now());
+	return midnight;
+}
 
 async function tryRevocations(revocations: number, users: number): Promise<number> {
 	const figures = await measureRevocations({ revocations, users });

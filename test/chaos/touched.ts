@@ -21,6 +21,8 @@ export interface Touch extends Span {
 interface Look {
 	readonly member: number;
 	readonly askedAtMs: number;
+	/** It became ready between the two. */
+	readonly answeredAtMs: number;
 	readonly isReady: boolean;
 }
 
@@ -43,6 +45,8 @@ export interface Touched {
 	watch(fleet: Fleet): { stop(): Promise<void> };
 	/** When this instance may refuse whom it knows. All that is going on has ended. */
 	excuses(member: number): Excuse[];
+	/** Whether nothing at all was done to it or to all of them, nor follows from it. All that is going on has ended. */
+	isQuiet(member: number, fromMs: number, untilMs: number): boolean;
 }
 
 /** As the product has it: a fifth of the lease, a heartbeat each second, and sooner after one that failed. */
@@ -72,7 +76,7 @@ export function createTouched(): Touched {
 	/** When it may admit again after `fromMs`. */
 	function readyAfter(member: number, fromMs: number): number {
 		const ready = looks.find((look) => look.member === member && look.isReady && look.askedAtMs >= fromMs);
-		return Math.min(ready?.askedAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
+		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
 	}
 
 	async function look(member: number, url: string): Promise<void> {
@@ -85,7 +89,7 @@ export function createTouched(): Touched {
 			},
 			() => false,
 		);
-		looks.push({ member, askedAtMs, isReady });
+		looks.push({ member, askedAtMs, answeredAtMs: nowMs(), isReady });
 	}
 
 	/** Database and run are on one machine, and so by one clock. */
@@ -115,7 +119,7 @@ export function createTouched(): Touched {
 		return whole;
 	}
 
-	return {
+	const touched: Touched = {
 		async during(kind, member, work) {
 			const fromMs = nowMs();
 			try {
@@ -170,5 +174,12 @@ export function createTouched(): Touched {
 					),
 			];
 		},
+		isQuiet(member, fromMs, untilMs) {
+			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
+			// Who could not be heard has to be reached again, and has work waiting.
+			const spans = own.map((touch) => ({ fromMs: touch.fromMs, untilMs: touch.untilMs + RENEWED_MS }));
+			return ![...spans, ...touched.excuses(member)].some((span) => span.fromMs <= untilMs && fromMs <= span.untilMs);
+		},
 	};
+	return touched;
 }

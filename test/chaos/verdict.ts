@@ -5,7 +5,7 @@ import { uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Fleet } from "./fleet.ts";
 import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
-import type { Load } from "./load.ts";
+import type { Closed, Load } from "./load.ts";
 import { balanceOf } from "./load.ts";
 
 /** One claim about the books, how many facts it was checked on, and where it does not hold. */
@@ -163,21 +163,22 @@ function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]
 }
 
 function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
-	return finding(
-		"nothing was admitted after a revocation, a suspension, an archiving or the end of a cap had returned",
-		load.closed,
-		(one) => {
-			const late = rows.find(
-				(row) =>
-					[row.key_id, row.account_id, row.project_id].includes(one.subject) &&
-					// The record has whole milliseconds.
-					row.admitted_ms > one.fromMs + 1 &&
-					row.admitted_ms < one.untilMs - 1,
-			);
-			return late
-				? `${one.subject}: ${(late.admitted_ms - one.fromMs).toFixed(1)} ms later, ${late.request_id}`
-				: undefined;
-		},
+	const acts = load.closed.filter(({ isCap }) => !isCap);
+	return finding("nothing was admitted after a revocation, a suspension or an archiving had returned", acts, (one) => {
+		const [late] = lateRows(rows, one);
+		return late
+			? `${one.subject}: ${(late.admitted_ms - one.fromMs).toFixed(1)} ms later, ${late.request_id}`
+			: undefined;
+	});
+}
+
+/** Of those whom something was taken from, after that was in force. The record has whole milliseconds. */
+export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }: Closed): UsageRow[] {
+	return rows.filter(
+		(row) =>
+			[row.key_id, row.account_id, row.project_id].includes(subject) &&
+			row.admitted_ms > fromMs + 1 &&
+			row.admitted_ms < untilMs - 1,
 	);
 }
 

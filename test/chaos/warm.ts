@@ -19,13 +19,14 @@ const WARM_MS = 30_000;
  * nobody suspended (`steady`); warm, that is, the same instance gave the same key a whole answer in the last 30 s, and
  * nothing has excused that instance in between; and nothing excuses it while the request runs. Those are never refused.
  * One that the model server got was admitted: what became of it there is the model server's. Until then, no answer at all
- * is a refusal too.
+ * is a refusal too. `renewals`: when a cap of a key began anew, whose credit each instance has to fetch then.
  */
 export function judgeWarm(
 	sent: readonly Sent[],
 	arrivals: readonly Arrival[],
 	steady: ReadonlySet<string>,
 	excusesOf: (member: number) => readonly Excuse[],
+	renewals: ReadonlyMap<string, Excuse> = new Map(),
 ): WarmVerdict {
 	const admitted = new Set(arrivals.map(({ requestId }) => uuidOf(requestId)));
 	const excuses = new Map<number, readonly Excuse[]>();
@@ -34,8 +35,10 @@ export function judgeWarm(
 	const broken: string[] = [];
 	let warm = 0;
 	for (const one of sent.filter(({ key }) => steady.has(key)).sort((a, b) => a.sentAtMs - b.sentAtMs)) {
-		const own = excuses.get(one.member) ?? excusesOf(one.member);
-		excuses.set(one.member, own);
+		const ofMember = excuses.get(one.member) ?? excusesOf(one.member);
+		excuses.set(one.member, ofMember);
+		const renewal = renewals.get(one.key);
+		const own = renewal === undefined ? ofMember : [...ofMember, renewal];
 		const place = `${one.member} ${one.key}`;
 		const earlier = known.get(place) ?? [];
 		known.set(place, earlier);

@@ -78,12 +78,19 @@ async function settleEach<T extends Unsettled>(
 /** Of an epoch that is over, one by one; gives those that wait for a row that somebody holds. */
 export async function settleLate(store: LedgerStore, batch: readonly SettledEvent[]): Promise<SettledEvent[]> {
 	const held: SettledEvent[] = [];
+	const accounts = new Set<string>();
 	for (const event of batch) {
+		// A row that somebody holds is waited for once: other accounts' settlements do not wait for each of this one's.
+		if (accounts.has(event.account)) {
+			held.push(event);
+			continue;
+		}
 		try {
 			await store.settleLate(JSON.stringify(event));
 		} catch (error) {
 			if (!(error instanceof DatabaseBusy)) throw error;
 			held.push(event);
+			accounts.add(event.account);
 		}
 	}
 	return held;

@@ -81,8 +81,8 @@ export interface LedgerStore {
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
 	/**
-	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets on which something is still to be settled.
-	 * While there are any, their leases stay open, and the epoch stands as it is.
+	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets on which something is still to be settled,
+	 * which is late from now on: it spends what their leases have, and those stay open for it.
 	 */
 	close(keep?: readonly string[]): Promise<{ readonly closed: number; readonly done: boolean }>;
 	/** Asks all other instances for what lies idle of these budgets; gives the ticket of their answers. */

@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { recoverJournals } from "../../src/ledger/recovery.ts";
+import { settleLate } from "../../src/ledger/settling.ts";
 import type { Flushed, LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -85,6 +87,24 @@ test("an epoch whose leases are closed gets its settlements one by one, as late"
 	const { recover, done } = left(() => ({ late: true }));
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
+});
+
+test("of an account whose row somebody holds one late settlement is tried, and the others' are settled", async () => {
+	const tried: string[] = [];
+	const store = {
+		async settleLate(eventJson: string) {
+			const { account } = JSON.parse(eventJson) as SettledEvent;
+			tried.push(account);
+			if (account === "a") throw new DatabaseBusy("a row is held");
+		},
+	} as unknown as LedgerStore;
+	const [first, second, other] = [
+		settledEvent("a", "key", 1),
+		settledEvent("a", "key", 2),
+		settledEvent("b", "key", 3),
+	];
+	expect(await settleLate(store, [first, second, other])).toEqual([first, second]);
+	expect(tried).toEqual(["a", "b"]);
 });
 
 test("a journal that claims more than its lease holds is settled as late, once the leases are closed", async () => {

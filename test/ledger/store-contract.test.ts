@@ -163,7 +163,7 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
-		test("leases can be closed but for those on which something is to be settled: that goes on, and the epoch stands", async () => {
+		test("leases can be closed but for those on which something is to be settled: they pay for it, and nothing is granted", async () => {
 			await store.book("acc", "adjustment", 1_000, "kept", false);
 			await store.budget("kept", "account", "kept", 100);
 			await live(store, "keeps");
@@ -176,7 +176,15 @@ for (const [name, make] of suites) {
 			expect(await open()).toBe(2);
 			expect(await rows("budgets")).toContain("kept 100 0 0");
 			const event = settledEvent("acc", "key", 20, { id: uuid(273), reserved: usd(50) });
-			expect(await ledger.flush([event], "[]")).toMatchObject({ late: false, fresh: 1 });
+			expect(await ledger.flush([event], "[]")).toMatchObject({ late: true, fresh: 0 });
+			// A request of the instance that was under way when it died.
+			expect(await resultOf(() => ledger.grant([ask(274, "kept", 5, 5)]))).toBe("not live");
+			await live(store, "another");
+			await store.ledger("another", 1).grant([ask(275, "key", 1_000, 1)]);
+			await ledger.settleLate(JSON.stringify(event));
+			expect((await rows("usage"))?.filter((row) => row.startsWith(uuid(273)))).toEqual([
+				`${uuid(273)} acc key keeps 1 50 20 0 exact finished`,
+			]);
 			expect(await ledger.close(["acc", "key"])).toEqual({ closed: 0, done: false });
 			expect(await ledger.close()).toEqual({ closed: 2, done: true });
 		});

@@ -193,8 +193,13 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/settling.ts",
-		killers: ["ledger/writer", "ledger/instance-lease", 60],
+		killers: ["ledger/writer", "ledger/recovery", "ledger/instance-lease", 60],
 		mutants: [
+			{
+				breaks: "each late settlement of an account whose row is held is waited for",
+				before: "accounts.add(event.account);",
+				after: "",
+			},
 			{
 				breaks: "settlements of leases that were closed are lost",
 				before: "const waiting = new Set(await settleLate(store, eventsOf(batch)));",

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import type { ProjectFields } from "../../src/keys/project-entry.ts";
@@ -161,7 +162,9 @@ function ledgerStore(
 		caller.call(label, (done, fail) =>
 			statement(
 				(result) => {
-					world.log?.(`${world.timeline.nowMs().toFixed(1)} ${caller.name} ${label} -> ${JSON.stringify(result)}`);
+					world.log?.(
+						`${world.timeline.nowMs().toFixed(1)} ${caller.name} ${label} -> ${inspect(result, { breakLength: Number.POSITIVE_INFINITY, depth: 4 })}`,
+					);
 					done(result);
 				},
 				(error) => fail(asLedgerError(error)),

@@ -398,7 +398,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	): { closed: number; done: boolean } {
 		const state = stateOf(id, epoch);
 		if (state === undefined || state === "left") return { closed: 0, done: true };
-		if (keep.length === 0) stand(id, epoch, ["joining", "live", "silent", "dead"], "closing");
+		stand(id, epoch, ["joining", "live", "silent", "dead"], "closing");
 		let closed = 0;
 		const own = (row: { instance: string; epoch: number }) => row.instance === id && row.epoch === epoch;
 		for (const [key, lease] of leases) {

@@ -218,8 +218,7 @@ $$;
 -- p_journal_lost: the operator attests that its journal is gone; requests known only as reservations are recorded as
 -- crashed, at no charge and without a rate card, by which a late settlement knows them. Returns how many leases were
 -- closed now, and whether nothing is left to be done; what somebody holds is left for the next call.
--- p_keep: budgets on whose leases something is still to be settled. Then those stay, and settlements on them go on; nothing
--- else may come of the epoch.
+-- p_keep: budgets on whose leases something is still to be settled, as late, but out of them: those are left as they are.
 create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
 language plpgsql set enable_seqscan = off as $$
@@ -233,9 +232,7 @@ begin
     return next;
     return;
   end if;
-  if v_keep = '{}' then
-    perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);
-  end if;
+  perform instance_stand(p_instance, p_epoch, null, array['joining', 'live', 'silent', 'dead'], 'closing', null, null);
   for r in select l.budget_id, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest
       from lease l join budget g on g.id = l.budget_id
       where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open' and l.budget_id <> all (v_keep)

@@ -373,3 +373,70 @@ test("a look that dies leaves all of it to the next one, and a receiver that is 
 	expect(calls).toHaveLength(2);
 	expect([calls[1]?.id, calls[1]?.body]).toEqual([calls[0]?.id ?? "", calls[0]?.body ?? ""]);
 });
+
+/** Notices by SQL, due for an hour, of accounts of their own or of one. */
+async function crowd(type: string | null, from: number, to: number, account: string | null = null): Promise<void> {
+	await db.sql`
+		insert into batch_notice (batch_id, account_id, channel, user_id, type, data, next_at)
+		select coalesce(${account}::text, 'many') || n, coalesce(${account}::text, 'many' || n), 'mail', 'nobody', ${type}::text, '{}', now() - interval '1 hour'
+		from generate_series(${from}::int, ${to}::int) n`;
+}
+
+test("behind ten thousand mails about a model that goes away, and an account's thousand batches, low credit is told of within a turn, and each lane moves", async () => {
+	await db.sql`truncate batch_notice`;
+	await crowd("model.retiring", 1, 10_000);
+	await crowd(null, 1, 1_000, "flood");
+	const id = await newAccount(["credit.low"], 1_000);
+	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500)`;
+	await spend(id, await newKey(id), 501);
+	await lookForAlerts(db.statements);
+	await sendBatchNotices(deps, "mail", never);
+	expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
+	const tried =
+		await db.sql`select coalesce(type, 'batch') as type, count(*)::int as rows from batch_notice where attempts > 0 group by 1 order by 1`;
+	expect(tried.map((row) => ({ ...row }))).toEqual([
+		{ type: "batch", rows: 4 },
+		{ type: "credit.low", rows: 2 },
+		{ type: "model.retiring", rows: 14 },
+	]);
+});
+
+test("an account with a thousand notices lets the next account's pass after some turns, and loses none of its own", async () => {
+	await db.sql`truncate batch_notice`;
+	await crowd(null, 1, 1_000, "flood");
+	await crowd(null, 1, 1);
+	await db.sql`update batch_notice set next_at = now() where account_id = 'many1'`;
+	for (let turn = 0; turn < 4; turn++) await sendBatchNotices(deps, "mail", never);
+	const tried = await db.sql`select account_id from batch_notice where attempts > 0 and account_id <> 'flood'`;
+	expect(tried).toHaveLength(1);
+	const [own] = await db.sql`
+		select count(*)::int as rows, count(*) filter (where attempts > 0)::int as tried, max(next_at) < now() + interval '10 minutes' as soon
+		from batch_notice where account_id = 'flood'`;
+	expect({ ...own }).toEqual({ rows: 1_000, tried: 16, soon: true });
+});
+
+test("a turn reads the same rows of a hundred times the notices that wait", async () => {
+	await db.sql`truncate batch_notice`;
+	const readBy = async () => {
+		let rows = 0;
+		const undone = new Error("undone");
+		const turn = db.sql.begin(async (sql) => {
+			await sql`set local enable_seqscan = off`;
+			const statements = ((...query: Parameters<typeof sql>) => sql(...query)) as unknown as NoticeDeps["statements"];
+			await sendBatchNotices({ ...deps, statements }, "mail", never);
+			const [row] = await sql`
+				select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows from pg_stat_xact_user_tables where relname = 'batch_notice'`;
+			rows = Number(row?.rows);
+			throw undone;
+		});
+		await turn.catch((error) => expect(error).toBe(undone));
+		return rows;
+	};
+	await crowd("model.retiring", 1, 400);
+	const small = await readBy();
+	await crowd("model.retiring", 401, 40_000);
+	await db.sql`analyze batch_notice`;
+	const large = await readBy();
+	expect({ small, large, isMore: large > small * 1.1 + 5 }).toEqual({ small, large, isMore: false });
+	await db.sql`truncate batch_notice`;
+});

@@ -20,7 +20,7 @@ const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
 /** Accounts that are looked through in one statement. */
-const RETIRING_ACCOUNTS_MAX = 1_000;
+const RETIRING_ACCOUNTS_MAX = 200;
 /** Before the day, the nearest first. */
 const RETIRING_DAYS = [7, 30];
 const DAY_MS = 86_400_000;

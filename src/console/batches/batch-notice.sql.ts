@@ -55,6 +55,14 @@ export const batchNotice = pgTable(
 	(table) => [
 		primaryKey({ columns: [table.batchId, table.channel, table.userId] }),
 		index("batch_notice_due").on(table.channel, table.nextAt).where(sql`${table.state} = 'waiting'`),
+		/** By what it can wait for: of an account, of a batch, of a model that goes away and that very many used. */
+		index("batch_notice_lane")
+			.on(
+				table.channel,
+				sql`(case when ${table.type} is null then 1 when ${table.type} = 'model.retiring' then 2 else 0 end)`,
+				table.nextAt,
+			)
+			.where(sql`${table.state} = 'waiting'`),
 		index("batch_notice_account").on(table.accountId, table.batchId),
 		/** For those that are forgotten. */
 		index("batch_notice_created").on(table.createdAt),

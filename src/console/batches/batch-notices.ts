@@ -64,8 +64,12 @@ const ENDS_MAX = 200;
 /** Notices that are on their way at once, and those of one account among them, so that no dead receiver is in others' way. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
-/** Looked through for them. */
-const DUE_MAX = 1_000;
+/** Looked through for them, in each lane. */
+const DUE_MAX = 300;
+/** Places that each lane has for its own, if something waits in it; the others go to the most urgent. */
+const LANE_PLACES = 4;
+/** What is beyond an account's share of a lane that is full waits so long for each share before it, and lets others pass. */
+const SHARE_S = 5;
 /** Seconds from the beginning of an attempt to the next one. The first is longer than any attempt takes. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
 /** Then nobody is told any more. */
@@ -121,25 +125,36 @@ async function makeNotices(statements: Statements): Promise<void> {
 		on conflict do nothing`;
 }
 
-/** What this console tries now. One console at a time claims, and none waits for it. */
+/**
+ * What this console tries now. One console at a time claims, and none waits for it. Lanes: 0, what an account wants to hear
+ * of itself; 1, its batches, which one account may end by the thousand; 2, models that go away, which all accounts hear of.
+ * Rows are found again by their place: by their key PostgreSQL reads all of them, while it has not counted them yet.
+ */
 function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
 	return statements<Due>`
 		with turn as materialized (
 			select pg_try_advisory_xact_lock(hashtextextended('batch notices', 0)) as mine
-		), due as (
-			select n.batch_id, n.user_id, n.account_id, n.next_at from batch_notice n
-			where (select mine from turn) and n.state = 'waiting' and n.channel = ${channel} and n.next_at <= clock_timestamp()
-			order by n.next_at limit ${DUE_MAX}
+		), due as materialized (
+			select l.lane, n.* from (values (0), (1), (2)) l(lane) cross join lateral (
+				select w.ctid as row, w.account_id, w.next_at from batch_notice w
+				where (select mine from turn) and w.state = 'waiting' and w.channel = ${channel}
+					and (case when w.type is null then 1 when w.type = 'model.retiring' then 2 else 0 end) = l.lane and w.next_at <= now()
+				order by w.next_at limit ${DUE_MAX}) n
+		), shared as (
+			select d.*, row_number() over (partition by lane, account_id order by next_at) as place, count(*) over (partition by lane) as waiting from due d
 		), chosen as (
-			select batch_id, user_id from (
-				select d.*, row_number() over (partition by account_id order by next_at) as place from due d) p
-			where place <= ${SENDING_ACCOUNT_MAX} order by next_at limit ${SENDING_MAX}
+			select p.row from (
+				select s.*, row_number() over (partition by lane order by next_at) as lane_place from shared s where place <= ${SENDING_ACCOUNT_MAX}) p
+			order by lane_place > ${LANE_PLACES}, lane, next_at limit ${SENDING_MAX}
+		), passed as (
+			update batch_notice n set next_at = clock_timestamp() + make_interval(secs => ((s.place - 1) / ${SENDING_ACCOUNT_MAX}::integer * ${SHARE_S}::integer)::integer)
+			from shared s where s.place > ${SENDING_ACCOUNT_MAX} and s.waiting = ${DUE_MAX}
+				and n.ctid = s.row and n.state = 'waiting'
 		), begun as (
 			update batch_notice n set attempts = n.attempts + 1, tried_at = clock_timestamp(),
 				next_at = clock_timestamp() + make_interval(secs => (${JSON.stringify(WAITS_S)}::text::jsonb
 					-> least(n.attempts, ${WAITS_S.length - 1}))::integer)
-			from chosen c where n.batch_id = c.batch_id and n.user_id = c.user_id and n.channel = ${channel}
-				and n.state = 'waiting' and n.next_at <= clock_timestamp()
+			from chosen c where n.ctid = c.row and n.state = 'waiting' and n.next_at <= now()
 			returning n.batch_id, n.channel, n.user_id, n.account_id, n.attempts, n.type, n.data, n.created_at
 		)
 		select n.batch_id as id, n.account_id as "accountId", case when b.id is not null then batch_fields(b) end as batch,

@@ -18,6 +18,8 @@ export interface Mutant {
 	readonly killers?: readonly Killer[];
 	/** Of a function: the seed with which the simulation of the SQL notices it too. One of the next where the product has changed. */
 	readonly sqlSeed?: number;
+	/** That seed is one of the world with projects. */
+	readonly sqlProjects?: true;
 	/** Why nothing can notice it, or nothing that is promised. It is not run. */
 	readonly equivalent?: string;
 }

@@ -93,6 +93,7 @@ export const capMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a change of the cap leaves the present period as it was",
+				sqlSeed: 401,
 				before: "where g.id = p_owner or g.owner_id = p_owner and g.period = p_period and",
 				after: "where g.id = p_owner and",
 			},
@@ -115,6 +116,7 @@ export const capMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a changed cap does not reach the budget",
+				sqlSeed: 401,
 				before: "update budget g set limit_nano_usd = v_limit, lift_seq = v_lift where g.id = b.id;",
 				after: "",
 			},

@@ -326,6 +326,8 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a project's cap of a period limits what it ever spends",
+				sqlSeed: 401,
+				sqlProjects: true,
 				before: "values (p_id, 'project', p_account, case when p.cap_period = 'lifetime' then p.cap_nano_usd end);",
 				after: "values (p_id, 'project', p_account, p.cap_nano_usd);",
 			},
@@ -336,6 +338,8 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a project's changed cap does not reach its budget",
+				sqlSeed: 401,
+				sqlProjects: true,
 				before: "coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq)",
 				after: "v_seq",
 			},

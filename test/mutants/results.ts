@@ -36,7 +36,8 @@ export function writeResults(mutants: readonly PlacedMutant[], results: Readonly
 	const count = (verdict: Result["verdict"]) => mutants.filter((mutant) => of(mutant)?.verdict === verdict).length;
 	const rows = mutants.map((mutant) => {
 		const { verdict = "not run", by = "" } = of(mutant) ?? {};
-		const bySeed = mutant.sqlSeed === undefined ? "" : `${OF_SQL}${mutant.sqlSeed}`;
+		const bySeed =
+			mutant.sqlSeed === undefined ? "" : `${OF_SQL}${mutant.sqlSeed}${mutant.sqlProjects ? " with projects" : ""}`;
 		return `| \`src/${mutant.file}\` | ${cell(mutant.breaks)} | ${verdict} | ${verdict === "equivalent" ? by : cell(by)}${bySeed} |`;
 	});
 	writeFileSync(

@@ -11,10 +11,10 @@ export const brokenFunctions: readonly PlacedMutant[] = mutants.filter(
 
 /** The first of so many seeds that finds it, and what it says. */
 export async function findBroken(
-	{ file, before, after }: PlacedMutant,
+	{ file, before, after, sqlProjects }: PlacedMutant,
 	from: number,
 	count: number,
-	projects = false,
+	projects = sqlProjects ?? false,
 ): Promise<{ seed: number; failure: string } | undefined> {
 	const changed = { file: file.slice(FUNCTIONS.length), change: (text: string) => text.replace(before, () => after) };
 	for (let seed = from; seed < from + count; seed++) {

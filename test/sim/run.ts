@@ -58,7 +58,7 @@ async function findBrokenFunctions(from: number, count: number): Promise<number>
 	let found = 0;
 	for (const mutant of chosen) {
 		const first = mutant.sqlSeed ?? from;
-		const by = await findBroken(mutant, first, count, projects);
+		const by = await findBroken(mutant, first, count, projects || mutant.sqlProjects);
 		if (by) found += 1;
 		const seen = by ? `seed ${by.seed}: ${by.failure}` : `none of ${count} seeds from ${first} on`;
 		console.log(`${mutant.file}: ${mutant.breaks}\n         ${seen}`);

@@ -55,10 +55,23 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 		{ end: async () => {} },
 	);
 	const { ok, checks } = await reconcile(statements);
-	if (ok) return;
+	if (ok) return checkCaps(monitor);
 	throw new Broken(
 		`the books do not reconcile: ${checks.filter((check) => !check.ok).map(({ name, detail }) => `${name} ${detail}`)}`,
 	);
+}
+
+/** What somebody decided of a cap is what the budget of its lifetime or present period has; a renewed one limits no lifetime. */
+async function checkCaps(monitor: postgres.Sql): Promise<void> {
+	const wrong = await monitor`
+		select g.id, g.limit_nano_usd as limit, c.cap from (
+			select cap_budget(k) as budget, k.cap_nano_usd as cap from api_key k
+			union all select cap_budget(p), p.cap_nano_usd from project p
+			union all select k.id, null from api_key k where k.cap_period <> 'lifetime'
+			union all select p.id, null from project p where p.cap_period <> 'lifetime'
+		) c join budget g on g.id = c.budget
+		where g.limit_nano_usd is distinct from c.cap and g.lift_seq is null`;
+	if (wrong.length > 0) throw new Broken(`budgets have other limits than their caps: ${JSON.stringify(wrong)}`);
 }
 
 function announceTo(world: Omit<World, "database">, channel: string, payload: string): void {

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
+import { isLanguage, languageOf } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
@@ -37,7 +38,6 @@ import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { isLanguage, languageOf } from "./texts/language.ts";
 import { Refusal } from "./texts/refusal.ts";
 import { answerIn } from "./texts/told-in.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";

@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { isLanguage, LANGUAGES, type Language, languageOf } from "../base/language.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
@@ -11,7 +12,6 @@ import { changeMail } from "./sign-in/auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./sign-in/password-length.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
-import { isLanguage, LANGUAGES, type Language, languageOf } from "./texts/language.ts";
 import { Refusal } from "./texts/refusal.ts";
 
 const query = t.Object(ACCOUNT_QUERY);

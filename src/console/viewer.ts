@@ -1,9 +1,9 @@
 import { Fault } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";
-import type { Language } from "./texts/language.ts";
 
 export interface Membership {
 	readonly accountId: string;

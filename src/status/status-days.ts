@@ -1,6 +1,7 @@
 import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
+import type { StatusTexts } from "./status-texts.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
 /** On narrow screens the style leaves out the days before these. */
@@ -11,17 +12,15 @@ const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
 
 /** Kinds of days; each has a shape of its own besides its colour. */
-type DayKind = "up" | "degraded" | "partly" | "down" | "none";
-export const DAY_KINDS: Readonly<Record<DayKind, string>> = {
-	up: "Operational",
-	degraded: "Degraded at times",
-	partly: "Down at times",
-	down: "Down for most of the day",
-	none: "No data",
-};
+export type DayKind = "up" | "degraded" | "partly" | "down" | "none";
 
 /** One cell a day, each with its text; under them the uptime, and the days that went wrong in words. */
-export function daysHtml(title: string, track: Track, { from, to }: Pick<HistoryAnswer, "from" | "to">): string {
+export function daysHtml(
+	texts: StatusTexts,
+	title: string,
+	track: Track,
+	{ from, to }: Pick<HistoryAnswer, "from" | "to">,
+): string {
 	const byDate = new Map(track.days.map((day) => [day.date, day]));
 	const first = Date.parse(from) / DAY_MS;
 	const cells: string[] = [];
@@ -30,28 +29,29 @@ export function daysHtml(title: string, track: Track, { from, to }: Pick<History
 		const date = dateOf(first + place);
 		const day = byDate.get(date);
 		const kind = kindOf(day);
-		const text = dayText(date, day, date === to);
+		const text = dayText(texts, date, day, date === to);
 		cells.push(`<li class="${kind}"><span>${text}</span></li>`);
 		if (kind !== "up" && kind !== "none") troubles.push(`<li>${text}</li>`);
 	}
 	const uptime =
 		track.uptime_percent === null
-			? "no data yet"
-			: `${percentText(track.uptime_percent)} uptime<span class="narrow"> in ${HISTORY_DAYS} days</span>`;
-	return `<ol class="days" role="list" aria-label="${Bun.escapeHTML(title)}, day by day">${cells.join("")}</ol>
-<p class="scale"><span class="wide">${HISTORY_DAYS} days ago</span><span class="narrow">${NARROW_DAYS} days ago</span><span>${uptime}</span><span>today</span></p>
-${troubles.length === 0 ? "" : `<details><summary>${troublesText(troubles.length)}</summary><ul>${troubles.reverse().join("")}</ul></details>\n`}`;
+			? texts.noDataYet
+			: `${texts.uptime(texts.percent(track.uptime_percent))}<span class="narrow"> ${texts.within(HISTORY_DAYS)}</span>`;
+	return `<ol class="days" role="list" aria-label="${Bun.escapeHTML(texts.dayByDay(title))}">${cells.join("")}</ol>
+<p class="scale"><span class="wide">${texts.daysAgo(HISTORY_DAYS)}</span><span class="narrow">${texts.daysAgo(NARROW_DAYS)}</span><span>${uptime}</span><span>${texts.today}</span></p>
+${troubles.length === 0 ? "" : `<details><summary>${texts.troubles(troubles.length)}</summary><ul>${troubles.reverse().join("")}</ul></details>\n`}`;
 }
 
 /** `2026-11-20: 99.93 % operational, 1 minute down`. */
-function dayText(date: string, day: TrackDay | undefined, isToday: boolean): string {
-	const when = isToday ? `${date} (today)` : date;
+function dayText(texts: StatusTexts, date: string, day: TrackDay | undefined, isToday: boolean): string {
+	const when = isToday ? `${date} (${texts.today})` : date;
 	const observed = observedOf(day);
-	if (day === undefined || observed === 0) return `${when}: no data`;
-	const parts = [`${percentText(percentOf(day.operational_minutes, observed))} operational`];
-	if (day.degraded_minutes > 0) parts.push(`${minutesText(day.degraded_minutes)} degraded`);
-	if (day.down_minutes > 0) parts.push(`${minutesText(day.down_minutes)} down`);
-	if (!isToday && observed < MINUTES_PER_DAY) parts.push(`${minutesText(MINUTES_PER_DAY - observed)} without data`);
+	if (day === undefined || observed === 0) return `${when}: ${texts.noData}`;
+	const lasting = (minutes: number) => minutesText(texts, minutes);
+	const parts = [texts.operational(texts.percent(percentOf(day.operational_minutes, observed)))];
+	if (day.degraded_minutes > 0) parts.push(texts.degraded(lasting(day.degraded_minutes)));
+	if (day.down_minutes > 0) parts.push(texts.down(lasting(day.down_minutes)));
+	if (!isToday && observed < MINUTES_PER_DAY) parts.push(texts.withoutData(lasting(MINUTES_PER_DAY - observed)));
 	return `${when}: ${parts.join(", ")}`;
 }
 
@@ -67,16 +67,6 @@ function observedOf(day: TrackDay | undefined): number {
 	return day === undefined ? 0 : day.operational_minutes + day.degraded_minutes + day.down_minutes;
 }
 
-function percentText(percent: number): string {
-	return `${percent === 100 ? "100" : percent.toFixed(2)} %`;
-}
-
-export function minutesText(minutes: number): string {
-	if (minutes < LONG_MINUTES) return minutes === 1 ? "1 minute" : `${minutes} minutes`;
-	const rest = minutes % 60;
-	return `${Math.floor(minutes / 60)} h${rest === 0 ? "" : ` ${rest} min`}`;
-}
-
-function troublesText(count: number): string {
-	return count === 1 ? "1 day was not fully operational" : `${count} days were not fully operational`;
+export function minutesText(texts: StatusTexts, minutes: number): string {
+	return minutes < LONG_MINUTES ? texts.minutes(minutes) : texts.hours(Math.floor(minutes / 60), minutes % 60);
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
+import { languageOf } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import type { Catalog } from "../catalog/catalog.ts";
@@ -96,10 +97,11 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 /** JSON unless the client likes HTML better, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
+	const language = languageOf(asked);
 	const packed = /\bgzip\b/.test(asked.get("accept-encoding") ?? "");
 	const headers: Record<string, string> = {
 		"cache-control": "no-store",
-		vary: "accept, accept-encoding",
+		vary: "accept, accept-encoding, accept-language, cookie",
 		"x-content-type-options": "nosniff",
 		"x-request-id": newRequestId().requestId,
 		"content-type": html ? "text/html; charset=utf-8" : "application/json",
@@ -109,11 +111,12 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 		headers["content-security-policy"] = STATUS_PAGE_POLICY;
 		headers["referrer-policy"] = "no-referrer";
 		headers["x-frame-options"] = "DENY";
+		headers["content-language"] = language;
 	}
-	const form = `${html ? "html" : "json"}${packed ? " gzip" : ""}`;
+	const form = `${html ? language : "json"}${packed ? " gzip" : ""}`;
 	let body = made.get(form);
 	if (body === undefined) {
-		const text = html ? statusPage(answer()) : JSON.stringify(answer());
+		const text = html ? statusPage(answer(), language) : JSON.stringify(answer());
 		body = packed ? Bun.gzipSync(text) : text;
 		made.set(form, body);
 	}

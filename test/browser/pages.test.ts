@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { LANGUAGE_COOKIE } from "../../src/console/texts/language.ts";
+import { LANGUAGE_COOKIE } from "../../src/base/language.ts";
 import { german } from "../../src/console/web/german/german.ts";
 import { signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { languageOf } from "../../src/console/texts/language.ts";
+import { languageOf } from "../../src/base/language.ts";
+import { STATUS_TEXTS } from "../../src/status/status-texts.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { newMail } from "./mailbox.ts";
 import { newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
@@ -102,4 +103,39 @@ test("what is refused is said in the reader's language: by sign-in, by the conso
 	expect(((await program.json()) as { error: { message: string } }).error.message).toContain(
 		"The API key is not valid",
 	);
+});
+
+test("receipts, statements and the status are in the reader's language; what programs read of them is the same for all", async () => {
+	const person = await signedUp(service);
+	const { topUp } = (await person.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1234.5" })).body;
+	const asked = async (path: string, language: string, accept = "text/html") => {
+		const answer = await person.fetch(path, { headers: { accept, "accept-language": language } });
+		expect([path, answer.status]).toEqual([path, 200]);
+		return { headers: answer.headers, text: Buffer.from(await answer.arrayBuffer()).toString("latin1") };
+	};
+	const receipt = `/api/console/credit/receipts/${topUp.id}`;
+	expect((await asked(receipt, "en")).text).toContain("USD 1234.5");
+	const german = await asked(receipt, "de");
+	expect(german.headers.get("content-language")).toBe("de");
+	for (const part of ['<html lang="de">', "Belegnummer", "USD 1234,5", "Offen: noch nicht bezahlt"])
+		expect(german.text).toContain(part);
+	const month = new Date().toISOString().slice(0, 7);
+	for (const language of ["en", "de"])
+		expect((await asked(`/api/console/credit/statement.pdf?month=${month}`, language)).text).toContain(
+			`/Lang (${language})`,
+		);
+	const csv = `/api/console/credit/statement.csv?month=${month}`;
+	expect((await asked(csv, "de")).text).toBe((await asked(csv, "en")).text);
+	// Kept for a second: one language does not get the other's.
+	for (const language of ["en", "de", "en", "de"]) {
+		const page = await asked("/status", language);
+		expect(page.text).toContain(`<html lang="${language}">`);
+		expect(page.headers.get("vary")).toContain("accept-language, cookie");
+		const { de, en } = STATUS_TEXTS;
+		expect(page.text.includes(Buffer.from(de.legend).toString("latin1"))).toBe(language === "de");
+		for (const text of [en.legend, en.explanation, en.everything, en.dayKinds.down, en.parts.overall, en.noDataYet])
+			expect([text, page.text.includes(text)]).toEqual([text, language === "en"]);
+	}
+	const { text } = await asked("/status", "de", "application/json");
+	expect(JSON.parse(text).services.chat).toBe("unavailable");
 });

@@ -1,6 +1,7 @@
 /** A month on paper: it adds up to the nano-dollar, stays as it was once it is closed, and each line of it is in the log. */
 import { expect, test } from "bun:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
+import { PAPER_TEXTS } from "../../src/console/statement/paper-texts.ts";
 import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";
 import { statementLines } from "../../src/console/statement/statement-lines.ts";
@@ -176,6 +177,7 @@ test("names in other alphabets are drawn with fonts that the file brings; what n
 	const bytes = await statementPdf({
 		statement,
 		lines,
+		language: "en",
 		serviceName: "Acme",
 		seller: { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU12345678" },
 		buyer: { company: "שלום (2026) בע״מ", address, vatId: "" },
@@ -196,6 +198,7 @@ test("names in other alphabets are drawn with fonts that the file brings; what n
 	const plain = await statementPdf({
 		statement,
 		lines: statementLines(statement, place),
+		language: "en",
 		serviceName: "Acme",
 		seller: NOBODY,
 		buyer: NOBODY,
@@ -206,6 +209,45 @@ test("names in other alphabets are drawn with fonts that the file brings; what n
 	expect((await pdfOf(plain)).text).not.toContain("no font here");
 });
 
+test("it is in the language of who fetches it: words, months and amounts", async () => {
+	const statement = await read(second);
+	const facts = {
+		statement,
+		lines: statementLines(statement, place).map((line) => ({ ...line, description: "" })),
+		serviceName: "Acme",
+		seller: { company: "Acme GmbH", address: "", vatId: "ATU12345678" },
+		buyer: NOBODY,
+		account: { id: ID, name: "Books", email: "b@example.com" },
+		font: null,
+		logUrl: () => ORIGIN,
+	};
+	const [english, german] = await Promise.all(
+		(["en", "de"] as const).map(async (language) => {
+			const { text } = await pdfOf(await statementPdf({ ...facts, language }));
+			return text;
+		}),
+	);
+	const { en, de } = PAPER_TEXTS;
+	for (const word of [
+		"statement",
+		"from",
+		"period",
+		"opening",
+		"closing",
+		"movements",
+		"byModel",
+		"byDay",
+		"vatId",
+	] as const) {
+		expect(english).toContain(en[word]);
+		expect(german).toContain(de[word]);
+		if (word !== "statement") expect(german).not.toContain(en[word]);
+	}
+	for (const part of ["248,999999986", "−15,679012234", "233,444444541", "Tage in UTC", "Seite 1 von 1", " Token"])
+		expect(german).toContain(part);
+	expect(german).toContain(new Intl.DateTimeFormat("de", { month: "long", timeZone: "UTC" }).format(statement.fromMs));
+});
+
 test("a month of three thousand movements, each as long as it may be, is a file of some pages within moments", async () => {
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
@@ -214,6 +256,7 @@ test("a month of three thousand movements, each as long as it may be, is a file 
 	const bytes = await statementPdf({
 		statement,
 		lines,
+		language: "en",
 		serviceName: "Acme",
 		seller: NOBODY,
 		buyer: NOBODY,

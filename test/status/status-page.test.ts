@@ -261,9 +261,9 @@ describe("the age of the history", () => {
 		[null, "The history has not been read yet."],
 		["2026-11-20T11:57:00.000Z", "The history is 3 minutes old."],
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
-	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf))).toContain(text));
+	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
 
 	test("is not mentioned while it is young", () => {
-		expect(statusPage(answer("2026-11-20T11:58:00.000Z"))).not.toContain("The history");
+		expect(statusPage(answer("2026-11-20T11:58:00.000Z"), "en")).not.toContain("The history");
 	});
 });

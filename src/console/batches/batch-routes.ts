@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
-import { languageOf } from "../texts/language.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { toldIn } from "../texts/told-in.ts";
 import { cancelBatch } from "./batch-gateway.ts";

@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
 import { findAccount } from "../../keys/account-admin.ts";
@@ -106,7 +107,7 @@ export function creditRoutes(parts: ConsoleParts) {
 				if (account === null) throw new Refusal("not_found", "There is no such account.");
 				const { serviceName, seller } = parts.brand;
 				const buyer = await readBillingDetails(statements, accountId);
-				return receiptPage(topUp, account, { serviceName, seller, buyer });
+				return receiptPage(topUp, account, { language: languageOf(request.headers), serviceName, seller, buyer });
 			},
 			{ query },
 		);

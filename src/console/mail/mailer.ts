@@ -1,10 +1,10 @@
 import nodemailer from "nodemailer";
 import type { Clock } from "../../base/clock.ts";
+import { isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
-import { isLanguage, type Language } from "../texts/language.ts";
 import { isMailAddress, mailboxOf } from "./mail-address.ts";
 
 interface MailText {

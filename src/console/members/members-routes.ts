@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
+import { languageOf } from "../../base/language.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
-import { languageOf } from "../texts/language.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { InvitationView } from "./invitations.ts";
 import { acceptInvitation, invite, listInvitations, withdrawInvitation } from "./invitations.ts";

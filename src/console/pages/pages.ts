@@ -1,9 +1,9 @@
 import { assert } from "../../base/assert.ts";
 import { newRequestId } from "../../base/id.ts";
+import { type Language, languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, secure } from "../security-headers.ts";
-import { type Language, languageOf } from "../texts/language.ts";
 import scheme from "../web/scheme.js" with { type: "text" };
 import { packed, takesGzip } from "./pack.ts";
 

@@ -1,9 +1,9 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
+import { languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { languageOf } from "../texts/language.ts";
 import { type Told, told } from "../texts/refusal.ts";
 import {
 	type Attempts,

@@ -1,5 +1,5 @@
+import type { Language } from "../../base/language.ts";
 import type { Mail } from "../mail/mailer.ts";
-import type { Language } from "../texts/language.ts";
 
 /** The mails around signing in. Each that gives a right says until when, and what it is if nobody asked for it. */
 

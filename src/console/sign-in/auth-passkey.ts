@@ -2,10 +2,10 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
+import { languageOf } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { languageOf } from "../texts/language.ts";
 import { type Told, told } from "../texts/refusal.ts";
 import { changeMail } from "./auth-mails.ts";
 

@@ -1,5 +1,7 @@
+import type { Language } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
 import { Refusal, type Told } from "../texts/refusal.ts";
+import { PAPER_TEXTS } from "./paper-texts.ts";
 
 /** Who a receipt or statement is from, or made out to. What is empty was not given. */
 export interface Party {
@@ -52,7 +54,7 @@ function checked(text: string, pattern: RegExp, param: string, rule: Told): stri
 }
 
 /** As it stands on paper, line by line. */
-export function partyLines({ company, address, vatId }: Party): string[] {
-	const lines = [company, ...address.split("\n"), vatId === "" ? "" : `VAT ID ${vatId}`];
+export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
+	const lines = [company, ...address.split("\n"), vatId === "" ? "" : `${PAPER_TEXTS[language].vatId} ${vatId}`];
 	return lines.filter((line) => line.trim() !== "");
 }

@@ -1,4 +1,5 @@
 import PDFDocument from "pdfkit";
+import type { Language } from "../../base/language.ts";
 import { createFaces, type Faces } from "./faces.ts";
 import { NOT_DRAWN, textRuns } from "./text-runs.ts";
 
@@ -38,16 +39,19 @@ const LINE = "#c8ced3";
 /** Signs are joined by the font alone, over the whole stretch. */
 const OPTIONS: PDFKit.Mixins.TextOptions = { lineBreak: false, baseline: "alphabetic", features: [] };
 
-export function createPaper(own: Parameters<typeof createFaces>[0], info: { title: string; author: string }): Paper {
+export function createPaper(
+	own: Parameters<typeof createFaces>[0],
+	info: { title: string; author: string; language: Language },
+): Paper {
 	const faces: Faces = createFaces(own);
 	const doc = new PDFDocument({
 		size: "A4",
 		margin: 0,
 		bufferPages: true,
 		// Else one is read from a file that is not in the binary.
-		font: null as unknown as string,
+		font: "",
 		info: { Title: info.title, Author: info.author },
-		lang: "en",
+		lang: info.language,
 	});
 	const chunks: Buffer[] = [];
 	doc.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1,7 +1,8 @@
 import { csvLine } from "../../base/csv.ts";
 import { formatDecimal } from "../../money/decimal.ts";
+import { PAPER_TEXTS } from "./paper-texts.ts";
 import type { Statement } from "./statement.ts";
-import { KIND_NAMES, type StatementLine } from "./statement-lines.ts";
+import type { StatementLine } from "./statement-lines.ts";
 
 const HEAD = [
 	"day",
@@ -15,7 +16,10 @@ const HEAD = [
 	"link",
 ];
 
-/** The first row has the opening balance, the last one the closing balance; what lies between adds up to it. */
+/**
+ * The same whoever fetches it, in English and with a decimal point: what reads it knows its heads, and two people of one
+ * company have one file. The first row has the opening balance, the last one the closing balance; what lies between adds up to it.
+ */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;
 	const day = (ms: number) => new Date(ms).toISOString().slice(0, 10);
@@ -24,7 +28,7 @@ export function statementCsv(statement: Statement, lines: readonly StatementLine
 		return csvLine([
 			line.day,
 			line.kind,
-			line.description === "" ? KIND_NAMES[line.kind] : line.description,
+			line.description === "" ? PAPER_TEXTS.en.kinds[line.kind] : line.description,
 			count(line.requests),
 			count(line.promptTokens),
 			count(line.completionTokens),

@@ -16,17 +16,6 @@ export interface StatementLine {
 }
 
 const DAY_MS = 24 * 3_600_000;
-export const KIND_NAMES: Readonly<Record<StatementLine["kind"], string>> = {
-	top_up: "Top-up",
-	refund: "Refund",
-	adjustment: "Adjustment",
-	dispute: "Dispute",
-	credit_note: "Credit note",
-	usage: "Usage",
-	late_usage: "Usage of earlier months",
-	recorded_later: "Recorded later",
-	more: "Further movements",
-};
 const NONE = { requests: null, promptTokens: null, completionTokens: null };
 
 /** Their amounts come to `closing − opening`. `place`: where the console is reached, and the account that it is about. */

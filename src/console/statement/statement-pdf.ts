@@ -1,12 +1,15 @@
+import type { Language } from "../../base/language.ts";
 import { type Party, partyLines } from "./billing-details.ts";
 import { createPaper, type Paper } from "./paper.ts";
+import { PAPER_TEXTS, type PaperTexts } from "./paper-texts.ts";
 import { ENTRIES_MAX, type Statement } from "./statement.ts";
 import { exactUsd } from "./statement-csv.ts";
-import { KIND_NAMES, type StatementLine } from "./statement-lines.ts";
+import type { StatementLine } from "./statement-lines.ts";
 
 export interface StatementPaper {
 	readonly statement: Statement;
 	readonly lines: readonly StatementLine[];
+	readonly language: Language;
 	readonly serviceName: string;
 	readonly seller: Party;
 	readonly buyer: Party;
@@ -22,43 +25,40 @@ const DAY_MS = 24 * 3_600_000;
 const ROWS_MAX = 300;
 const HEAD = 14;
 const LINE = 13;
-const MONTHS = new Intl.DateTimeFormat("en-US", { year: "numeric", month: "long", timeZone: "UTC" });
-const STATES: Readonly<Record<Statement["state"], string>> = {
-	closed: "Closed: nothing of it changes any more",
-	over: "Preliminary: the month is over and not closed yet",
-	running: "Preliminary: the month is not over",
-};
 
 /** The month on paper: who to whom, the sums, each movement, usage by model and by day. */
 export async function statementPdf(given: StatementPaper): Promise<Uint8Array<ArrayBuffer>> {
-	const { statement, serviceName, account } = given;
-	const title = `Statement ${MONTHS.format(statement.fromMs)}`;
-	const paper = createPaper(given.font, { title: `${title}, ${account.id}`, author: serviceName });
+	const { statement, serviceName, account, language } = given;
+	const texts = PAPER_TEXTS[language];
+	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
+	const title = `${texts.statement} ${month.format(statement.fromMs)}`;
+	const paper = createPaper(given.font, { title: `${title}, ${account.id}`, author: serviceName, language });
 	heading(paper, given, title);
-	summary(paper, statement);
-	movements(paper, given.lines);
+	summary(paper, texts, statement);
+	movements(paper, texts, given.lines);
 	usageTables(paper, given);
 	return paper.finish(
 		(page, pages, somethingMissing) =>
-			`${serviceName} · ${account.id} · ${statement.month} · page ${page} of ${pages}${
-				somethingMissing ? " · \uFFFD is a sign that no font here has; the CSV of this month has it" : ""
+			`${serviceName} · ${account.id} · ${statement.month} · ${texts.page(page, pages)}${
+				somethingMissing ? ` · ${texts.missing}` : ""
 			}`,
 	);
 }
 
 function heading(
 	paper: Paper,
-	{ statement, serviceName, seller, buyer, account }: StatementPaper,
+	{ statement, language, serviceName, seller, buyer, account }: StatementPaper,
 	title: string,
 ): void {
+	const texts = PAPER_TEXTS[language];
 	paper.text(serviceName, { size: 11, bold: true, width: 240 });
 	paper.text(title, { size: 16, bold: true, right: true });
 	paper.y += 34;
-	const from = partyLines(seller);
-	const to = partyLines({ ...buyer, company: buyer.company === "" ? account.name : buyer.company });
+	const from = partyLines(seller, language);
+	const to = partyLines({ ...buyer, company: buyer.company === "" ? account.name : buyer.company }, language);
 	const half = paper.width / 2;
-	paper.text("From", { size: 8, dim: true });
-	paper.text("To", { x: half, size: 8, dim: true });
+	paper.text(texts.from, { size: 8, dim: true });
+	paper.text(texts.to, { x: half, size: 8, dim: true });
 	paper.y += LINE;
 	const left = from.length === 0 ? [serviceName] : from;
 	const right = [...to, account.email];
@@ -70,9 +70,9 @@ function heading(
 	paper.y += 10;
 	const last = new Date(statement.toMs - 1).toISOString().slice(0, 10);
 	for (const [name, value] of [
-		["Account", `${account.name} (${account.id})`],
-		["Period", `${statement.month}-01 to ${last}, days in UTC`],
-		["State", STATES[statement.state]],
+		[texts.account, `${account.name} (${account.id})`],
+		[texts.period, texts.days(`${statement.month}-01`, last)],
+		[texts.state, texts.states[statement.state]],
 	] as const) {
 		paper.text(name, { dim: true, width: 90 });
 		paper.text(value, { x: 90 });
@@ -81,27 +81,23 @@ function heading(
 	paper.y += 12;
 }
 
-function summary(paper: Paper, statement: Statement): void {
+function summary(paper: Paper, texts: PaperTexts, statement: Statement): void {
 	const { entrySums } = statement;
 	const kinds = (["top_up", "refund", "adjustment", "dispute", "credit_note"] as const).filter(
 		(kind) => kind === "top_up" || (entrySums[kind] ?? 0n) !== 0n,
 	);
-	const plural = {
-		top_up: "Top-ups",
-		refund: "Refunds",
-		adjustment: "Adjustments",
-		dispute: "Disputes",
-		credit_note: "Credit notes",
-	};
 	const rows: (readonly [string, bigint])[] = [
-		["Opening balance", statement.openingNanoUsd],
-		...kinds.map((kind) => [plural[kind], entrySums[kind] ?? 0n] as const),
-		["Usage", -statement.usageNanoUsd],
+		[texts.opening, statement.openingNanoUsd],
+		...kinds.map((kind) => [texts.sums[kind], entrySums[kind] ?? 0n] as const),
+		[texts.usage, -statement.usageNanoUsd],
 	];
-	if (statement.lateNanoUsd !== 0n) rows.push([KIND_NAMES.late_usage, -statement.lateNanoUsd]);
-	const all = [...rows, ["Closing balance", statement.closingNanoUsd] as const];
-	const shown = aligned(all.map(([, amount]) => amount));
-	head(paper, "Summary", "USD");
+	if (statement.lateNanoUsd !== 0n) rows.push([texts.kinds.late_usage, -statement.lateNanoUsd]);
+	const all = [...rows, [texts.closing, statement.closingNanoUsd] as const];
+	const shown = aligned(
+		texts,
+		all.map(([, amount]) => amount),
+	);
+	head(paper, texts.summary, "USD");
 	for (const [row, [name]] of all.entries()) {
 		const bold = row === 0 || row === all.length - 1;
 		if (row === all.length - 1) {
@@ -115,41 +111,43 @@ function summary(paper: Paper, statement: Statement): void {
 	paper.y += 14;
 }
 
-function movements(paper: Paper, lines: readonly StatementLine[]): void {
+function movements(paper: Paper, texts: PaperTexts, lines: readonly StatementLine[]): void {
 	const all = lines.filter(({ kind }) => kind !== "usage");
 	if (all.length === 0) return;
 	const told = all.slice(0, ROWS_MAX);
 	table(
 		paper,
-		"Movements",
+		texts,
+		texts.movements,
 		told.map((line) => ({
-			cells: [line.day, KIND_NAMES[line.kind], line.description],
+			cells: [line.day, texts.kinds[line.kind], line.description],
 			amount: line.amountNanoUsd,
 			url: line.url,
 		})),
 		[70, 120],
 	);
-	rest(paper, all.length - told.length);
+	rest(paper, texts, all.length - told.length);
 }
 
-function usageTables(paper: Paper, { statement, logUrl }: StatementPaper): void {
+function usageTables(paper: Paper, { statement, language, logUrl }: StatementPaper): void {
+	const texts = PAPER_TEXTS[language];
 	const { fromMs, toMs } = statement;
 	const byModel = summed(statement, ({ model }) => model).sort((a, b) => (a.amount > b.amount ? -1 : 1));
 	if (byModel.length === 0) return;
 	const row = ({ name, requests, tokens, amount }: Summed, query: Parameters<typeof logUrl>[0]) => ({
-		cells: [name, `${grouped(requests)} ${requests === 1n ? "request" : "requests"}`, `${grouped(tokens)} tokens`],
+		cells: [name, texts.requests(requests, grouped(texts, requests)), texts.tokens(grouped(texts, tokens))],
 		amount: -amount,
 		url: logUrl(query),
 	});
 	const models = byModel.slice(0, ROWS_MAX).map((sums) => row(sums, { from: fromMs, to: toMs, model: sums.name }));
-	table(paper, "Usage by model", models, [200, 90]);
-	rest(paper, byModel.length - models.length);
+	table(paper, texts, texts.byModel, models, [200, 90]);
+	rest(paper, texts, byModel.length - models.length);
 	const byDay = summed(statement, ({ day }) => day);
 	const days = byDay.map((sums) => {
 		const from = Date.parse(`${sums.name}T00:00:00Z`);
 		return row(sums, { from, to: from + DAY_MS });
 	});
-	table(paper, "Usage by day", days, [200, 90]);
+	table(paper, texts, texts.byDay, days, [200, 90]);
 }
 
 interface Summed {
@@ -179,12 +177,21 @@ interface TableRow {
 }
 
 /** `widths` of all cells but the last, which has what is left of them and the amount. */
-function table(paper: Paper, title: string, rows: readonly TableRow[], widths: readonly number[]): void {
+function table(
+	paper: Paper,
+	texts: PaperTexts,
+	title: string,
+	rows: readonly TableRow[],
+	widths: readonly number[],
+): void {
 	paper.room(HEAD + 4 * LINE);
 	head(paper, title, "USD");
-	const shown = aligned(rows.map(({ amount }) => amount));
+	const shown = aligned(
+		texts,
+		rows.map(({ amount }) => amount),
+	);
 	for (const [index, { cells, url }] of rows.entries()) {
-		if (paper.room(LINE)) head(paper, `${title}, continued`, "USD");
+		if (paper.room(LINE)) head(paper, texts.continued(title), "USD");
 		let x = 0;
 		for (const [column, cell] of cells.entries()) {
 			const width = widths[column] ?? paper.width - x - 120;
@@ -205,21 +212,22 @@ function head(paper: Paper, title: string, unit: string): void {
 	paper.y += 5;
 }
 
-function rest(paper: Paper, rows: number): void {
+function rest(paper: Paper, texts: PaperTexts, rows: number): void {
 	if (rows <= 0) return;
 	paper.y -= 12;
-	paper.text(`${rows >= ENTRIES_MAX ? "Many" : rows} more are in the CSV.`, { dim: true });
+	paper.text(texts.more(rows >= ENTRIES_MAX ? null : rows), { dim: true });
 	paper.y += LINE + 12;
 }
 
 /** As many decimals as the finest of them has, so that the points stand below each other. */
-function aligned(amounts: readonly bigint[]): string[] {
+function aligned(texts: PaperTexts, amounts: readonly bigint[]): string[] {
 	const shown = amounts.map(exactUsd);
 	const decimals = Math.max(2, ...shown.map((text) => text.split(".")[1]?.length ?? 0));
 	return shown.map((text) => {
 		const [whole = "", fraction = ""] = text.replace("-", "").split(".");
-		return `${text.startsWith("-") ? "−" : ""}${grouped(whole)}.${fraction.padEnd(decimals, "0")}`;
+		return `${text.startsWith("-") ? "−" : ""}${grouped(texts, whole)}${texts.point}${fraction.padEnd(decimals, "0")}`;
 	});
 }
 
-const grouped = (whole: bigint | string): string => String(whole).replace(/\B(?=(\d{3})+$)/g, ",");
+const grouped = ({ thousands }: PaperTexts, whole: bigint | string): string =>
+	String(whole).replace(/\B(?=(\d{3})+$)/g, thousands);

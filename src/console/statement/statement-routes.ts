@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -52,6 +53,7 @@ export function statementRoutes(parts: ConsoleParts) {
 				const bytes = await statementPdf({
 					statement,
 					lines,
+					language: languageOf(request.headers),
 					serviceName: brand.serviceName,
 					seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
 					buyer: await readBillingDetails(statements, accountId),

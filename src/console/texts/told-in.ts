@@ -1,9 +1,9 @@
+import { ENGLISH, type Language } from "../../base/language.ts";
 import { german } from "../web/german/german.ts";
 import { germanRefusals } from "./german-refusals.ts";
 import { germanRefusalsBelow } from "./german-refusals-below.ts";
 import { germanRefusalsGateway } from "./german-refusals-gateway.ts";
 import { germanRefusalsLibrary } from "./german-refusals-library.ts";
-import { ENGLISH, type Language } from "./language.ts";
 
 /**
  * What was thrown in English, in the language of who reads it. A text is found by itself, or with its values; one that is not

@@ -1,7 +1,7 @@
+import type { Language } from "../../base/language.ts";
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import type { AlertType } from "../alerts/alerts.ts";
 import type { GivenRole } from "../members/roles.ts";
-import type { Language } from "../texts/language.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
 

@@ -1,4 +1,4 @@
-import { ENGLISH, isLanguage, LANGUAGE_COOKIE, LANGUAGES, type Language } from "../texts/language.ts";
+import { ENGLISH, isLanguage, LANGUAGE_COOKIE, LANGUAGES, type Language } from "../../base/language.ts";
 import { language } from "./texts.tsx";
 
 /** Which languages there are, and the choice of one: it holds for this browser, and the page is drawn anew in it. */

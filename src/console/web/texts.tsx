@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { createElement, Fragment } from "react";
-import { ENGLISH, isLanguage, type Language } from "../texts/language.ts";
+import { ENGLISH, isLanguage, type Language } from "../../base/language.ts";
 import { CATALOGUE } from "./catalogue.ts";
 import type { German } from "./german/german.ts";
 

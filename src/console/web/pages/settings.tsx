@@ -1,8 +1,8 @@
 import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import type { Language } from "../../../base/language.ts";
 import { may } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
-import type { Language } from "../../texts/language.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";

@@ -1,4 +1,4 @@
-import type { Language } from "../../texts/language.ts";
+import type { Language } from "../../../base/language.ts";
 import { CHOICES, chooseLanguage } from "../language-choice.ts";
 import { language, t } from "../texts.tsx";
 

@@ -1,7 +1,7 @@
 import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
-import type { StatusTexts } from "./status-texts.ts";
+import type { DayKind, StatusTexts } from "./status-texts.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
 /** On narrow screens the style leaves out the days before these. */
@@ -10,9 +10,6 @@ const DAY_MS = 86_400_000;
 /** A day with more of its observed minutes down than this share is shown as down. */
 const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
-
-/** Kinds of days; each has a shape of its own besides its colour. */
-export type DayKind = "up" | "degraded" | "partly" | "down" | "none";
 
 /** One cell a day, each with its text; under them the uptime, and the days that went wrong in words. */
 export function daysHtml(

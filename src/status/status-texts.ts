@@ -1,6 +1,8 @@
 import type { Language } from "../base/language.ts";
 import type { ServiceName, StatusAnswer } from "./status-answer.ts";
-import type { DayKind } from "./status-days.ts";
+
+/** Kinds of days; each has a shape of its own besides its colour. */
+export type DayKind = "up" | "degraded" | "partly" | "down" | "none";
 
 /** What the page says; the JSON is in English, for programs. `percent` and `minutes` come as they are shown. */
 export interface StatusTexts {
@@ -114,7 +116,7 @@ const GERMAN_TEXTS: StatusTexts = {
 		transcription: "Transkription",
 		image_generation: "Bilderzeugung",
 		rerank: "Reranking",
-		batch: "Verwaltete Batches",
+		batch: "Stapel",
 	},
 	dayKinds: {
 		up: "In Betrieb",

@@ -1,6 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { LANGUAGE_COOKIE } from "../../src/base/language.ts";
+import { germanRefusals } from "../../src/console/texts/german-refusals.ts";
+import { germanRefusalsBelow } from "../../src/console/texts/german-refusals-below.ts";
+import { germanRefusalsLibrary } from "../../src/console/texts/german-refusals-library.ts";
 import { german } from "../../src/console/web/german/german.ts";
 import { signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
@@ -102,7 +105,8 @@ const FAILING: ReadonlySet<string> = new Set(
 	PAGES.map(([name]) => name).filter((name) => !["key-create", "request-missing", "operator-not-found"].includes(name)),
 );
 /** Texts of several words that are others in German, and that no customer of the stage gave to a thing of his. */
-const ENGLISH_SENTENCES = Object.entries(german)
+const ENGLISH_SENTENCES = [german, germanRefusals, germanRefusalsBelow, germanRefusalsLibrary]
+	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
 	.map(([english]) => english)
 	.filter((english) => english !== "search-api production");
@@ -198,6 +202,59 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		expect(kept.length).toBe(who === "visitor" ? 0 : 1);
 		return found;
 	}
+
+	test("in German the usual refusals are German: of sign-in and sign-up, of a form's field, of what is not there", async () => {
+		const inGerman = async (who: Who) => {
+			const tab = await windowOf(who, 360, "dark");
+			await tab.context.addCookies([{ name: LANGUAGE_COOKIE, value: "de", url: stage.service.url }]);
+			return tab.page;
+		};
+		const found: string[] = [];
+		/** Said by the page, and nothing on it in English. */
+		const says = async (page: Page, text: string, name: string) => {
+			const isSaid = page.getByText(text).first().waitFor();
+			await isSaid.catch(() => found.push(`${name}: does not say “${text}”`));
+			const shown = await page.evaluate(textOf);
+			for (const english of ENGLISH_SENTENCES) if (shown.includes(english)) found.push(`${name} says: ${english}`);
+			await picture(page, `german-refused-${name}-360-dark`);
+			for (const problem of await layoutOf(page)) found.push(`${name}: ${problem}`);
+		};
+		const visitor = await inGerman("visitor");
+		await visitor.goto("/sign-in");
+		await visitor.getByLabel("E-Mail").fill(stage.rich.email);
+		await visitor.getByLabel("Passwort", { exact: true }).fill("no password of theirs");
+		await visitor.locator("form button[type=submit]").click();
+		await says(visitor, "E-Mail-Adresse oder Passwort ist falsch.", "sign-in");
+		await visitor.goto("/sign-up");
+		await visitor.getByLabel("Name").fill("Anna");
+		await visitor.getByLabel("E-Mail").fill("anna@refused.example");
+		await visitor.getByLabel("Passwort", { exact: true }).fill("passwordpassword");
+		await visitor.locator("form button[type=submit]").click();
+		await says(visitor, "Dieses Passwort gehört zu denen, die zuerst erraten werden.", "sign-up");
+		await visitor.goto("/reset?token=nothing");
+		await visitor.locator("input[type=password]").first().fill("a long and new password of theirs");
+		await visitor.locator("form button[type=submit]").click();
+		await says(visitor, "Dieser Link ist ungültig oder zu alt.", "reset");
+
+		const rich = await inGerman("rich");
+		await rich.goto("/settings");
+		await rich.getByLabel("Webhook", { exact: true }).fill("ftp://nowhere.example");
+		await rich
+			.locator("form", { has: rich.getByLabel("Webhook", { exact: true }) })
+			.locator("button[type=submit]")
+			.click();
+		await says(rich, "Die Adresse muss mit https:// beginnen.", "webhook");
+		await rich.goto("/credit");
+		await rich.getByLabel("Betrag in USD").fill("50");
+		await says(rich, german["From {topUpMin} to {topUpMax} at a time"].split("{")[0] ?? "", "top-up");
+		await rich.goto("/invite?token=nothing");
+		await rich.locator("main button").last().click();
+		await says(rich, "Ein Feld fehlt oder ist fehlerhaft.", "invite");
+		for (const who of ["visitor", "rich"] as const)
+			await (await windowOf(who, 360, "dark")).context.clearCookies({ name: LANGUAGE_COOKIE });
+		await stage.service.db.sql`update console_user set language = null where email = ${stage.rich.email}`;
+		expect(found).toEqual([]);
+	});
 
 	test("a page whose figures cannot be read says so in place of them, at either width, light and dark", async () => {
 		expect((await Promise.all((["rich", "operator"] as const).map(failAll))).flat()).toEqual([]);

@@ -96,6 +96,13 @@ test("what is refused is said in the reader's language: by sign-in, by the conso
 		"invalid_request",
 	]);
 	expect((await inGerman("POST", topUp, {}))[1]).toBe("Ein Feld fehlt oder ist fehlerhaft.");
+	const again = await inGerman("POST", "/api/console/reauthenticate", { password: "wrong" });
+	expect(again[1]).toBe("Das Passwort ist falsch.");
+	const member = await inGerman("POST", "/api/console/invitations", { email: "nobody", role: "viewer" });
+	expect(member[1]).toBe("Das ist keine E-Mail-Adresse.");
+	expect((await inGerman("POST", "/api/console/keys", { name: "a", capUsd: "-1" }))[1]).toBe(
+		"Das ist kein Betrag in Dollar.",
+	);
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
 	const english = await person.send("POST", topUp, { usd: "1" });
 	expect(english.body.error.message).toBe("A top-up is at least USD 100.");

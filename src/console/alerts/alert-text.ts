@@ -111,38 +111,38 @@ const GERMAN_PERIODS: Readonly<Record<string, string>> = {
 	month: " in diesem Monat",
 };
 
-/** The same in German. */
+/** The same in German, with amounts and moments as German writes them. */
 export function germanAlertMail({ type, data }: Alert): { subject: string; says: string } {
 	switch (type) {
 		case "credit.low":
 			return {
 				subject: "Das Guthaben ist niedrig",
-				says: `Das Guthaben beträgt USD ${usd(data.balance)} und liegt unter den USD ${usd(data.threshold)}, die Sie festgelegt haben. Anfragen, die es nicht deckt, werden abgewiesen.`,
+				says: `Das Guthaben beträgt USD ${germanUsd(data.balance)} und liegt unter den USD ${germanUsd(data.threshold)}, die Sie festgelegt haben. Anfragen, die es nicht deckt, werden abgewiesen.`,
 			};
 		case "key.cap_reached":
 			return {
 				subject: `Ein Schlüssel hat ${data.percent} % seiner Obergrenze verbraucht`,
-				says: `Der Schlüssel …${data.last_four} hat ${data.percent} % seiner Obergrenze verbraucht: USD ${usd(data.spent)} von USD ${usd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
+				says: `Der Schlüssel …${data.last_four} hat ${data.percent} % seiner Obergrenze verbraucht: USD ${germanUsd(data.spent)} von USD ${germanUsd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
 			};
 		case "project.cap_reached":
 			return {
 				subject: `Ein Projekt hat ${data.percent} % seiner Obergrenze verbraucht`,
-				says: `Ein Projekt hat ${data.percent} % seiner Obergrenze verbraucht: USD ${usd(data.spent)} von USD ${usd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
+				says: `Ein Projekt hat ${data.percent} % seiner Obergrenze verbraucht: USD ${germanUsd(data.spent)} von USD ${germanUsd(data.cap)}${GERMAN_PERIODS[String(data.period)] ?? ""}.`,
 			};
 		case "key.expiring":
 			return {
 				subject: "Ein Schlüssel läuft bald ab",
-				says: `Der Schlüssel …${data.last_four} läuft ab: ${data.expires_at}. Anfragen mit ihm werden von da an abgewiesen.`,
+				says: `Der Schlüssel …${data.last_four} läuft am ${germanMoment(data.expires_at)} ab. Anfragen mit ihm werden von da an abgewiesen.`,
 			};
 		case "spend.unusual":
 			return {
 				subject: "Ungewöhnliche Ausgaben",
-				says: `In der Stunde ab ${data.hour} wurden USD ${usd(data.spent)} ausgegeben: mehr als dreimal so viel wie in derselben Stunde desselben Wochentags in jeder der letzten vier Wochen (höchstens USD ${usd(data.most)}).`,
+				says: `In der Stunde ab ${germanMoment(data.hour)} wurden USD ${germanUsd(data.spent)} ausgegeben: mehr als dreimal so viel wie in derselben Stunde desselben Wochentags in jeder der letzten vier Wochen (höchstens USD ${germanUsd(data.most)}).`,
 			};
 		case "model.retiring":
 			return {
 				subject: "Ein Modell, das Sie benutzen, entfällt",
-				says: `Das Modell ${data.model} entfällt am ${data.retires_on}: Vom Beginn dieses Tages (UTC) an werden Anfragen an dieses Modell abgewiesen. Ihr Konto hat es in den letzten 30 Tagen benutzt.`,
+				says: `Das Modell ${data.model} entfällt am ${germanMoment(data.retires_on)}: Vom Beginn dieses Tages (UTC) an werden Anfragen an dieses Modell abgewiesen. Ihr Konto hat es in den letzten 30 Tagen benutzt.`,
 			};
 		case "auto_top_up.stopped": {
 			const why = GERMAN_STOP_REASONS[data.reason as StopReason] ?? "";
@@ -164,9 +164,17 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 		default:
 			return {
 				subject: "Eine Aufladung ist bestätigt",
-				says: `Eine Aufladung von USD ${usd(data.amount)} ist bestätigt und Ihrem Guthaben gutgeschrieben.`,
+				says: `Eine Aufladung von USD ${germanUsd(data.amount)} ist bestätigt und Ihrem Guthaben gutgeschrieben.`,
 			};
 	}
 }
 
 const usd = (value: unknown): string => formatUsd(nanoUsdOfColumn(String(value)));
+const germanUsd = (value: unknown): string => usd(value).replace(".", ",");
+
+/** Of `2027-01-31` or `2027-01-31T12:00:00Z`. */
+function germanMoment(value: unknown): string {
+	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(String(value)) ?? [];
+	if (year === undefined) return String(value);
+	return `${day}.${month}.${year}${time === undefined ? "" : ` um ${time} Uhr (UTC)`}`;
+}

@@ -70,7 +70,7 @@ export function germanEndMailText(batch: BatchRecord, origin: string): string {
 		"",
 		total === 0
 			? "Keine seiner Zeilen wurde gesendet."
-			: `Zeilen: ${total}, beantwortet: ${completed}, fehlgeschlagen: ${failed}. Kosten: USD ${formatUsd(batch.chargedNanoUsd)}.`,
+			: `Zeilen: ${total}, beantwortet: ${completed}, fehlgeschlagen: ${failed}. Kosten: USD ${formatUsd(batch.chargedNanoUsd).replace(".", ",")}.`,
 		"",
 		`${origin}/batches/${id}`,
 		"",

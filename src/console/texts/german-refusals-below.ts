@@ -82,7 +82,7 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 	"The payment service did not answer. Nothing was charged. Please try again.":
 		"Der Zahlungsdienst antwortet nicht. Es wurde nichts abgebucht. Bitte versuchen Sie es noch einmal.",
 	"The saved card is being charged: it cannot be cancelled now.":
-		"Die gespeicherte Karte wird gerade belastet: Das kann jetzt nicht storniert werden.",
+		"Die gespeicherte Karte wird gerade belastet: Das kann jetzt nicht abgebrochen werden.",
 	"The signature is not valid.": "Die Signatur ist ungültig.",
 	"The top-up is {state} already.": "Die Aufladung ist schon {state}.",
 	"The top-up is {state}: it cannot be confirmed.": "Die Aufladung ist {state} und kann nicht bestätigt werden.",

@@ -70,15 +70,15 @@ export const germanRefusals = {
 		"Der zweite Faktor ist bereits eingerichtet. Schalten Sie ihn zuerst ab.",
 	"The terms have changed since: please read them anew.":
 		"Die Bedingungen haben sich inzwischen geändert: Bitte lesen Sie sie noch einmal.",
-	"The top-up is {state}: it cannot be cancelled.": "Die Aufladung ist {state} und kann nicht storniert werden.",
+	"The top-up is {state}: it cannot be cancelled.": "Die Aufladung ist {state} und kann nicht abgebrochen werden.",
 	"There is no TXT record {name} with this text yet. DNS may take some minutes.":
 		"Es gibt noch keinen TXT-Eintrag {name} mit diesem Text. Im DNS kann das einige Minuten dauern.",
 	"There is no account {id}.": "Es gibt kein Konto {id}.",
 	"There is no operator {address}.": "Es gibt keinen Betreiber {address}.",
 	"There is no project {id}.": "Es gibt kein Projekt {id}.",
-	"There is no statement of that month.": "Für diesen Monat gibt es keine Abrechnung.",
+	"There is no statement of that month.": "Für diesen Monat gibt es keinen Auszug.",
 	"There is no such account.": "Dieses Konto gibt es nicht.",
-	"There is no such batch.": "Diesen Batch gibt es nicht.",
+	"There is no such batch.": "Diesen Stapel gibt es nicht.",
 	"There is no such call that is over.": "Einen solchen abgeschlossenen Aufruf gibt es nicht.",
 	"There is no such endpoint.": "Diesen Endpunkt gibt es nicht.",
 	"There is no such invitation.": "Diese Einladung gibt es nicht.",
@@ -135,5 +135,5 @@ export const germanRefusals = {
 	"Your role in this account ({role}) may not {right}.":
 		"Ihre Rolle in diesem Konto ({role}) umfasst das nicht: {right}.",
 	"{count} top-ups are pending already. Cancel those that you will not pay.":
-		"Es sind schon {count} Aufladungen offen. Stornieren Sie die, die Sie nicht bezahlen werden.",
+		"Es sind schon {count} Aufladungen offen. Brechen Sie die ab, die Sie nicht bezahlen werden.",
 } as const satisfies Readonly<Record<string, string>>;

@@ -56,7 +56,7 @@ describe("what the console refuses with", () => {
 	test("has its values in it, in the language too where they are words", () => {
 		expect(german("There is no top-up tu_1.")).toBe("Es gibt keine Aufladung tu_1.");
 		expect(german("The top-up is confirmed: it cannot be cancelled.")).toBe(
-			"Die Aufladung ist bestätigt und kann nicht storniert werden.",
+			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
 		);
 		expect(german("There is no TXT record $& with this text yet. DNS may take some minutes.")).toContain(" $& ");
 		for (const role of Object.values(ROLE_LABELS))

@@ -181,11 +181,12 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			if (tab.page.url() === BLANK) await tab.page.goto(path(stage));
 			else await walk(tab.page, path(stage));
 			await settled(tab.page);
-			await picture(tab.page, `german-${name}-360-light`);
 			if (WITH_PICTURES) {
-				await seenAs(tab.page, [1440, "light"]);
-				await settled(tab.page);
-				await picture(tab.page, `german-${name}-1440-light`);
+				for (const view of ALL_VIEWS) {
+					await seenAs(tab.page, view);
+					await settled(tab.page);
+					await picture(tab.page, `german-${name}-${view.join("-")}`);
+				}
 				await seenAs(tab.page, [360, "light"]);
 			}
 			for (const problem of await layoutOf(tab.page)) found.push(`${name}: ${problem}`);

@@ -104,6 +104,8 @@ test("what is refused is said in the reader's language: by sign-in, by the conso
 		"Das ist kein Betrag in Dollar.",
 	);
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
+	const stranger = await newPerson(service).get("/api/console/me", { headers: german });
+	expect(stranger.body.error.message).toBe("Bitte melden Sie sich an.");
 	const english = await person.send("POST", topUp, { usd: "1" });
 	expect(english.body.error.message).toBe("A top-up is at least USD 100.");
 	const program = await fetch(`${service.url}/v1/models`, { headers: { ...german, authorization: "Bearer no" } });

@@ -1,8 +1,8 @@
-import { Fault } from "../../base/fault.ts";
 import type { AppendedEntry, AppendedRow } from "../../cluster/control-log.ts";
 import { appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { Role } from "./roles.ts";
 
 /** Each more for a server that took over meanwhile, or a key that was just made. */
@@ -56,7 +56,7 @@ export async function revokeKeysMadeBy(
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
 	}
-	throw new Fault("service_unavailable", "Not all keys could be revoked. Please try again.");
+	throw new Refusal("service_unavailable", "Not all keys could be revoked. Please try again.");
 }
 
 /**

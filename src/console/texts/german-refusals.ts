@@ -24,6 +24,8 @@ export const germanRefusals = {
 	"No company signs in here with this address.": "Mit dieser Adresse meldet sich hier kein Unternehmen an.",
 	"No gateway is running: no model can be asked. Please try again.":
 		"Gerade ist kein Modell erreichbar, weil kein Gateway läuft. Bitte versuchen Sie es noch einmal.",
+	"Not all keys could be revoked. Please try again.":
+		"Nicht alle Schlüssel konnten widerrufen werden. Bitte versuchen Sie es noch einmal.",
 	"Nobody can sign up here: the service sends no mails.":
 		"Hier kann sich niemand registrieren: Der Dienst verschickt keine E-Mails.",
 	"Operators sign in with a second factor: set it up in your settings.":

@@ -121,7 +121,7 @@ export function createAutoAttempts(deps: {
 				return;
 			case "canceled": {
 				const reason = attempt.reason ?? reasonOf(failure);
-				if (reason === "unanswered") return stop(attempt, "ended", reason);
+				if (reason === "unanswered" || reason === "changed") return stop(attempt, "ended", reason);
 				return stop(attempt, reason === "authentication" ? "needs_authentication" : "declined", reason);
 			}
 			case "requires_action":
@@ -133,7 +133,17 @@ export function createAutoAttempts(deps: {
 		}
 	}
 
+	/** Whether it would begin just so now. What was switched off, changed or suspended since is not charged for. */
+	async function isWanted({ account_id: accountId, amount, payment_method_id: card }: Attempt): Promise<boolean> {
+		const rows = await statements`
+			select 1 from auto_top_up s join saved_card c on c.account_id = s.account_id join account a on a.id = s.account_id
+			where s.account_id = ${accountId} and s.state = 'on' and s.amount_nano_usd = ${amount}::bigint
+				and c.payment_method_id = ${card} and a.state = 'active'`;
+		return rows.length > 0;
+	}
+
 	async function charge(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
+		if (!(await isWanted(attempt))) return giveUp(attempt, intent, "changed");
 		try {
 			await apply(attempt, await stripe.paymentIntents.confirm(intent.id, { off_session: true }));
 		} catch (error) {
@@ -168,6 +178,8 @@ export function createAutoAttempts(deps: {
 		state: "declined" | "needs_authentication" | "ended",
 		reason: StopReason,
 	): Promise<void> {
+		// A card that was replaced says nothing about the one that is saved now.
+		if (state === "declined" && !(await isWanted(attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
 		log.info("an automatic top-up was not paid", { attempt: attempt.id, state, reason });
 	}

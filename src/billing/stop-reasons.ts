@@ -5,6 +5,7 @@ export const STOP_REASONS = {
 	expired: "The card has expired.",
 	card_gone: "The card is not known to the payment service any more.",
 	authentication: "The bank wants the payment to be confirmed by its cardholder.",
+	changed: "The settings, the card or the account's state were changed before anything was charged.",
 	unanswered: "The payment service could not be reached. Nothing was charged.",
 	undecided: "The bank has not decided about a payment for two days. No other is tried until it has.",
 	refunded: "A card payment of this account was refunded.",

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
-import { readAutoAttempts, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
-import { type Death, withAutomatic } from "./automatic.ts";
+import { readAutoAttempts, saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
+import { type Death, type Payer, usd, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
 const automatic = await withAutomatic();
@@ -521,6 +521,10 @@ test("a payment that no bank decides about alarms operators and tells its people
 		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
 		await pass(2);
 		expect([...(await open())]).toEqual([]);
+		// A console that looked before the end and says so only now.
+		await db.sql`update stripe_finding set id = id || ${outcome} where id = ${`open:${attempt.id}`}`;
+		await db.sql`select auto_top_up_undecided(${attempt.id}, 'late')`;
+		expect([...(await open())]).toEqual([]);
 		const isPaid = outcome === "succeeded";
 		expect(await balance(ann)).toBe(isPaid ? 105 : 5);
 		expect(await setting(ann)).toMatchObject(isPaid ? { state: "on" } : { state: "stopped", reason: "declined" });
@@ -529,6 +533,70 @@ test("a payment that no bank decides about alarms operators and tells its people
 		]);
 	}
 });
+
+/** What may happen between crossing and charge, and what is bought after it: nothing, or by what is set now. */
+const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents: number; state?: string }> = {
+	"switched off": { run: ({ accountId }) => switchOffAutoTopUp(db.statements, accountId), buysCents: 0 },
+	suspended: {
+		run: ({ accountId }) => db.sql`update account set state = 'suspended' where id = ${accountId}`,
+		...{ buysCents: 0, state: "on" },
+	},
+	"another payment is disputed": {
+		run: ({ accountId }) => db.sql`select auto_top_up_halt(${accountId}, 'stopped', 'disputed')`,
+		...{ buysCents: 0, state: "stopped" },
+	},
+	"the amount is changed": {
+		run: ({ accountId }) =>
+			saveAutoTopUp(db.statements, accountId, {
+				...{ belowNanoUsd: usd(50), amountNanoUsd: usd(200), monthMostNanoUsd: usd(1_000) },
+			}),
+		...{ buysCents: 20_000, state: "on" },
+	},
+	"the card is replaced, the former one gone at Stripe": {
+		async run({ accountId, card }) {
+			const { id } = stripe.cards.card(card.customer ?? "");
+			await db.sql`update saved_card set payment_method_id = ${id} where account_id = ${accountId}`;
+			card.customer = null;
+		},
+		...{ buysCents: 10_000, state: "on" },
+	},
+};
+
+for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
+	test(`between crossing and charge, ${what}: what is not wanted any more is not charged, whichever step was next, and nothing twice`, async () => {
+		const steps: { before: number; after: number }[] = [];
+		let asNow = 0;
+		for (let at = 1; ; at++) {
+			const ann = await payer();
+			const { customer } = ann.card;
+			const paid = () => stripe.cards.intents.filter((one) => one.customer === customer && one.status === "succeeded");
+			await spend(ann, 90);
+			let before: number | undefined;
+			await turn({
+				at,
+				async sleep() {
+					before = paid().length;
+					await run(ann);
+				},
+			});
+			if (before === undefined) break;
+			await pass(2);
+			steps.push({ before, after: paid().length - before });
+			expect({ at, twice: paid().length > 1 }).toEqual({ at, twice: false });
+			const rows = await attempts(ann);
+			const open = stripe.cards.intents.filter((one) => rows.some((row) => row.payment_id === one.id));
+			expect(open.filter(({ status }) => /^requires/.test(status))).toEqual([]);
+			expect((await setting(ann))?.state).toBe(state);
+			if (before === 0 && paid()[0]?.amount === buysCents) asNow += 1;
+		}
+		const unpaid = steps.filter(({ before }) => before === 0);
+		expect([unpaid.length > 5, unpaid.length < steps.length]).toEqual([true, true]);
+		// One step is the charge itself: what changes then comes in the same moment.
+		const bought = unpaid.filter(({ after }) => after > 0).length;
+		expect(bought).toBe(buysCents === 0 ? 1 : unpaid.length);
+		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
+	});
+}
 
 test("a suspended account buys nothing, and again when it is active", async () => {
 	const ann = await payer();

@@ -17,7 +17,7 @@ import type { CardNature, PlayedCard } from "./stripe-cards.ts";
 import { signedEvent, startStripe } from "./stripe-server.ts";
 
 const SECRET = "whsec_automatic";
-const usd = (amount: number) => nanoUsd(amount * NANO_PER_USD);
+export const usd = (amount: number) => nanoUsd(amount * NANO_PER_USD);
 
 export interface Payer {
 	readonly accountId: string;

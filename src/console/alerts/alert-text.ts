@@ -96,6 +96,7 @@ const GERMAN_STOP_REASONS = {
 	expired: "Die Karte ist abgelaufen.",
 	card_gone: "Die Karte ist beim Zahlungsdienst nicht mehr bekannt.",
 	authentication: "Die Bank verlangt, dass der Karteninhaber die Zahlung bestätigt.",
+	changed: "Einstellungen, Karte oder Kontostatus wurden geändert, bevor etwas abgebucht wurde.",
 	unanswered: "Der Zahlungsdienst war nicht erreichbar. Es wurde nichts abgebucht.",
 	undecided: "Die Bank hat seit zwei Tagen nicht über eine Zahlung entschieden. Bis dahin wird keine weitere versucht.",
 	refunded: "Eine Kartenzahlung dieses Kontos wurde erstattet.",

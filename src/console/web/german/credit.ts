@@ -90,6 +90,8 @@ export const credit = {
 	"The card was declined: its funds or its limit do not cover the payment.":
 		"Die Karte wurde abgelehnt: Deckung oder Limit reichen für die Zahlung nicht aus.",
 	"The card has expired.": "Die Karte ist abgelaufen.",
+	"The settings, the card or the account's state were changed before anything was charged.":
+		"Einstellungen, Karte oder Kontostatus wurden geändert, bevor etwas abgebucht wurde.",
 	"The bank has not decided about a payment for two days. No other is tried until it has.":
 		"Die Bank hat seit zwei Tagen nicht über eine Zahlung entschieden. Bis dahin wird keine weitere versucht.",
 	"The card is not known to the payment service any more.": "Der Zahlungsdienst kennt die Karte nicht mehr.",

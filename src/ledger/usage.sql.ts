@@ -48,7 +48,6 @@ export const usageEvent = pgTable(
 	(table) => [
 		index("usage_event_account").on(table.accountId, table.admittedAt),
 		index("usage_event_key").on(table.keyId, table.admittedAt),
-		index("usage_event_lease").on(table.instanceId, table.epoch),
 		/** For the sums that pages are made of: they take in what was settled lately. */
 		index("usage_event_settled").on(table.settledAt),
 		/** Lines of a batch, among a day of other requests. */

@@ -44,6 +44,27 @@ test("a migration that fails leaves nothing behind and keeps the lock from nobod
 	expect((await migrate(deps, url)).applied).toEqual(names);
 });
 
+test("who reads the usage for long holds the index that goes up, and that holds no settlement up", async () => {
+	const before = migrations.filter(({ name }) => name < "0036");
+	await migrate(deps, url, before);
+	const reader = await client.reserve();
+	await reader`begin`;
+	await reader`lock table usage_event in access share mode`;
+	const migrating = migrate(deps, url);
+	const writer = postgres(url, { max: 1, onnotice: () => {} });
+	const waits = () => writer`select from pg_locks where relation = 'usage_event'::regclass and not granted`;
+	while ((await waits()).length === 0) await Bun.sleep(5);
+	await writer.begin(async (settlement) => {
+		await settlement`set local statement_timeout = '10s'`;
+		await settlement`lock table usage_event in row exclusive mode`;
+	});
+	await reader`commit`;
+	reader.release();
+	expect((await migrating).applied).toEqual(names.slice(before.length));
+	expect(await writer`select to_regclass('usage_event_lease') is null as gone`).toEqual([{ gone: true }] as never);
+	await writer.end();
+}, 60_000);
+
 test("a database that is up to date is left as it is", async () => {
 	await migrate(deps, url);
 	await client`insert into control_log (seq, kind, subject, payload) values (41, 'key', 'k', '{}')`;

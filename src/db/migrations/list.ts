@@ -34,6 +34,7 @@ import alerts from "./0032_alerts.sql" with { type: "text" };
 import autoTopUp from "./0033_auto_top_up.sql" with { type: "text" };
 import language from "./0034_language.sql" with { type: "text" };
 import noticeLanes from "./0035_notice_lanes.sql" with { type: "text" };
+import unreadIndex from "./0036_unread_index.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -80,4 +81,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0033_auto_top_up", sql: autoTopUp },
 	{ name: "0034_language", sql: language },
 	{ name: "0035_notice_lanes", sql: noticeLanes },
+	{ name: "0036_unread_index", sql: unreadIndex },
 ];

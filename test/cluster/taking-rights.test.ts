@@ -56,6 +56,8 @@ interface Stage {
 	readonly id: string;
 	readonly secret: string;
 	readonly accountId: string;
+	/** The key's, or one into which it may be moved. */
+	readonly projectId?: string;
 	readonly leaver?: Person & { readonly userId: string };
 }
 interface Act {
@@ -87,6 +89,26 @@ async function ownedKey(): Promise<Stage> {
 async function customersKey(): Promise<Stage> {
 	const { accountId, keyId, secret } = await service.customer();
 	return { id: keyId, secret, accountId };
+}
+async function madeProject(settings: object): Promise<string> {
+	const { status, body } = await owner.send("POST", `/api/console/projects?${at}`, { name: "staged", ...settings });
+	expect(status).toBe(200);
+	return body.id;
+}
+async function keyIn(projectId: string, person: Person = owner): Promise<Stage> {
+	const { status, body } = await person.send("POST", `/api/console/keys?${at}`, { name: "staged", projectId });
+	expect(status).toBe(200);
+	return { id: body.key.id, secret: body.secret, accountId: owner.accountId, projectId };
+}
+const projectsKey = async () =>
+	keyIn(await madeProject({ capUsd: "10", requestsPerMinute: 1000, concurrencyMax: 100 }));
+const keyToMove = async () => ({ ...(await ownedKey()), projectId: await madeProject({ models: ["another"] }) });
+async function projectMembersKey(): Promise<Stage> {
+	const { leaver } = await membersKey("member")();
+	const projectId = await madeProject({});
+	const added = await owner.send("PUT", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}`);
+	expect(added.status).toBe(200);
+	return { ...(await keyIn(projectId, leaver)), ...(leaver ? { leaver } : {}) };
 }
 const membersKey = (role: "owner" | "member") => async (): Promise<Stage> => {
 	const person = await signedUp(service);
@@ -158,6 +180,57 @@ const acts: Act[] = [
 		act: "replace a key without grace",
 		from: "management",
 		run: ({ id }) => managed("POST", `/keys/${id}/rotate`, { grace_seconds: 0 }),
+	},
+	...narrowing
+		.filter(([act]) => !act.includes("expiry"))
+		.flatMap(([act, option, body]): Act[] => [
+			{
+				act: act.replace("a key", "a project"),
+				from: "`project update`",
+				stage: projectsKey,
+				run: ({ projectId = "" }) => cli("project", "update", projectId, ...option()),
+			},
+			{
+				act: act.replace("a key", "a project"),
+				from: "console",
+				stage: projectsKey,
+				run: async ({ projectId }) =>
+					answered(await owner.send("PATCH", `/api/console/projects/${projectId}?${at}`, body())),
+			},
+		]),
+	{
+		act: "archive a project",
+		from: "`project archive`",
+		stage: projectsKey,
+		run: ({ projectId = "" }) => cli("project", "archive", projectId),
+	},
+	{
+		act: "archive a project",
+		from: "console",
+		stage: projectsKey,
+		run: async ({ projectId }) =>
+			answered(await owner.send("POST", `/api/console/projects/${projectId}/archive?${at}`)),
+	},
+	{
+		act: "move a key into a project that may less",
+		from: "console",
+		stage: keyToMove,
+		run: (stage) => change(stage, { projectId: stage.projectId }),
+	},
+	{
+		act: "move a key into a project that may less",
+		from: "management",
+		stage: keyToMove,
+		run: ({ id, projectId }) => managed("PATCH", `/keys/${id}`, { project_id: projectId }),
+	},
+	{
+		act: "remove somebody from a project, his keys of it revoked",
+		from: "console",
+		stage: projectMembersKey,
+		run: async ({ projectId, leaver }) =>
+			answered(
+				await owner.send("DELETE", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}&keys=revoke`),
+			),
 	},
 	{
 		act: "suspend an account",
@@ -268,14 +341,13 @@ test("when an act that takes a right away has returned, an instance that is cut 
 	expect(await serving()).toEqual(all);
 	proxy.freeze();
 	// It does not know yet that it is cut off, and has all that it needs.
-	const [before, ...outcomes] = await Promise.all([
-		serving(),
-		...staged.map(async ([{ act, from, run }, stage]) => {
+	expect(await serving()).toEqual(all);
+	const outcomes = await Promise.all(
+		staged.map(async ([{ act, from, run }, stage]) => {
 			const effective = await run(stage);
 			return { act: `${act} by ${from}`, effective, servedAfter: await served(stage.secret) };
 		}),
-	]);
-	expect(before).toEqual(all);
+	);
 	expect(outcomes).toEqual(
 		staged.map(([{ act, from }]) => ({ act: `${act} by ${from}`, effective: true, servedAfter: false })),
 	);

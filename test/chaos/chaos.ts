@@ -73,7 +73,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const upstream = await startCountingUpstream({
 			gapMsMax: 6,
 			failures: 0.03,
-			...(options.midnight ? { slow: 0.02 } : {}),
+			...(options.midnight ? { slow: 0.05 } : {}),
 		});
 		ends.push(() => upstream.stop());
 		const { formerMain, midnight } = options;

@@ -20,6 +20,9 @@ const CLEAR_MS = 20_000;
 /** Until then everybody whom nothing happened to must have been served on the new day. */
 const AFTER_MS = 20_000;
 
+/** So long the slow ones of the upstream run. */
+const SLOW_MS = 3_000;
+
 /** The zone whose day is the next to end, from `fromMs` on: one of them ends each full hour. */
 export function nextMidnight(fromMs: number): Midnight {
 	const from = Temporal.Instant.fromEpochMilliseconds(Math.ceil(fromMs));
@@ -97,7 +100,10 @@ export function judgeMidnight(
 	rows: readonly UsageRow[],
 	touched: Touched,
 ): Finding[] {
-	const over = rows.filter((row) => row.admitted_ms < atMs && row.admitted_ms + row.duration_ms >= atMs && row.budgets);
+	// How long one ran that a crash ended is not known: it may have been until midnight, at which there was one.
+	const ranOver = ({ basis, admitted_ms: fromMs, duration_ms: forMs }: UsageRow) =>
+		fromMs < atMs && fromMs + (basis === "recovered" ? SLOW_MS : forMs) >= atMs;
+	const over = rows.filter((row) => row.budgets !== null && ranOver(row));
 	const lastDay = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs - 1);
 	const newDay = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
 	const times = new Map<string, number>();

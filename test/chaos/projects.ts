@@ -30,6 +30,8 @@ export interface LoadProject {
 	readonly period: CapPeriod;
 	/** Its cap is changed, or it is archived. */
 	readonly isChanged: boolean;
+	/** Or will be. */
+	readonly isArchived: boolean;
 	/** The present one last. */
 	readonly caps: CapStep[];
 }
@@ -69,14 +71,17 @@ const PLAN: readonly {
 	cap: number;
 	period: CapPeriod;
 	changes?: boolean;
+	/** Its last key is moved among the account's projects. */
+	moves?: boolean;
 	keys: readonly NewKey[];
 }[] = [
 	{ account: 3, cap: ROOMY, period: "lifetime", keys: [{}] },
 	{ account: 4, cap: ROOMY, period: "day", keys: [{}, { cap: ROOMY, period: "week" }] },
+	{ account: 4, cap: ROOMY, period: "lifetime", moves: true, keys: [{}] },
 	{ account: 1, cap: TIGHT, period: "day", keys: [{}] },
 	{ account: 6, cap: TIGHT, period: "day", keys: [{}, { cap: TIGHT, period: "day" }] },
-	{ account: 7, cap: TIGHT, period: "lifetime", changes: true, keys: [{}, {}] },
-	{ account: 7, cap: TIGHT, period: "month", changes: true, keys: [{}, {}] },
+	{ account: 7, cap: TIGHT, period: "lifetime", changes: true, moves: true, keys: [{}, {}] },
+	{ account: 7, cap: TIGHT, period: "month", changes: true, moves: true, keys: [{}, {}] },
 ];
 
 /** Projects with several keys each, among the accounts of a run; all times by `nowMs`. */
@@ -88,24 +93,30 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	const moved: LoadKey[] = [];
 	const periodOf = (period: CapPeriod) => (period === "lifetime" ? period : (deps.period ?? period));
 
-	async function add(account: string, cap: number, period: CapPeriod, isChanged: boolean): Promise<LoadProject> {
+	async function add(
+		account: string,
+		cap: number,
+		period: CapPeriod,
+		isChanged: boolean,
+		isArchived = false,
+	): Promise<LoadProject> {
 		const settings = { name: "test", capNanoUsd: nanoUsd(cap), capPeriod: period };
 		const id = newId("proj");
 		await insist(() => createProject(fleet.statements, account, settings, id));
-		const project = { id, account, period, isChanged, caps: [{ cap, fromMs: 0, inForceMs: 0 }] };
+		const project = { id, account, period, isChanged, isArchived, caps: [{ cap, fromMs: 0, inForceMs: 0 }] };
 		projects.push(project);
 		return project;
 	}
 
-	for (const { account: place, cap, period, changes, keys } of PLAN) {
+	for (const { account: place, cap, period, changes, moves, keys } of PLAN) {
 		const account = deps.accounts[place] as string;
 		const project = await add(account, cap, periodOf(period), changes ?? false);
 		if (changes) changed.push(project);
 		for (const [at, key] of keys.entries()) {
 			const settings = { ...key, period: periodOf(key.period ?? "lifetime"), project: project.id };
 			const made = await deps.addKey(account, settings);
-			if (cap === ROOMY) steady.push(made.id);
-			if (changes && at > 0) moved.push(made);
+			if (moves && at === keys.length - 1) moved.push(made);
+			else if (cap === ROOMY) steady.push(made.id);
 		}
 	}
 
@@ -120,15 +131,21 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 		step.inForceMs = nowMs();
 	}
 
-	/** The cap is nearly nothing for a while. */
-	async function cut(project: LoadProject, random: Random, nextCap: number): Promise<void> {
+	const raised = ({ caps }: LoadProject, random: Random) =>
+		(caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
+
+	/** The cap is nearly nothing for a while, just when it was raised and instances hold what came with that. */
+	async function cut(project: LoadProject, random: Random): Promise<void> {
+		const highest = raised(project, random) + RAISED_BY;
+		await setCap(project, highest);
+		await Bun.sleep(random.between(0, 200));
 		const step: CapStep = { cap: NOTHING, fromMs: nowMs(), inForceMs: Number.POSITIVE_INFINITY };
 		project.caps.push(step);
 		const closed = await close(project.id, update(project, { capNanoUsd: nanoUsd(NOTHING) }), true);
 		step.inForceMs = closed.fromMs;
 		await Bun.sleep(random.between(100, 800));
 		closed.untilMs = nowMs();
-		await setCap(project, nextCap);
+		await setCap(project, highest);
 	}
 
 	async function move(key: LoadKey, project: string | null): Promise<void> {
@@ -139,8 +156,15 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 		home.inForceMs = nowMs();
 	}
 
+	/** To another project of its account, or out of all. */
+	async function moveOne(key: LoadKey, random: Random): Promise<void> {
+		const own = projects.filter(({ account, isArchived }) => account === key.account && !isArchived);
+		const others = [...own.map(({ id }) => id), null].filter((id) => id !== key.homes.at(-1)?.project);
+		await move(key, random.pick(others));
+	}
+
 	async function archive(account: string, random: Random): Promise<void> {
-		const doomed = await add(account, TIGHT, periodOf("week"), true);
+		const doomed = await add(account, TIGHT, periodOf("week"), true, true);
 		const key = await insist(() => deps.addKey(account, { project: doomed.id }));
 		await Bun.sleep(random.between(100, 500));
 		await close(doomed.id, () => archiveProject(fleet.statements, doomed));
@@ -152,17 +176,14 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 		steady,
 		async change(random) {
 			const acts = [
-				() => move(random.pick(moved), random.pick([...changed.map(({ id }) => id), null])),
+				() => moveOne(random.pick(moved), random),
+				() => moveOne(random.pick(moved), random),
 				() => archive(random.pick(deps.accounts), random),
 				() => raise(random.pick(changed)),
 				() => raise(random.pick(changed)),
-				() => {
-					const project = random.pick(changed);
-					return cut(project, random, raised(project));
-				},
+				() => cut(random.pick(changed), random),
 			];
-			const raised = ({ caps }: LoadProject) => (caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
-			const raise = (project: LoadProject) => setCap(project, raised(project));
+			const raise = (project: LoadProject) => setCap(project, raised(project, random));
 			// Each of them once in a random order, then again in another one.
 			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
 				if (queue.length === 0) queue = random.shuffled(acts);

@@ -79,16 +79,16 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 			<ol className="price-bars" aria-label={t("Cost by model, the cheapest first")}>
 				{priced.slice(0, SHOWN_MAX).map(({ model, each }) => (
 					<li key={model.id}>
-						<span className="clip">
-							<Link to={`/models/${model.id}`}>{model.name}</Link>
+						<Link to={`/models/${model.id}`} className="clip">
+							{model.name}
+						</Link>
+						<span className="price-figures">
 							{model.speed !== null && model.speed.tokensPerSecond !== null && (
-								<span className="small dim num">
-									{" "}
+								<span className="dim num">
 									{t("{count} tokens/s", { count: formatCount(model.speed.tokensPerSecond) })}
+									{" · "}
 								</span>
 							)}
-						</span>
-						<span className="price-figures">
 							<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
 							{" · "}
 							<strong className="num">{monthly(each, work.requests)}</strong>{" "}

@@ -62,7 +62,7 @@ export const parts = {
 	"{count} tokens/s": "{count} Token/s",
 	"first after {time}": "erstes nach {time}",
 	"Speed is what this service measured itself: medians of the last day's streamed answers of all customers, from a request's arrival to its first token, and tokens a second behind that. Models with fewer than {least} such answers show none.":
-		"Die Geschwindigkeit hat dieser Dienst selbst gemessen: Mediane der gestreamten Antworten des letzten Tages an alle Kunden, vom Eintreffen einer Anfrage bis zu ihrem ersten Token, und die Token je Sekunde danach. Modelle mit weniger als {least} solchen Antworten zeigen keine.",
+		"Das Tempo hat dieser Dienst selbst gemessen: Mediane der gestreamten Antworten des letzten Tages an alle Kunden, vom Eintreffen einer Anfrage bis zu ihrem ersten Token, und die Token je Sekunde danach. Modelle mit weniger als {least} solchen Antworten zeigen keine.",
 	"a request": "je Anfrage",
 	"an image": "je Bild",
 	"a second": "je Sekunde",

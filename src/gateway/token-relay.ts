@@ -1,23 +1,50 @@
 import type { PromptMeasure } from "../admission/prompt-bound.ts";
-import { billOf, boundsOf, costOf } from "./bill/bill.ts";
+import type { Fault } from "../base/fault.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import type { ReportedUsage } from "../upstream/usage.ts";
+import { type Bill, billOf, boundsOf, costOf, type OutputSize } from "./bill/bill.ts";
 import { usageRecord } from "./bill/usage-record.ts";
 import type { Exchange } from "./serve/context.ts";
 import type { Relay } from "./serve/endpoint.ts";
 import type { ChatEvents } from "./stream-events.ts";
 
 /** The writing and the billing of a streamed answer that is priced in tokens. */
-export function tokenRelay<Chunk>(
-	{ model, admitted }: Exchange,
-	measure: PromptMeasure,
-	events: ChatEvents<Chunk>,
-): Relay<Chunk> {
-	const bounds = boundsOf(admitted.request);
-	return {
-		chunks: events.chunks,
-		end: (bill) => events.end(usageRecord(bill)),
-		fail: (fault, bill) => events.fail(fault, usageRecord(bill)),
-		bill: (usage, output) => billOf(model, measure, usage, output, bounds),
-		// Every token stands for at least one byte, so bytes bound what nobody counts.
-		costAt: (now, output) => costOf(model, { ...now.usage, completionTokens: output }),
-	};
+export function tokenRelay<Chunk>(exchange: Exchange, measure: PromptMeasure, events: ChatEvents<Chunk>): Relay<Chunk> {
+	return new TokenRelay(exchange, measure, events);
+}
+
+/** A class, since there is one for each open stream. */
+class TokenRelay<Chunk> implements Relay<Chunk> {
+	readonly #exchange: Exchange;
+	readonly #measure: PromptMeasure;
+	readonly #events: ChatEvents<Chunk>;
+	readonly #bounds: ReturnType<typeof boundsOf>;
+
+	constructor(exchange: Exchange, measure: PromptMeasure, events: ChatEvents<Chunk>) {
+		this.#exchange = exchange;
+		this.#measure = measure;
+		this.#events = events;
+		this.#bounds = boundsOf(exchange.admitted.request);
+	}
+
+	chunks(chunks: readonly Chunk[]): string {
+		return this.#events.chunks(chunks);
+	}
+
+	end(bill: Bill): string {
+		return this.#events.end(usageRecord(bill));
+	}
+
+	fail(fault: Fault, bill: Bill): string {
+		return this.#events.fail(fault, usageRecord(bill));
+	}
+
+	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
+		return billOf(this.#exchange.model, this.#measure, usage, output, this.#bounds);
+	}
+
+	/** Every token stands for at least one byte, so bytes bound what nobody counts. */
+	costAt(now: Bill, output: number): NanoUsd {
+		return costOf(this.#exchange.model, { ...now.usage, completionTokens: output });
+	}
 }

@@ -13,6 +13,7 @@ import { coverExcess } from "./cover-excess.ts";
 import type { Delivery } from "./delivery.ts";
 import { createDelivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
+import type { OpenStream } from "./open-streams.ts";
 
 /**
  * Where a streamed answer is. Ways lead on and none leads back, so it is settled once, by whichever end comes first:
@@ -59,8 +60,8 @@ export interface Streaming<Chunk> {
 	halted: Fault | undefined;
 	/** Pays the bill that is made, with what is here; undefined outside `covering`. */
 	pay: (() => void) | undefined;
-	/** Lets go of what could end it from outside. */
-	unlisten: (() => void) | undefined;
+	/** What could end it from outside; undefined before it is listened to. */
+	listener: { letGo(): void } | undefined;
 }
 
 export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, relay: Relay<Chunk>): Streaming<Chunk> {
@@ -80,7 +81,7 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 		tookMs: undefined,
 		halted: undefined,
 		pay: undefined,
-		unlisten: undefined,
+		listener: undefined,
 	};
 }
 
@@ -97,23 +98,42 @@ export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
 
 /** From now on the client's leaving and the end of the process reach it, until it is settled. */
 export function listen<Chunk>(streaming: Streaming<Chunk>): void {
-	const { openStreams } = streaming.deps;
 	const { signal } = streaming.exchange.context.connection.request;
-	const left = () => leave(streaming);
-	const open = {
-		tick(nowMs: number) {
-			giveUpPlace(streaming, nowMs);
-			keepAlive(streaming, nowMs);
-		},
-		shutDown: () => shutDown(streaming),
-	};
-	streaming.unlisten = () => {
-		openStreams.delete(open);
-		signal.removeEventListener("abort", left);
-	};
+	const listener = new Listener(streaming);
+	streaming.listener = listener;
 	if (signal.aborted) leave(streaming);
-	else signal.addEventListener("abort", left, { once: true });
-	if (!isOver(streaming)) openStreams.add(open);
+	else signal.addEventListener("abort", listener, ONCE);
+	if (!isOver(streaming)) streaming.deps.openStreams.add(listener);
+}
+
+const ONCE = { once: true } as const;
+
+/** What a stream hears of from outside. A class, since there is one for each. */
+class Listener<Chunk> implements OpenStream, EventListenerObject {
+	readonly #streaming: Streaming<Chunk>;
+
+	constructor(streaming: Streaming<Chunk>) {
+		this.#streaming = streaming;
+	}
+
+	tick(nowMs: number): void {
+		giveUpPlace(this.#streaming, nowMs);
+		keepAlive(this.#streaming, nowMs);
+	}
+
+	shutDown(): void {
+		shutDown(this.#streaming);
+	}
+
+	/** The client's signal aborts. */
+	handleEvent(): void {
+		leave(this.#streaming);
+	}
+
+	letGo(): void {
+		this.#streaming.deps.openStreams.delete(this);
+		this.#streaming.exchange.context.connection.request.signal.removeEventListener("abort", this);
+	}
 }
 
 /**
@@ -132,7 +152,7 @@ export function settle<Chunk>(
 	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
 	const pay = (): void => {
 		enter(streaming, "settled");
-		streaming.unlisten?.();
+		streaming.listener?.letGo();
 		after(settledBill(deps.admission.settle(exchange.admitted, outcomeOf(bill, facts))));
 	};
 	const covered = ending === "shutdown" ? undefined : coverExcess(exchange.admitted, bill.cost);

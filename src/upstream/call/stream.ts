@@ -2,6 +2,7 @@ import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
+import type { ReportedUsage } from "../usage.ts";
 import { type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -17,46 +18,71 @@ export interface StreamCall<Chunk> {
 	body(replica: Replica): string | FormData;
 }
 
+interface AnswerStreamOptions<Chunk> {
+	readonly pool: Pool;
+	readonly log: Log;
+	readonly limits: ServiceLimits;
+	readonly call: StreamCall<Chunk>;
+}
+
 /** Sends the request before it returns if a place is free. */
 export function createAnswerStream<Chunk extends OutputChunk>(
 	deps: CallDeps,
-	options: { pool: Pool; log: Log; limits: ServiceLimits; call: StreamCall<Chunk> },
+	options: AnswerStreamOptions<Chunk>,
 ): AnswerStream<Chunk> {
-	const { pool, log, limits, call } = options;
-	const startedMs = deps.clock.monotonicMs();
-	let closed = false;
-	let events: Omit<AnswerStream<Chunk>, "replica"> | undefined;
-	let alias: string | undefined;
-	let begun = false;
+	return new ReplayedStream(deps, options);
+}
 
-	const first = withReplays({ pool, log }, call.context, async (ticket, freshConnection) => {
-		if (closed) {
-			ticket.release("neutral");
-			throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
-		}
-		const { replica } = ticket;
-		alias = replica.alias;
-		const body = call.body(replica);
-		const attempt = createAttempt(deps, ticket, { limits, call: call.context, startedMs, freshConnection });
-		events = openEventStream(deps, attempt, call.wire, body);
-		return events.next();
-	});
-	// The caller may close the stream without ever asking for a chunk.
-	first.catch(() => {});
+/** A class, since there is one for each open stream. */
+class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk> {
+	readonly #first: Promise<readonly Chunk[] | null>;
+	#closed = false;
+	#events: Omit<AnswerStream<Chunk>, "replica"> | undefined;
+	#alias: string | undefined;
+	#begun = false;
 
-	return {
-		next(): Promise<readonly Chunk[] | null> {
-			if (begun && events !== undefined) return events.next();
-			begun = true;
-			return first;
-		},
-		usage: () => events?.usage(),
-		usageIsFinal: () => events?.usageIsFinal() ?? false,
-		replica: () => alias,
-		tokensOf: (size) => events?.tokensOf(size),
-		close() {
-			closed = true;
-			events?.close();
-		},
-	};
+	constructor(deps: CallDeps, { pool, log, limits, call }: AnswerStreamOptions<Chunk>) {
+		const startedMs = deps.clock.monotonicMs();
+		this.#first = withReplays({ pool, log }, call.context, async (ticket, freshConnection) => {
+			if (this.#closed) {
+				ticket.release("neutral");
+				throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
+			}
+			const { replica } = ticket;
+			this.#alias = replica.alias;
+			const body = call.body(replica);
+			const attempt = createAttempt(deps, ticket, { limits, call: call.context, startedMs, freshConnection });
+			this.#events = openEventStream(deps, attempt, call.wire, body);
+			return this.#events.next();
+		});
+		// The caller may close the stream without ever asking for a chunk.
+		this.#first.catch(() => {});
+	}
+
+	next(): Promise<readonly Chunk[] | null> {
+		if (this.#begun && this.#events !== undefined) return this.#events.next();
+		this.#begun = true;
+		return this.#first;
+	}
+
+	usage(): ReportedUsage | undefined {
+		return this.#events?.usage();
+	}
+
+	usageIsFinal(): boolean {
+		return this.#events?.usageIsFinal() ?? false;
+	}
+
+	replica(): string | undefined {
+		return this.#alias;
+	}
+
+	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined {
+		return this.#events?.tokensOf(size);
+	}
+
+	close(): void {
+		this.#closed = true;
+		this.#events?.close();
+	}
 }

@@ -13,35 +13,47 @@ export interface UsageTally {
 }
 
 export function createUsageTally(style: UsageStyle): UsageTally {
-	let whole: ReportedUsage | undefined;
-	let final = false;
-	/** Records without choices, where each choice ends with one of its own. */
-	let records = 0;
-	const ofChoice: (ReportedUsage | undefined)[] = [];
+	return new Tally(style);
+}
 
-	return {
-		note(record, choiceIndex, hasChoices, finished) {
-			const usage = readUsage(record);
-			if (usage === undefined) return;
-			if (style === "sum" && !hasChoices) {
-				whole = records > 0 ? joined([whole, usage]) : usage;
-				records += 1;
-				final = finished > 0 && records >= finished;
-			} else if (style === "per_choice" && choiceIndex !== undefined) {
-				if (final) return;
-				ofChoice[choiceIndex] = usage;
-				whole = undefined;
-			} else {
-				whole = usage;
-				final = !hasChoices || finished > 0;
-			}
-		},
-		current() {
-			whole ??= ofChoice.length === 1 ? ofChoice[0] : joined(ofChoice);
-			return whole;
-		},
-		isFinal: () => final,
-	};
+/** A class, since there is one for each open stream. */
+class Tally implements UsageTally {
+	readonly #style: UsageStyle;
+	#whole: ReportedUsage | undefined;
+	#final = false;
+	/** Records without choices, where each choice ends with one of its own. */
+	#records = 0;
+	readonly #ofChoice: (ReportedUsage | undefined)[] = [];
+
+	constructor(style: UsageStyle) {
+		this.#style = style;
+	}
+
+	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
+		const usage = readUsage(record);
+		if (usage === undefined) return;
+		if (this.#style === "sum" && !hasChoices) {
+			this.#whole = this.#records > 0 ? joined([this.#whole, usage]) : usage;
+			this.#records += 1;
+			this.#final = finished > 0 && this.#records >= finished;
+		} else if (this.#style === "per_choice" && choiceIndex !== undefined) {
+			if (this.#final) return;
+			this.#ofChoice[choiceIndex] = usage;
+			this.#whole = undefined;
+		} else {
+			this.#whole = usage;
+			this.#final = !hasChoices || finished > 0;
+		}
+	}
+
+	current(): ReportedUsage | undefined {
+		this.#whole ??= this.#ofChoice.length === 1 ? this.#ofChoice[0] : joined(this.#ofChoice);
+		return this.#whole;
+	}
+
+	isFinal(): boolean {
+		return this.#final;
+	}
 }
 
 /** Usage of several choices of one prompt: the prompt counts once, what was generated adds up. */

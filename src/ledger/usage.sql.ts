@@ -54,6 +54,10 @@ export const usageEvent = pgTable(
 		index("usage_event_batch")
 			.on(table.batchId, table.admittedAt, table.requestId)
 			.where(sql`${table.batchId} is not null`),
+		/** A project's requests, among those of its account. */
+		index("usage_event_project")
+			.on(table.projectId, table.admittedAt, table.requestId)
+			.where(sql`${table.projectId} is not null`),
 		check(
 			"usage_charged_within_reserved",
 			sql`${table.chargedNanoUsd} >= 0 and ${table.reservedNanoUsd} >= ${table.chargedNanoUsd}`,

@@ -10,6 +10,8 @@ export interface Refusal {
 	readonly requestId: string;
 	readonly accountId: string;
 	readonly keyId: string;
+	/** That the key belonged to; null for none. */
+	readonly projectId: string | null;
 	/** As asked for; null if the request was not read so far. */
 	readonly model: string | null;
 	/** `chat`, `embeddings` …, as in usage records. */
@@ -59,6 +61,7 @@ interface Row {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
+	readonly project: string | null;
 	readonly model: string | null;
 	readonly endpoint: string;
 	readonly code: string;
@@ -207,11 +210,11 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 /** By id, so that it may be sent again; a row that is there already only takes in newer repeats. */
 async function write(statements: Statements, rows: readonly Row[]): Promise<void> {
 	await statements`
-		insert into refused_request as known (request_id, account_id, key_id, model, endpoint, code, status, message, param,
+		insert into refused_request as known (request_id, account_id, key_id, project_id, model, endpoint, code, status, message, param,
 			available_nano_usd, held_nano_usd, required_nano_usd, affordable_tokens, refused_at, repeats, repeated_at)
-		select r.id, r.account, r.key, r.model, r.endpoint, r.code, r.status, r.message, r.param, r.available, r.held, r.required,
+		select r.id, r.account, r.key, r.project, r.model, r.endpoint, r.code, r.status, r.message, r.param, r.available, r.held, r.required,
 			r.tokens, to_timestamp(r.at / 1000), r.repeats, to_timestamp(r.repeated / 1000)
-		from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id uuid, account text, key text, model text, endpoint text,
+		from json_to_recordset(${JSON.stringify(rows)}::text::json) as r(id uuid, account text, key text, project text, model text, endpoint text,
 			code text, status integer, message text, param text, available bigint, held bigint, required bigint, tokens integer,
 			at double precision, repeats integer, repeated double precision)
 		on conflict (request_id) do update set repeats = excluded.repeats, repeated_at = excluded.repeated_at
@@ -230,6 +233,7 @@ function rowOf(refusal: Refusal): Row {
 		id: refusal.requestId,
 		account: refusal.accountId,
 		key: refusal.keyId,
+		project: refusal.projectId,
 		model: refusal.model === null ? null : plain(refusal.model, MODEL_CHARS_MAX),
 		endpoint: refusal.endpoint,
 		code: refusal.code,

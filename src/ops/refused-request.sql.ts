@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
@@ -10,6 +11,8 @@ export const refusedRequest = pgTable(
 		requestId: uuid("request_id").primaryKey(),
 		accountId: text("account_id").notNull(),
 		keyId: text("key_id").notNull(),
+		/** The project that the key belonged to; null for none. */
+		projectId: text("project_id"),
 		/** As asked for, cut; null where the request was refused before it was read. */
 		model: text(),
 		/** As in `usage_event`. */
@@ -37,6 +40,9 @@ export const refusedRequest = pgTable(
 		index("refused_request_account").on(table.accountId, table.refusedAt, table.requestId),
 		index("refused_request_key").on(table.keyId, table.refusedAt, table.requestId),
 		index("refused_request_model").on(table.accountId, table.model, table.refusedAt, table.requestId),
+		index("refused_request_project")
+			.on(table.projectId, table.refusedAt, table.requestId)
+			.where(sql`${table.projectId} is not null`),
 		/** For what is too old. */
 		index("refused_request_refused").on(table.refusedAt),
 	],

@@ -199,6 +199,8 @@ test("another account's ids and the account itself do not exist for a customer",
 	expect((await bob.get("/api/console/keys")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/requests?key=${hers.key}`)).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/usage?key=${hers.key}`)).body.total.requests).toBe(0);
+	expect((await bob.get(`/api/console/usage?project=${hers.project}`)).body.total.requests).toBe(0);
+	expect((await bob.get(`/api/console/requests?project=${hers.project}`)).body.items).toEqual([]);
 	expect((await bob.get("/api/console/projects")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/keys?project=${hers.project}`)).body.items).toEqual([]);
 	// Not into a project of another account's, neither made nor moved.

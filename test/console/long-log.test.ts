@@ -37,7 +37,8 @@ await topUp(customer, boss);
 const keyIds: string[] = [];
 for (let number = 0; number < 8; number++)
 	keyIds.push((await customer.send("POST", "/api/console/keys", { name: `key ${number}` })).body.key.id);
-const of = { accountId: customer.accountId, keyIds, models: 6 };
+const projectId: string = (await customer.send("POST", "/api/console/projects", { name: "search" })).body.id;
+const of = { accountId: customer.accountId, keyIds, models: 6, projectId };
 await Promise.all([
 	indexedAfterwards("usage_event", () => writeUsage(database, { ...of, rows: ROWS, days: 60 })),
 	indexedAfterwards("refused_request", () => writeRefusals(database, { ...of, rows: REFUSALS, days: 30 })),
@@ -52,6 +53,7 @@ await sums.end();
 // Packed, for summed twice or thrice the table would be full of what was there before; and in the order of time in which a
 // running service writes it: strewn, each row that an index leads to would count as a block of its own.
 await database.sql`cluster usage_hour using usage_hour_account_id_hour_key_id_model_class_pk`;
+await database.sql`cluster usage_project_hour using usage_project_hour_pk`;
 await database.sql`analyze`;
 await database.sql`create extension pg_stat_statements`;
 
@@ -118,6 +120,13 @@ test("however long the log is, no page reads half of it", async () => {
 		"/requests?model=rare-model&status=failed",
 		"/requests?model=no-such-model",
 		`/requests?model=model-2&key=${keyIds[1]}&status=left`,
+		`/requests?project=${projectId}`,
+		`/requests?project=${projectId}&to=${at(45)}`,
+		`/requests?project=${projectId}&model=rare-model`,
+		`/requests?project=${projectId}&status=failed`,
+		`/requests?project=${projectId}&key=${keyIds[3]}&model=model-2`,
+		`/usage?from=${at(60)}&group=project`,
+		`/usage?from=${at(60)}&group=model&project=${projectId}`,
 		`/requests/${rows.items[0].id}`,
 	];
 	const office = [
@@ -172,11 +181,15 @@ test("rare rows are found whole: none is lost by the way they are looked for", a
 		[`status=failed&key=${keyIds[5]}`, null, "upstream_failed", keyIds[5]],
 		[`model=model-1&status=failed`, "model-1", "upstream_failed", null],
 		[`model=model-1&status=left&key=${keyIds[7]}`, "model-1", "client_left", keyIds[7]],
+		[`project=${projectId}&status=failed`, null, "upstream_failed", null],
+		[`project=${projectId}&model=model-1&status=left`, "model-1", "client_left", null],
+		[`project=${projectId}&status=left&key=${keyIds[7]}`, null, "client_left", keyIds[7]],
 	] as const) {
 		const [within] = await database.sql`
 			select count(*)::int as n from usage_event where admitted_at >= to_timestamp(${from}::float8 / 1000)
 				and admitted_at < to_timestamp(${to}::float8 / 1000) and (${model}::text is null or model = ${model}::text)
-				and (${ending}::text is null or ending = ${ending}::text) and (${key ?? null}::text is null or key_id = ${key ?? null}::text)`;
+				and (${ending}::text is null or ending = ${ending}::text) and (${key ?? null}::text is null or key_id = ${key ?? null}::text)
+				and (${!query.startsWith("project")} or project_id = ${projectId})`;
 		const refused = query.startsWith("model=rare") ? await refusedWithin(from, to) : 0;
 		expect({ query, found: await all(`${query}&from=${from}&to=${to}`, 7) }).toEqual({
 			query,
@@ -201,6 +214,9 @@ test("that there are no such requests is known at once, however long the log is"
 		`model=no-such-model&key=${keyIds[3]}`,
 		"model=rare-model&status=left&from=1000000000000&to=1500000000000",
 		`status=failed&key=${"key_".padEnd(36, "0")}`,
+		`project=${"proj_".padEnd(36, "0")}`,
+		`project=${projectId}&model=no-such-model`,
+		`project=${projectId}&status=failed&key=${"key_".padEnd(36, "0")}`,
 	]) {
 		const blocks = await blocksOf(customer, `/api/console/requests?${query}`);
 		expect([query, blocks < BLOCKS_OF_NONE]).toEqual([query, true]);

@@ -3,7 +3,15 @@ import type { TestDatabase } from "../support/database.ts";
 /** Writes settled requests of an account straight into the table, spread over the last `days`. */
 export async function writeUsage(
 	db: TestDatabase,
-	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },
+	of: {
+		accountId: string;
+		keyIds: readonly string[];
+		rows: number;
+		days: number;
+		models: number;
+		/** In which each seventh was used, by whatever key. */
+		projectId?: string;
+	},
 ): Promise<void> {
 	const perStatement = 100_000;
 	const write = async (from: number) => {
@@ -12,13 +20,14 @@ export async function writeUsage(
 		await db.sql`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,
-				admitted_at, first_token_ms, duration_ms, settled_at)
+				admitted_at, first_token_ms, duration_ms, settled_at, project_id)
 			select gen_random_uuid(), ${of.accountId}, (string_to_array(${of.keyIds.join(",")}, ','))[1 + n % ${of.keyIds.length}::int], 'none', 0,
 				case when n % 5000 = 0 then 'rare-model' else 'model-' || (n % ${of.models}::int) end, 'none@1', 'chat', n % 2 = 0,
 				100000 + n % 1000, 100000 + n % 1000, 'exact',
 				case when n % 997 = 0 then 'upstream_failed' when n % 101 = 0 then 'client_left' else 'finished' end,
 				case when n % 997 = 0 then 502 else 200 end, 100 + n % 50, n % 20, 50 + n % 100, 0,
-				at, case when n % 997 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'
+				at, case when n % 997 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second',
+				case when n % 7 = 0 then ${of.projectId ?? null}::text end
 			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
 	};

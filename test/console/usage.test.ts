@@ -3,7 +3,8 @@ import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/base/csv.ts";
 import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
-import { parseUsd } from "../../src/money/nano-usd.ts";
+import type { NanoUsd } from "../../src/money/nano-usd.ts";
+import { formatUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -209,3 +210,87 @@ test("dashboards of the customer's own have the console's sums, with a key that 
 		400,
 	);
 });
+
+test("what a key used stays in the project where it was used, wherever the key goes", async () => {
+	const { statements } = service.db;
+	const make = async (name: string): Promise<string> =>
+		(await customer.send("POST", "/api/console/projects", { name })).body.id;
+	const [search, support] = [await make("search"), await make("support")];
+	const mover = (await customer.send("POST", "/api/console/keys", { name: "mover", projectId: search })).body;
+	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
+	/** While the gateway reads a moved key again it says so. */
+	const ask = async (model = "test-model"): Promise<number> => {
+		let status = 503;
+		await waitFor(async () => {
+			const answer = await service.post("/v1/chat/completions", mover.secret, { ...body, model });
+			await answer.text();
+			status = answer.status;
+			return status !== 503;
+		}, "an answer");
+		return status;
+	};
+	const move = async (projectId: string | null) => {
+		const moved = await customer.send("PATCH", `/api/console/keys/${mover.key.id}`, { projectId });
+		expect(moved.status).toBe(200);
+	};
+	/** What a question by project gives, by project: requests and dollars. */
+	const byProject = async (query = "") => {
+		const { data } = await (await service.get(`/v1/usage?group_by=project${query}`, mover.secret)).json();
+		return Object.fromEntries(
+			data.map((row: Record<string, string>) => [row.project_id, [row.requests, row.cost_usd]]),
+		);
+	};
+	const usdOf = (sums: Record<string, [number, string]>) =>
+		Object.values(sums).reduce((sum, [, usd]) => sum + (parseUsd(usd) ?? 0), 0);
+	expect(await ask()).toBe(200);
+	await move(support);
+	expect([await ask(), await ask()]).toEqual([200, 200]);
+	// It waits for a sum that has both, and what comes behind adds to both tables.
+	await service.settled();
+	await foldAll(statements);
+	await move(null);
+	expect(await ask()).toBe(200);
+	await move(search);
+	expect([await ask(), await ask("no-such-model")]).toEqual([200, 404]);
+	await service.settled();
+	await foldAll(statements);
+	const [cost] = await service.db
+		.sql`select charged_nano_usd as nano from usage_event where key_id = ${mover.key.id} limit 1`;
+	const its = (requests: number) => [requests, formatUsd((Number(cost?.nano) * requests) as NanoUsd)];
+	const mine = `&key=${mover.key.id}`;
+	const expected = { [search]: its(2), [support]: its(2), null: its(1) };
+	for (const again of [false, true]) {
+		if (again) await rebuildAll(statements);
+		expect(await byProject(mine)).toEqual(expected);
+		const all = await byProject();
+		expect(usdOf(all)).toBe(
+			Number(parseUsd((await (await service.get("/v1/usage?group_by=", mover.secret)).json()).data[0].cost_usd)),
+		);
+		const series = (await customer.get(`/api/console/usage?group=project&key=${mover.key.id}`)).body;
+		expect(series.groups.map((group: { id: string; requests: number }) => [group.id, group.requests]).sort()).toEqual(
+			[
+				["", 1],
+				[search, 2],
+				[support, 2],
+			].sort(),
+		);
+	}
+	const narrowed = (await customer.get(`/api/console/usage?project=${support}&group=key`)).body;
+	expect(narrowed.groups).toMatchObject([{ id: mover.key.id, label: "mover", requests: 2 }]);
+	const found = async (query: string) =>
+		(await customer.get(`/api/console/requests?${query}`)).body.items.map(
+			(item: { statusClass: string; keyId: string }) => item.keyId === mover.key.id && item.statusClass,
+		);
+	for (const with_ of ["", "&model=test-model", mine, `${mine}&model=test-model`])
+		expect([with_, await found(`project=${support}${with_}`)]).toEqual([with_, ["ok", "ok"]]);
+	// Refusals are written a second behind.
+	await waitFor(async () => (await found(`project=${search}`)).length === 3, "the refusal in the log");
+	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
+	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
+	expect(await found(`project=${support}&status=failed`)).toEqual([]);
+	const file = await (await customer.fetch(`/api/console/requests.csv?project=${support}`)).text();
+	expect(file.trimEnd().split("\r\n")).toHaveLength(3);
+	expect(await (await customer.fetch(`/api/console/usage.csv?project=${search}&group=project`)).text()).toContain(
+		`${search},search,2,`,
+	);
+}, 120_000);

@@ -47,6 +47,7 @@ function refusal(keyId: string, change: Partial<Refusal> = {}): Refusal {
 		requestId: newUuid(),
 		accountId: "acc_1",
 		keyId,
+		projectId: null,
 		model: "test-model",
 		endpoint: "chat",
 		code: "insufficient_quota",

@@ -41,7 +41,15 @@ export interface Overview extends OverviewPulse {
 const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
 const CHART_DAYS = 30;
-const ANY_REQUEST = { fromMs: null, toMs: null, model: null, keyId: null, status: null, batchId: null };
+const ANY_REQUEST = {
+	fromMs: null,
+	toMs: null,
+	model: null,
+	keyId: null,
+	projectId: null,
+	status: null,
+	batchId: null,
+};
 
 interface PulseRow {
 	signed_in: boolean;
@@ -93,6 +101,7 @@ export async function overview(statements: Statements, accountId: string, nowMs:
 			group: "model",
 			model: null,
 			keyId: null,
+			projectId: null,
 			status: null,
 		}),
 	]);

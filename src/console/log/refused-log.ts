@@ -75,7 +75,7 @@ export async function refusedPage(
 	page: { asked: number; after: LogPlace | null },
 ): Promise<{ row: RefusedRow; place: LogPlace }[]> {
 	const { asked, after } = page;
-	const { model, keyId } = filter;
+	const { model, keyId, projectId } = filter;
 	const from = microsOf(filter.fromMs ?? 0);
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
 	// Without a place to go on from: the first one at the end of the stretch, which is not in it.
@@ -88,20 +88,28 @@ export async function refusedPage(
 		select e.*, (extract(epoch from e.refused_at) * 1000000)::bigint as refused_micros, k.name as key_name, k.last_four
 		from (
 			(select r.* from refused_request r
-				where ${model}::text is null and ${keyId}::text is null and r.account_id = ${accountId}
+				where ${model}::text is null and ${keyId}::text is null and ${projectId}::text is null and r.account_id = ${accountId}
 					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 			union all
 			(select r.* from refused_request r
 				where ${model}::text is null and ${keyId}::text is not null and r.key_id = ${keyId}::text and r.account_id = ${accountId}
+					and (${projectId}::text is null or r.project_id = ${projectId}::text)
 					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 			union all
 			(select r.* from refused_request r
+				where ${model}::text is null and ${keyId}::text is null and ${projectId}::text is not null
+					and r.project_id = ${projectId}::text and r.account_id = ${accountId} and r.refused_at >= (select low from bounds)
+					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
+				order by r.refused_at desc, r.request_id desc limit ${asked})
+			union all
+			(select r.* from refused_request r
 				where ${model}::text is not null and r.account_id = ${accountId} and r.model = ${model}::text
-					and (${keyId}::text is null or r.key_id = ${keyId}::text) and r.refused_at >= (select low from bounds)
+					and (${keyId}::text is null or r.key_id = ${keyId}::text) and (${projectId}::text is null or r.project_id = ${projectId}::text)
+					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 		) e join api_key k on k.id = e.key_id

@@ -38,6 +38,8 @@ export interface RequestFilter {
 	readonly toMs: number | null;
 	readonly model: string | null;
 	readonly keyId: string | null;
+	/** As of when it was asked. */
+	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 	/** Lines of this batch alone. */
 	readonly batchId: string | null;
@@ -114,7 +116,8 @@ async function rowsInTime(
 	const { micros = null, uuid = null } = page.after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
-	const narrow = filter.model !== null || filter.status !== null;
+	const { projectId } = filter;
+	const narrow = filter.model !== null || filter.status !== null || (projectId !== null && filter.keyId !== null);
 	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
 	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
@@ -123,7 +126,7 @@ async function rowsInTime(
 			select u.* from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
 				cross join lateral usage_page(${accountId}, to_timestamp(s.a / 1000), to_timestamp(s.b / 1000),
 					timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid,
-					${filter.model}::text, ${filter.keyId}::text, ${filter.status}::text, ${page.asked}::integer) u
+					${filter.model}::text, ${filter.keyId}::text, ${projectId}::text, ${filter.status}::text, ${page.asked}::integer) u
 			order by u.admitted_at desc, u.request_id desc limit ${page.asked}
 		) e
 			-- Key by key: how few rows a page has the planner cannot know, and joined it would read all keys there are.
@@ -151,6 +154,7 @@ async function rowsOfBatch(
 				< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
 			and (${filter.model}::text is null or e.model = ${filter.model}::text)
 			and (${filter.keyId}::text is null or e.key_id = ${filter.keyId}::text)
+			and (${filter.projectId}::text is null or e.project_id = ${filter.projectId}::text)
 			and (${filter.status}::text is null or usage_class(e.ending) = ${filter.status}::text)
 		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
 }
@@ -169,11 +173,20 @@ async function spansWithRows(
 ): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
 	const firstMs = hourOf(whole.a + HOUR_MS - 1);
-	const rows = await statements<{ hour: Date; requests: string }>`
-		select hour, sum(requests) as requests
-		from usage_hours(${accountId}, ${filter.keyId}::text, ${filter.model}::text, ${filter.status}::text,
-			to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
-		group by 1 order by 1 desc limit ${wanted}::integer`;
+	const { projectId, keyId, model, status } = filter;
+	type Hour = { hour: Date; requests: string };
+	const rows =
+		projectId === null
+			? await statements<Hour>`
+				select hour, sum(requests) as requests
+				from usage_hours(${accountId}, ${keyId}::text, ${model}::text, ${status}::text,
+					to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
+				group by 1 order by 1 desc limit ${wanted}::integer`
+			: await statements<Hour>`
+				select hour, sum(requests) as requests
+				from usage_project_hours(${accountId}, ${projectId}::text, ${keyId}::text, ${model}::text, ${status}::text,
+					to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
+				group by 1 order by 1 desc limit ${wanted}::integer`;
 	const spans: Span[] = [{ a: Math.max(summedMs, whole.a), b: whole.b }];
 	let found = 0;
 	for (const { hour, requests } of rows) {

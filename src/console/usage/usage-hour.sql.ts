@@ -2,6 +2,22 @@ import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, ti
 
 const count = (name: string) => bigint(name, { mode: "number" }).notNull();
 
+const summed = () => ({
+	requests: count("requests"),
+	promptTokens: count("prompt_tokens"),
+	cachedTokens: count("cached_tokens"),
+	completionTokens: count("completion_tokens"),
+	reasoningTokens: count("reasoning_tokens"),
+	chargedNanoUsd: count("charged_nano_usd"),
+	writtenOffNanoUsd: count("written_off_nano_usd"),
+	durationMs: doublePrecision("duration_ms").notNull(),
+	firstTokenMs: doublePrecision("first_token_ms").notNull(),
+	/** Requests that had a first token. */
+	firstTokens: count("first_tokens"),
+});
+/** ok: finished. left: the client went away. failed: anything else. */
+const ending = () => text({ enum: ["ok", "failed", "left"] }).notNull();
+
 /** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
 export const usageHour = pgTable(
 	"usage_hour",
@@ -10,19 +26,8 @@ export const usageHour = pgTable(
 		hour: timestamp({ withTimezone: true }).notNull(),
 		keyId: text("key_id").notNull(),
 		model: text().notNull(),
-		/** ok: finished. left: the client went away. failed: anything else. */
-		class: text({ enum: ["ok", "failed", "left"] }).notNull(),
-		requests: count("requests"),
-		promptTokens: count("prompt_tokens"),
-		cachedTokens: count("cached_tokens"),
-		completionTokens: count("completion_tokens"),
-		reasoningTokens: count("reasoning_tokens"),
-		chargedNanoUsd: count("charged_nano_usd"),
-		writtenOffNanoUsd: count("written_off_nano_usd"),
-		durationMs: doublePrecision("duration_ms").notNull(),
-		firstTokenMs: doublePrecision("first_token_ms").notNull(),
-		/** Requests that had a first token. */
-		firstTokens: count("first_tokens"),
+		class: ending(),
+		...summed(),
 	},
 	(table) => [
 		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
@@ -31,6 +36,33 @@ export const usageHour = pgTable(
 		/** The newest hours with requests of a model and class, or that there are none: of an account, of a key. */
 		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
 		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
+	],
+);
+
+/**
+ * The part of `usage_hour` that was used in projects, by the project that the key belonged to when the request was admitted.
+ * What is left of an hour was used in none (`usage_split`). A table of its own, for the other one's key is what version 0.1
+ * sums by, and accounts without projects have nothing here.
+ */
+export const usageProjectHour = pgTable(
+	"usage_project_hour",
+	{
+		accountId: text("account_id").notNull(),
+		hour: timestamp({ withTimezone: true }).notNull(),
+		projectId: text("project_id").notNull(),
+		keyId: text("key_id").notNull(),
+		model: text().notNull(),
+		class: ending(),
+		...summed(),
+	},
+	(table) => [
+		primaryKey({
+			name: "usage_project_hour_pk",
+			columns: [table.accountId, table.hour, table.projectId, table.keyId, table.model, table.class],
+		}),
+		/** As of `usage_hour`: of a project, of a key in it. */
+		index("usage_project_hour_model").on(table.projectId, table.model, table.class, table.hour),
+		index("usage_project_hour_key").on(table.keyId, table.projectId, table.model, table.class, table.hour),
 	],
 );
 

@@ -3,7 +3,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
 
-export type UsageGroup = "model" | "key" | "status";
+export type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";
 
 export interface UsageFilter {
@@ -14,6 +14,8 @@ export interface UsageFilter {
 	readonly group: UsageGroup;
 	readonly model: string | null;
 	readonly keyId: string | null;
+	/** As of when it was used. */
+	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 }
 
@@ -96,19 +98,19 @@ export async function usageSeries(
 		});
 	const rows = await statements<Row>`
 		with u as (
-			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id else h.class end as group_id,
+			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id when 'project' then h.project_id else h.class end as group_id,
 				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt,
 				sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion, sum(h.reasoning_tokens) as reasoning,
 				sum(h.charged_nano_usd) as charged, sum(h.duration_ms) as duration, sum(h.first_token_ms) as first, sum(h.first_tokens) as firsts
-			from usage_hour h
-			where h.account_id = ${accountId}
-				and h.hour >= to_timestamp(${fromMs}::double precision / 1000) and h.hour < to_timestamp(${toMs}::double precision / 1000)
-				and (${filter.model}::text is null or h.model = ${filter.model}::text)
+			from usage_split(${accountId}, to_timestamp(${fromMs}::double precision / 1000), to_timestamp(${toMs}::double precision / 1000),
+				${filter.group === "project" || filter.projectId !== null}::boolean, ${filter.projectId}::text) h
+			where (${filter.model}::text is null or h.model = ${filter.model}::text)
 				and (${filter.keyId}::text is null or h.key_id = ${filter.keyId}::text)
 				and (${filter.status}::text is null or h.class = ${filter.status}::text)
-			group by 1, 2
+			group by 1, 2 having sum(h.requests) > 0
 		)
-		select u.*, k.name as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
+		select u.*, coalesce(k.name, p.name) as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
+			left join project p on ${filter.group}::text = 'project' and p.id = u.group_id
 		order by u.at`;
 	return seriesOf(rows, { bucketMs, fromMs, toMs });
 }

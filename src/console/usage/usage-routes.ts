@@ -6,7 +6,7 @@ import { logCsv } from "../log/log-csv.ts";
 import type { LogFilter, LogRow, LogStatus } from "../log/log-page.ts";
 import { logDetail, logPage } from "../log/log-page.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf } from "../page-query.ts";
-import type { StatusClass, UsageFilter, UsageSeries } from "./usage-query.ts";
+import type { StatusClass, UsageFilter, UsageGroup, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -16,6 +16,7 @@ const FILTER = {
 	to: moment,
 	model: t.Optional(t.String({ maxLength: 200 })),
 	key: t.Optional(t.String({ maxLength: 64 })),
+	project: t.Optional(t.String({ minLength: 1, maxLength: 64 })),
 };
 const STATUSES = [t.Literal("ok"), t.Literal("failed"), t.Literal("left")] as const;
 const usageQuery = t.Object({
@@ -23,7 +24,7 @@ const usageQuery = t.Object({
 	...FILTER,
 	status: t.Optional(t.Union([...STATUSES])),
 	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day")])),
-	group: t.Optional(t.Union([t.Literal("model"), t.Literal("key"), t.Literal("status")])),
+	group: t.Optional(t.Union([t.Literal("model"), t.Literal("key"), t.Literal("project"), t.Literal("status")])),
 });
 const logQuery = t.Object({
 	...PAGE_QUERY,
@@ -39,13 +40,14 @@ interface FilterQuery {
 	to?: number;
 	model?: string;
 	key?: string;
+	project?: string;
 }
 
 /** Usage over time, and the log of requests. */
 export function usageRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock } = parts;
 	const filterOf = (
-		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: "model" | "key" | "status" },
+		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: UsageGroup },
 	): UsageFilter => {
 		const toMs = query.to ?? clock.wallMs();
 		return {
@@ -55,6 +57,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			group: query.group ?? "model",
 			model: query.model ?? null,
 			keyId: query.key ?? null,
+			projectId: query.project ?? null,
 			status: query.status ?? null,
 		};
 	};
@@ -112,6 +115,7 @@ function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }):
 		toMs: query.to ?? null,
 		model: query.model ?? null,
 		keyId: query.key ?? null,
+		projectId: query.project ?? null,
 		status: query.status ?? null,
 		batchId: query.batch ?? null,
 	};

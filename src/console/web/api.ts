@@ -32,6 +32,8 @@ export interface LogFilter {
 	readonly to: number | null;
 	readonly model: string | null;
 	readonly key: string | null;
+	/** As of when it was asked. */
+	readonly project?: string | null;
 	readonly status: "ok" | "failed" | "left" | "refused" | null;
 	/** Lines of this batch alone. */
 	readonly batch?: string | null;
@@ -41,7 +43,7 @@ export interface UsageFilter extends LogFilter {
 	/** What was refused used nothing. */
 	readonly status: "ok" | "failed" | "left" | null;
 	readonly bucket: "hour" | "day";
-	readonly group: "model" | "key" | "status";
+	readonly group: "model" | "key" | "project" | "status";
 }
 
 export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];

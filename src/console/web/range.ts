@@ -58,6 +58,7 @@ export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilte
 		bucket,
 		model: query.get("model"),
 		key: query.get("key"),
+		project: query.get("project"),
 		status: STATUSES.find((status) => status === query.get("status")) ?? null,
 	};
 }

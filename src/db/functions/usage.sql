@@ -32,6 +32,7 @@ begin
     -- so, the sums are all that is left (removal.sql).
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
+    delete from usage_project_hour h where h.hour >= v_frozen;
     delete from model_speed;
     c.horizon := 0;
     v_floor := '-infinity';
@@ -42,20 +43,39 @@ begin
     select s.horizon, s.horizon % 4294967296 as low, clock_timestamp() as at from (
       select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as horizon) s
   ), fresh as materialized (
-    select e.account_id, e.key_id, e.model, e.ending, e.admitted_at, e.prompt_tokens, e.cached_tokens, e.completion_tokens,
+    select e.account_id, e.key_id, e.project_id, e.model, e.ending, e.admitted_at, e.prompt_tokens, e.cached_tokens, e.completion_tokens,
       e.reasoning_tokens, e.charged_nano_usd, e.written_off_nano_usd, e.duration_ms, e.first_token_ms, e.settled_at, s.horizon, s.at,
       -- The row's transaction with all its digits: the one near the horizon that ends in these 32 bits.
       s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
     from usage_event e cross join seen s where e.settled_at >= v_floor and e.admitted_at >= v_frozen
+  ), hours as materialized (
+    select f.account_id, date_trunc('hour', f.admitted_at, 'UTC') as hour, f.project_id, f.key_id, f.model, usage_class(f.ending) as class,
+      count(*) as requests, sum(f.prompt_tokens) as prompt_tokens, sum(f.cached_tokens) as cached_tokens,
+      sum(f.completion_tokens) as completion_tokens, sum(f.reasoning_tokens) as reasoning_tokens, sum(f.charged_nano_usd) as charged_nano_usd,
+      sum(f.written_off_nano_usd) as written_off_nano_usd, sum(f.duration_ms::double precision) as duration_ms,
+      coalesce(sum(f.first_token_ms::double precision), 0) as first_token_ms, count(f.first_token_ms) as first_tokens
+    from fresh f
+    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
+    group by 1, 2, 3, 4, 5, 6
+  ), in_projects as (
+    insert into usage_project_hour as h (account_id, hour, project_id, key_id, model, class, requests, prompt_tokens, cached_tokens,
+      completion_tokens, reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
+    select s.account_id, s.hour, s.project_id, s.key_id, s.model, s.class, s.requests, s.prompt_tokens, s.cached_tokens,
+      s.completion_tokens, s.reasoning_tokens, s.charged_nano_usd, s.written_off_nano_usd, s.duration_ms, s.first_token_ms, s.first_tokens
+    from hours s where s.project_id is not null
+    on conflict on constraint usage_project_hour_pk do update set
+      requests = h.requests + excluded.requests, prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = h.cached_tokens + excluded.cached_tokens, completion_tokens = h.completion_tokens + excluded.completion_tokens,
+      reasoning_tokens = h.reasoning_tokens + excluded.reasoning_tokens, charged_nano_usd = h.charged_nano_usd + excluded.charged_nano_usd,
+      written_off_nano_usd = h.written_off_nano_usd + excluded.written_off_nano_usd, duration_ms = h.duration_ms + excluded.duration_ms,
+      first_token_ms = h.first_token_ms + excluded.first_token_ms, first_tokens = h.first_tokens + excluded.first_tokens
   ), added as (
     insert into usage_hour as h (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
       reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
-    select f.account_id, date_trunc('hour', f.admitted_at, 'UTC'), f.key_id, f.model, usage_class(f.ending), count(*),
-      sum(f.prompt_tokens), sum(f.cached_tokens), sum(f.completion_tokens), sum(f.reasoning_tokens), sum(f.charged_nano_usd),
-      sum(f.written_off_nano_usd), sum(f.duration_ms::double precision), coalesce(sum(f.first_token_ms::double precision), 0), count(f.first_token_ms)
-    from fresh f
-    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
-    group by 1, 2, 3, 4, 5
+    select s.account_id, s.hour, s.key_id, s.model, s.class, sum(s.requests), sum(s.prompt_tokens), sum(s.cached_tokens),
+      sum(s.completion_tokens), sum(s.reasoning_tokens), sum(s.charged_nano_usd), sum(s.written_off_nano_usd), sum(s.duration_ms),
+      sum(s.first_token_ms), sum(s.first_tokens)
+    from hours s group by 1, 2, 3, 4, 5
     on conflict (account_id, hour, key_id, model, class) do update set
       requests = h.requests + excluded.requests, prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
       cached_tokens = h.cached_tokens + excluded.cached_tokens, completion_tokens = h.completion_tokens + excluded.completion_tokens,
@@ -95,16 +115,47 @@ begin
   return v_rows;
 end $$;
 
+-- An account's hours; with p_told told apart by project ('': none), of one project or of all (null). What was used in none is
+-- what the hours have beyond the projects: they stand there whole, and the projects' part is taken off again. So the sum of
+-- all rows is the hours' own, one row alone means nothing, and a group whose requests come to none is none.
+create or replace function usage_split(p_account text, p_from timestamptz, p_to timestamptz, p_told boolean, p_project text)
+returns table (hour timestamptz, project_id text, key_id text, model text, class text, requests bigint, prompt_tokens bigint, cached_tokens bigint,
+  completion_tokens bigint, reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
+language sql stable as $$
+  select h.hour, ''::text, h.key_id, h.model, h.class, h.requests, h.prompt_tokens, h.cached_tokens, h.completion_tokens,
+      h.reasoning_tokens, h.charged_nano_usd, h.duration_ms, h.first_token_ms, h.first_tokens
+    from usage_hour h
+    where (not p_told or coalesce(p_project, '') = '') and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
+  union all
+  select h.hour, ''::text, h.key_id, h.model, h.class, -h.requests, -h.prompt_tokens, -h.cached_tokens, -h.completion_tokens,
+      -h.reasoning_tokens, -h.charged_nano_usd, -h.duration_ms, -h.first_token_ms, -h.first_tokens
+    from usage_project_hour h
+    where p_told and coalesce(p_project, '') = '' and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
+  union all
+  select h.hour, h.project_id, h.key_id, h.model, h.class, h.requests, h.prompt_tokens, h.cached_tokens, h.completion_tokens,
+      h.reasoning_tokens, h.charged_nano_usd, h.duration_ms, h.first_token_ms, h.first_tokens
+    from usage_project_hour h
+    where p_told and (p_project is null or h.project_id = p_project) and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
+$$;
+
 -- An account's settled requests of a stretch of time, newest first, from behind (p_at, p_id) on: at most p_limit.
 -- enable_sort, enable_bitmapscan = off: the stretch is a parameter, so it is taken for a short one and all of it would be
 -- read and sorted; an index has it in order, and a page is its first rows.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
-  p_model text, p_key text, p_status text, p_limit integer) returns setof usage_event
+  p_model text, p_key text, p_project text, p_status text, p_limit integer) returns setof usage_event
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
 begin
   if p_key is not null then
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
+        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id = p_project)
+        and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
+      order by u.admitted_at desc, u.request_id desc limit p_limit;
+    return;
+  end if;
+  if p_project is not null then
+    return query select u.* from usage_event u
+      where u.project_id = p_project and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
         and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id))
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
@@ -147,6 +198,39 @@ begin
           where (h.key_id, h.model, h.class, h.hour) >= (p_key, v_model, v_class, p_from)
             and (h.key_id, h.model, h.class, h.hour) < (p_key, v_model, v_class, p_to) and h.account_id = p_account
           order by h.key_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+      end if;
+    end loop;
+    exit when p_model is not null;
+  end loop;
+end $$;
+
+-- The same of a project, or of one of its keys (null: all), from the sums by project.
+create or replace function usage_project_hours(p_account text, p_project text, p_key text, p_model text, p_status text, p_from timestamptz,
+  p_to timestamptz, p_rows integer) returns table (hour timestamptz, requests bigint)
+language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
+declare
+  v_model text := p_model;
+  v_class text;
+begin
+  loop
+    if p_model is null and p_key is null then
+      v_model := (select h.model from usage_project_hour h where h.project_id = p_project and h.model > coalesce(v_model, '') order by h.model limit 1);
+    elsif p_model is null then
+      v_model := (select h.model from usage_project_hour h where h.key_id = p_key and h.project_id = p_project and h.model > coalesce(v_model, '')
+        order by h.model limit 1);
+    end if;
+    exit when v_model is null;
+    foreach v_class in array case when p_status is null then array['ok', 'failed', 'left'] else array[p_status] end loop
+      if p_key is null then
+        return query select h.hour, h.requests from usage_project_hour h
+          where (h.project_id, h.model, h.class, h.hour) >= (p_project, v_model, v_class, p_from)
+            and (h.project_id, h.model, h.class, h.hour) < (p_project, v_model, v_class, p_to) and h.account_id = p_account
+          order by h.project_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
+      else
+        return query select h.hour, h.requests from usage_project_hour h
+          where (h.key_id, h.project_id, h.model, h.class, h.hour) >= (p_key, p_project, v_model, v_class, p_from)
+            and (h.key_id, h.project_id, h.model, h.class, h.hour) < (p_key, p_project, v_model, v_class, p_to) and h.account_id = p_account
+          order by h.key_id desc, h.project_id desc, h.model desc, h.class desc, h.hour desc limit p_rows;
       end if;
     end loop;
     exit when p_model is not null;

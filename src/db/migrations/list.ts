@@ -35,6 +35,7 @@ import autoTopUp from "./0033_auto_top_up.sql" with { type: "text" };
 import language from "./0034_language.sql" with { type: "text" };
 import noticeLanes from "./0035_notice_lanes.sql" with { type: "text" };
 import unreadIndex from "./0036_unread_index.sql" with { type: "text" };
+import usageProject from "./0037_usage_project.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -82,4 +83,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0034_language", sql: language },
 	{ name: "0035_notice_lanes", sql: noticeLanes },
 	{ name: "0036_unread_index", sql: unreadIndex },
+	{ name: "0037_usage_project", sql: usageProject },
 ];

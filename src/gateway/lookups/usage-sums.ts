@@ -17,6 +17,8 @@ interface Query {
 	readonly groups: ReadonlySet<Group>;
 	readonly model: string | null;
 	readonly key: string | null;
+	/** Empty: used in none. Null: all. */
+	readonly project: string | null;
 	readonly limit: number;
 	/** Behind which row the page begins. */
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
@@ -39,7 +41,7 @@ interface Row {
 	as_of: Date | null;
 }
 
-const NAMES = ["from", "to", "group_by", "model", "key", "limit", "after"] as const;
+const NAMES = ["from", "to", "group_by", "model", "key", "project", "limit", "after"] as const;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const DAY_MS = 24 * 3_600_000;
 const DAYS_DEFAULT = 30;
@@ -111,7 +113,8 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 }
 
 async function read(statements: Statements, accountId: string, query: Query): Promise<Row[]> {
-	const { from, to, groups, model, key, limit } = query;
+	const { from, to, groups, model, key, project, limit } = query;
+	const isTold = groups.has("project") || project !== null;
 	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
 	// By day, all that stands before the page is left out by the index.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
@@ -119,15 +122,14 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 		with sums as (
 			select case when ${groups.has("day")}::boolean then to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') else '' end as day,
 				case when ${groups.has("model")}::boolean then h.model else '' end as model,
-				case when ${groups.has("project")}::boolean then coalesce(o.project_id, '') else '' end as project_id,
+				case when ${groups.has("project")}::boolean then h.project_id else '' end as project_id,
 				case when ${groups.has("key")}::boolean then h.key_id else '' end as key_id,
 				sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
 				sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
-			from usage_hour h left join api_key o on ${groups.has("project")}::boolean and o.id = h.key_id
-			where h.account_id = ${accountId}
-				and h.hour >= ${since}::timestamp at time zone 'UTC' and h.hour < (${to}::timestamp + interval '1 day') at time zone 'UTC'
-				and (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
-			group by 1, 2, 3, 4
+			from usage_split(${accountId}, ${since}::timestamp at time zone 'UTC', (${to}::timestamp + interval '1 day') at time zone 'UTC',
+				${isTold}::boolean, ${project}::text) h
+			where (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
+			group by 1, 2, 3, 4 having sum(h.requests) > 0
 		)
 		select s.*, k.name as key_name, p.name as project_name, (select c.folded_at from usage_cursor c where c.id = 1) as as_of
 		from sums s left join api_key k on k.id = s.key_id and k.account_id = ${accountId}
@@ -162,6 +164,7 @@ function queryOf(given: URLSearchParams, nowMs: number): Query {
 		groups: groupsOf(values.group_by),
 		model: values.model ?? null,
 		key: values.key ?? null,
+		project: values.project === "none" ? "" : (values.project ?? null),
 		limit,
 		after: values.after === undefined ? null : placeOf(values.after),
 	};

@@ -12,6 +12,14 @@ export const USAGE_QUERY: readonly (readonly [string, Readonly<Record<string, un
 	],
 	["model", { type: "string", maxLength: 200 }],
 	["key", { type: "string", maxLength: 64, description: "The ID of a key." }],
+	[
+		"project",
+		{
+			type: "string",
+			maxLength: 64,
+			description: "The ID of a project, as of when it was used; `none`: in no project.",
+		},
+	],
 	["limit", { type: "integer", minimum: 1, maximum: 10_000, default: 1_000 }],
 	["after", { type: "string", maxLength: 1_000, description: "`next` of the page before." }],
 ];

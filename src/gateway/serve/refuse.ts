@@ -47,6 +47,7 @@ function recordOf(context: RequestContext, key: KeyEntry, fault: Fault, atMs: nu
 		requestId: context.uuid,
 		accountId: key.accountId,
 		keyId: key.id,
+		projectId: key.project?.id ?? null,
 		model: context.modelName ?? null,
 		endpoint: context.endpoint,
 		code: fault.code,

@@ -18,7 +18,7 @@ import { HEAVY, keyId, LIGHT } from "./fill.ts";
 import type { Measured } from "./measure.ts";
 
 const PAGE = { asked: 51, after: null };
-const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, status: null, batchId: null };
+const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, projectId: null, status: null, batchId: null };
 const VISITS = 3;
 const ROUNDS = 4;
 
@@ -34,6 +34,7 @@ export async function consoleSteps({ database, counter, add, days, accounts }: M
 			group: "model",
 			model: null,
 			keyId: null,
+			projectId: null,
 			status: null,
 		});
 	// What of the parts the summary asks for and does not stand in the database.

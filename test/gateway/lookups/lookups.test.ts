@@ -1,6 +1,5 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
 import { describe, expect, test } from "bun:test";
-import { updateKey } from "../../../src/keys/key-admin.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
 import { parseUsd } from "../../../src/money/nano-usd.ts";
@@ -224,10 +223,14 @@ describe("GET /v1/usage", () => {
 		]);
 	});
 
-	test("by project it is what its keys used, in pages, and what others used is nobody's", async () => {
+	test("by project it is what was used in it, in pages, and what was used in none is nobody's", async () => {
 		const { accountId, secret, other } = await summed();
 		const { id } = await createProject(service.db.statements, accountId, { name: "search" });
-		await updateKey(service.db.statements, { id: other.id }, { projectId: id });
+		/** Of a key's hours, as a fold writes them. */
+		const inProject = (project: string, key: string) => service.db.sql`
+			insert into usage_project_hour select account_id, hour, ${project}, key_id, model, class, requests, prompt_tokens, cached_tokens,
+				completion_tokens, reasoning_tokens, charged_nano_usd, 0, 0, 0, 0 from usage_hour where key_id = ${key}`;
+		await inProject(id, other.id);
 		const seen = async (query: string) =>
 			(await (await ask(secret, `${march}&group_by=project${query}`)).json()) as {
 				data: object[];
@@ -245,8 +248,16 @@ describe("GET /v1/usage", () => {
 		await service.db.sql`
 			insert into usage_hour select account_id, hour, ${third.id}, model, class, requests, prompt_tokens, cached_tokens,
 				completion_tokens, reasoning_tokens, 7, 0, 0, 0, 0 from usage_hour where key_id = ${other.id}`;
+		await inProject(later, third.id);
 		const second = await seen(`&limit=1&after=${first.next}`);
 		expect((await seen(`&limit=1&after=${second.next}`)).data).toMatchObject([{ project_id: later, requests: 2 }]);
+		expect((await seen("&project=none")).data).toMatchObject([nobody]);
+		expect((await seen(`&project=${id}`)).data).toMatchObject([its]);
+		const { data } = await (await ask(secret, `${march}&group_by=key&project=${later}`)).json();
+		expect(data).toMatchObject([{ key_id: third.id, requests: 2, cost_usd: "0.000000007" }]);
+		expect((await seen("&project=proj_of_nobody")).data).toEqual([]);
+		const { secret: stranger } = await service.customer();
+		expect((await (await ask(stranger, `${march}&project=${id}`)).json()).data).toEqual([]);
 	});
 
 	test("pages of any length hold each row once, as JSON and as CSV; a formula is none", async () => {

@@ -6,6 +6,7 @@ export const parts = {
 	All: "Alle",
 	"All models": "Alle Modelle",
 	"All keys": "Alle Schlüssel",
+	"All projects": "Alle Projekte",
 	"Any status": "Jeder Status",
 	"{from} to {to}": "{from} bis {to}",
 	"A day in UTC": "Ein Tag in UTC",

@@ -55,6 +55,10 @@ export const usage = {
 	"By key": "Nach Schlüssel",
 	"Usage by key": "Verbrauch nach Schlüssel",
 	"Each key that was used will be a line here.": "Jeder benutzte Schlüssel wird hier eine Zeile sein.",
+	"By project": "Nach Projekt",
+	"Usage by project": "Verbrauch nach Projekt",
+	"Each project in which something was used will be a line here.":
+		"Jedes Projekt, in dem etwas verbraucht wurde, wird hier eine Zeile sein.",
 	"By status": "Nach Status",
 	"Usage by status": "Verbrauch nach Status",
 	"Each status that was used will be a line here.": "Jeder vorgekommene Status wird hier eine Zeile sein.",

@@ -32,7 +32,7 @@ export default function RequestsPage() {
 	const list = useList(`requests ${account.id} ${JSON.stringify(filter)}`, (after) =>
 		api.requests(account.id, filter, { after, limit: ROWS }),
 	);
-	const filtered = ["model", "key", "status", "batch"].some((name) => query.has(name));
+	const filtered = ["model", "key", "project", "status", "batch"].some((name) => query.has(name));
 	const batch = query.get("batch");
 
 	return (

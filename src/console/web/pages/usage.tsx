@@ -11,7 +11,7 @@ import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
 import type { Measure } from "../parts/usage-chart.tsx";
-import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
+import { groupLabel, UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
@@ -34,6 +34,13 @@ const GROUPS = [
 		by: t("By key"),
 		usageBy: t("Usage by key"),
 		each: t("Each key that was used will be a line here."),
+	},
+	{
+		value: "project",
+		label: t("Project"),
+		by: t("By project"),
+		usageBy: t("Usage by project"),
+		each: t("Each project in which something was used will be a line here."),
 	},
 	{
 		value: "status",
@@ -156,7 +163,11 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 			render: (row) => (
 				<span className="named">
 					<span className="swatch" style={{ background: seriesColor(row.id, known) }} />
-					{row.id === "other" ? row.label : <Link to={requestsLink(query, group, row.id)}>{row.label}</Link>}
+					{row.id === "other" || row.id === "" ? (
+						groupLabel(row)
+					) : (
+						<Link to={requestsLink(query, group, row.id)}>{row.label}</Link>
+					)}
 				</span>
 			),
 		},
@@ -197,7 +208,7 @@ const Tokens = ({ value }: { value: number }) => (
 
 function requestsLink(query: URLSearchParams, group: string, id: string): string {
 	const next = new URLSearchParams();
-	for (const name of ["range", "from", "to", "model", "key", "status"]) {
+	for (const name of ["range", "from", "to", "model", "key", "project", "status"]) {
 		const value = query.get(name);
 		if (value !== null) next.set(name, value);
 	}

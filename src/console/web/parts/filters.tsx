@@ -4,7 +4,7 @@ import { formatDate } from "../format.ts";
 import { RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 
 const STATUSES = [
@@ -15,12 +15,21 @@ const STATUSES = [
 
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
-/** Range, model, key and status; all of them in the address, so that a view can be sent to a colleague. */
+/** Range, model, key, project where there are some, and status; all of them in the address, so that a view can be sent to a colleague. */
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
+	const may = useMay();
+	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
+		api.projects(account.id),
+	);
+	const project = query.get("project");
+	// Archived ones too: what was used in them stays theirs.
+	const projectChoices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
+	if (project !== null && !projectChoices.some(({ value }) => value === project))
+		projectChoices.push({ value: project, label: project });
 	const model = query.get("model");
 	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
 	const from = query.get("from");
@@ -61,6 +70,19 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				onChange={(value) => change({ key: value })}
 				clearButtonProps={{ "aria-label": t("All keys") }}
 			/>
+			{projectChoices.length > 0 && (
+				<Select
+					label={t("Project")}
+					size="xs"
+					data={projectChoices}
+					searchable
+					clearable
+					placeholder={t("All")}
+					value={project}
+					onChange={(value) => change({ project: value })}
+					clearButtonProps={{ "aria-label": t("All projects") }}
+				/>
+			)}
 			<Select
 				label={t("Status")}
 				size="xs"

@@ -93,12 +93,16 @@ function shape(series: UsageSeries, measure: Measure, known: readonly string[]) 
 	}
 	const drawn: ChartSeries[] = shown.map((group) => ({
 		name: nameOf.get(group.id) ?? "rest",
-		label: group.label,
+		label: groupLabel(group),
 		color: seriesColor(group.id, known),
 	}));
 	if (hasRest) drawn.push({ name: "rest", label: t("Others"), color: seriesColor("other", known) });
 	return { rows: [...rows.values()], series: drawn };
 }
+
+/** What was used in no project is a group without a name. */
+export const groupLabel = ({ id, label }: { id: string; label: string }): string =>
+	id === "" ? t("No project") : label;
 
 /** Whole numbers all of them: nano-dollars, tokens, requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {

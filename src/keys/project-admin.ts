@@ -63,12 +63,9 @@ export async function createProject(
 	id: string = newId("proj"),
 ): Promise<{ id: string }> {
 	checkSettings(settings);
-	const [row] = await statements<{ count: string }>`
-		select count(*) as count from project where account_id = ${accountId} and id <> ${id}`;
-	if (Number(row?.count) >= PROJECTS_MAX)
-		throw new Fault("conflict", `An account has at most ${PROJECTS_MAX} projects.`);
 	try {
-		await statements`select project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb)`;
+		await statements`
+			select project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer)`;
 		return { id };
 	} catch (error) {
 		throw faultOfSql(error);

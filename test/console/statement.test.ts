@@ -46,10 +46,10 @@ async function book(kind: string, amount: bigint, at: string, source: string): P
 	await db.sql`update budget set limit_nano_usd = limit_nano_usd + ${String(amount)} where id = ${ID}`;
 }
 
-async function use(at: string, charged: number, model = "m-1"): Promise<void> {
+async function use(at: string, charged: number, model = "m-1", project: string | null = null): Promise<void> {
 	await db.sql`insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-			reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, completion_tokens, admitted_at, settled_at)
-		values (gen_random_uuid(), ${ID}, 'key_1', 'i', 1, ${model}, 'r', 'chat', false, ${charged}, ${charged}, 'exact', 'finished', 200, 5, 6, ${at}, clock_timestamp())`;
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, completion_tokens, admitted_at, settled_at, project_id)
+		values (gen_random_uuid(), ${ID}, 'key_1', 'i', 1, ${model}, 'r', 'chat', false, ${charged}, ${charged}, 'exact', 'finished', 200, 5, 6, ${at}, clock_timestamp(), ${project})`;
 	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state) values (${ID}, 'i', 1, ${charged}, ${charged}, 'closed')
 		on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
 }
@@ -129,18 +129,52 @@ test("a month whose requests are gone answers from the sums", async () => {
 test("the CSV has each movement with the balance behind it and where to find it", async () => {
 	const statement = await read(second);
 	const rows = statementCsv(statement, statementLines(statement, place)).trimEnd().split("\r\n");
-	expect(rows[1]).toBe(`${second}-01,opening_balance,,,,,,248.999999986,`);
+	expect(rows[1]).toBe(`${second}-01,opening_balance,,,,,,248.999999986,,,`);
 	expect(rows[2]).toBe(
-		`${second}-01,credit_note,about note:1,,,,0.123456789,249.123456775,${ORIGIN}/credit?account=${ID}`,
+		`${second}-01,credit_note,about note:1,,,,0.123456789,249.123456775,${ORIGIN}/credit?account=${ID},,`,
 	);
 	const from = Date.parse(`${second}-01T00:00:00Z`);
 	expect(rows[3]).toBe(
-		`${second}-01,usage,m-1,1,5,6,-3.333333333,245.790123442,${ORIGIN}/requests?from=${from}&to=${from + 86_400_000}&model=m-1&account=${ID}`,
+		`${second}-01,usage,m-1,1,5,6,-3.333333333,245.790123442,${ORIGIN}/requests?from=${from}&to=${from + 86_400_000}&model=m-1&account=${ID},,`,
 	);
 	expect(rows.at(-2)).toContain("recorded_later");
-	expect(rows.at(-1)).toMatch(new RegExp(`^${second}-\\d\\d,closing_balance,,,,,,233\\.444444541,$`));
+	expect(rows.at(-1)).toMatch(new RegExp(`^${second}-\\d\\d,closing_balance,,,,,,233\\.444444541,,,$`));
 	const receipt = statementLines(await read(present), place).find(({ kind }) => kind === "top_up");
 	expect(receipt?.url).toBe(`${ORIGIN}/api/console/credit/receipts/top_2?account=${ID}`);
+});
+
+test("what was used in projects is told apart by project, and all of it is the month's usage", async () => {
+	const before = await read(present);
+	await db.sql`insert into project (id, account_id, name) values ('proj_s', ${ID}, 'Search, "=1"')`;
+	await use(`${present}-01T00:00:00Z`, 300, "m-1", "proj_s");
+	await use(`${present}-01T00:00:00Z`, 4, "m-2", "proj_s");
+	await foldAll(db.statements);
+	const statement = await read(present);
+	expect(statement.usageNanoUsd).toBe(before.usageNanoUsd + 304n);
+	expect(statement.usage.map((used) => [used.model, used.projectId, used.chargedNanoUsd])).toEqual([
+		["m-1", "", 500_000_000n],
+		["m-1", "proj_s", 300n],
+		["m-2", "proj_s", 4n],
+	]);
+	const lines = statementLines(statement, place);
+	const sum = lines.reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
+	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
+	const csv = statementCsv(statement, lines);
+	expect(csv).toContain(`&model=m-2&project=proj_s&account=${ID},proj_s,"Search, ""=1"""`);
+	const facts = {
+		statement,
+		lines,
+		language: "en" as const,
+		serviceName: "Acme",
+		seller: NOBODY,
+		buyer: NOBODY,
+		font: null,
+	};
+	const account = { id: ID, name: "Books", email: "b@example.com" };
+	const logUrl = (query: { project?: string }) => `${ORIGIN}/${query.project ?? "all"}`;
+	const { text, links } = await pdfOf(await statementPdf({ ...facts, account, logUrl }));
+	for (const shown of ["Usage by project", 'Search, "=1"', "No project", "0.000000304"]) expect(text).toContain(shown);
+	expect(links).toContain(`${ORIGIN}/proj_s`);
 });
 
 test("more movements than are told one by one are one line more, and it still adds up", async () => {

@@ -44,6 +44,17 @@ test("no project is made while version 0.1 runs, and behind the first it cannot 
 	await expect(join).rejects.toThrow("newer version");
 });
 
+test("an account has at most a thousand projects, however many are made at once", async () => {
+	const account = await newAccount();
+	await sql`insert into project (id, account_id, name)
+		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 998) n`;
+	const made = await Promise.all(
+		Array.from({ length: 12 }, () => codeOf(createProject(statements, account, { name: "one more" }))),
+	);
+	expect(made.filter((code) => code === "done")).toHaveLength(2);
+	expect(new Set(made)).toEqual(new Set(["done", "conflict"]));
+});
+
 describe("a project", () => {
 	const settings = {
 		name: "search",

@@ -23,6 +23,9 @@ export interface PaperTexts {
 	readonly usage: string;
 	readonly movements: string;
 	readonly byModel: string;
+	readonly byProject: string;
+	/** What was used in none. */
+	readonly noProject: string;
 	readonly byDay: string;
 	readonly continued: (title: string) => string;
 	/** `shown`: the count as it is written. */
@@ -75,6 +78,8 @@ export const PAPER_TEXTS: Readonly<Record<Language, PaperTexts>> = {
 		usage: "Usage",
 		movements: "Movements",
 		byModel: "Usage by model",
+		byProject: "Usage by project",
+		noProject: "No project",
 		byDay: "Usage by day",
 		continued: (title) => `${title}, continued`,
 		requests: (count, shown) => `${shown} ${count === 1n ? "request" : "requests"}`,
@@ -123,6 +128,8 @@ export const PAPER_TEXTS: Readonly<Record<Language, PaperTexts>> = {
 		usage: "Verbrauch",
 		movements: "Bewegungen",
 		byModel: "Verbrauch nach Modell",
+		byProject: "Verbrauch nach Projekt",
+		noProject: "Kein Projekt",
 		byDay: "Verbrauch nach Tag",
 		continued: (title) => `${title}, Fortsetzung`,
 		requests: (count, shown) => `${shown} ${count === 1n ? "Anfrage" : "Anfragen"}`,

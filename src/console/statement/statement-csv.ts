@@ -14,6 +14,8 @@ const HEAD = [
 	"amount_usd",
 	"balance_usd",
 	"link",
+	"project_id",
+	"project",
 ];
 
 /**
@@ -35,10 +37,12 @@ export function statementCsv(statement: Statement, lines: readonly StatementLine
 			exactUsd(line.amountNanoUsd),
 			exactUsd(balance),
 			line.url,
+			line.projectId,
+			line.projectName,
 		]);
 	});
 	const edge = (at: string, kind: string, amount: bigint) =>
-		csvLine([at, kind, "", null, null, null, null, exactUsd(amount), null]);
+		csvLine([at, kind, "", null, null, null, null, exactUsd(amount), null, null, null]);
 	return [
 		csvLine(HEAD),
 		edge(day(statement.fromMs), "opening_balance", statement.openingNanoUsd),

@@ -1,11 +1,14 @@
 import type { Statement, StatementEntry } from "./statement.ts";
 
-/** What moves a month's balance, in the order of days: movements, then a day's usage by model. */
+/** What moves a month's balance, in the order of days: movements, then a day's usage by model and project. */
 export interface StatementLine {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
 	/** `2027-01-31`; empty for what belongs to no day. */
 	readonly day: string;
 	readonly description: string;
+	/** Where it was used; empty: in no project, or it is no usage. */
+	readonly projectId: string;
+	readonly projectName: string;
 	readonly requests: bigint | null;
 	readonly promptTokens: bigint | null;
 	readonly completionTokens: bigint | null;
@@ -16,7 +19,7 @@ export interface StatementLine {
 }
 
 const DAY_MS = 24 * 3_600_000;
-const NONE = { requests: null, promptTokens: null, completionTokens: null };
+const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 
 /** Their amounts come to `closing − opening`. `place`: where the console is reached, and the account that it is about. */
 export function statementLines(
@@ -41,11 +44,18 @@ export function statementLines(
 			kind: "usage",
 			day: used.day,
 			description: used.model,
+			projectId: used.projectId,
+			projectName: used.projectName,
 			requests: used.requests,
 			promptTokens: used.promptTokens,
 			completionTokens: used.completionTokens,
 			amountNanoUsd: -used.chargedNanoUsd,
-			url: page("/requests", { from: String(from), to: String(from + DAY_MS), model: used.model }),
+			url: page("/requests", {
+				from: String(from),
+				to: String(from + DAY_MS),
+				model: used.model,
+				...(used.projectId === "" ? {} : { project: used.projectId }),
+			}),
 		});
 	}
 	// Stable: on each day movements come first, as they happened.

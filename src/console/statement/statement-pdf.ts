@@ -17,7 +17,7 @@ export interface StatementPaper {
 	/** The operator's font, for what ours lack. */
 	readonly font: { readonly path: string; readonly bytes: Buffer } | null;
 	/** Of the log: days and models are links into it. */
-	readonly logUrl: (query: { from: number; to: number; model?: string }) => string;
+	readonly logUrl: (query: { from: number; to: number; model?: string; project?: string }) => string;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -142,6 +142,16 @@ function usageTables(paper: Paper, { statement, language, logUrl }: StatementPap
 	const models = byModel.slice(0, ROWS_MAX).map((sums) => row(sums, { from: fromMs, to: toMs, model: sums.name }));
 	table(paper, texts, texts.byModel, models, [200, 90]);
 	rest(paper, texts, byModel.length - models.length);
+	if (statement.usage.some(({ projectId }) => projectId !== "")) {
+		const names = new Map(statement.usage.map(({ projectId, projectName }) => [projectId, projectName]));
+		const byProject = summed(statement, ({ projectId }) => projectId).sort((a, b) => (a.amount > b.amount ? -1 : 1));
+		const projects = byProject.slice(0, ROWS_MAX).map((sums) => {
+			const name = sums.name === "" ? texts.noProject : (names.get(sums.name) ?? sums.name);
+			return row({ ...sums, name }, { from: fromMs, to: toMs, ...(sums.name === "" ? {} : { project: sums.name }) });
+		});
+		table(paper, texts, texts.byProject, projects, [200, 90]);
+		rest(paper, texts, byProject.length - projects.length);
+	}
 	const byDay = summed(statement, ({ day }) => day);
 	const days = byDay.map((sums) => {
 		const from = Date.parse(`${sums.name}T00:00:00Z`);

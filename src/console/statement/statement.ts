@@ -14,11 +14,15 @@ export interface StatementEntry {
 	readonly atMs: number;
 }
 
-/** What was used of a model on a day (UTC), in the project of its keys. */
+/** What was used of a model on a day (UTC) in a project. */
 export interface StatementUsage {
 	/** `2027-01-31` */
 	readonly day: string;
 	readonly model: string;
+	/** That the key belonged to then; empty: none. */
+	readonly projectId: string;
+	/** As it is called now. */
+	readonly projectName: string;
 	readonly requests: bigint;
 	readonly promptTokens: bigint;
 	readonly completionTokens: bigint;
@@ -40,7 +44,7 @@ export interface Statement {
 	readonly entryCount: number;
 	/** By kind, of all there are. */
 	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
-	/** Of the log as it is now, by day and model. */
+	/** Of the log as it is now, by day, model and project. */
 	readonly usage: readonly StatementUsage[];
 	readonly usageNanoUsd: bigint;
 	/** Usage of earlier months that was recorded after their statements were closed. */
@@ -68,7 +72,16 @@ interface Row {
 	running: boolean;
 	sums: { kind: StatementEntry["kind"]; amount: string; count: number }[];
 	entries: { id: string; kind: StatementEntry["kind"]; amount: string; note: string; source: string; at: number }[];
-	days: { day: string; model: string; requests: string; prompt: string; completion: string; charged: string }[];
+	days: {
+		day: string;
+		model: string;
+		project: string;
+		name: string | null;
+		requests: string;
+		prompt: string;
+		completion: string;
+		charged: string;
+	}[];
 }
 
 /** `2027-01` as its first day. Fault invalid_request. */
@@ -139,13 +152,14 @@ export async function readStatement(statements: Statements, accountId: string, m
 		), former as (
 			select c.* from closed_month c where c.account_id = ${accountId} and c.month = (${first}::date - interval '1 month')::date
 		), hours as materialized (
-			select h.* from usage_hour h, bounds b where h.account_id = ${accountId} and h.hour >= b.since and h.hour < b.until
+			select h.* from bounds b cross join lateral usage_split(${accountId}, b.since, b.until, true, null) h
 		), moved as materialized (
 			select e.* from ledger_entry e, bounds b where e.account_id = ${accountId} and e.created_at >= b.since and e.created_at < b.until
 		), days as (
-			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, sum(h.requests)::text as requests,
+			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, h.project_id as project,
+				(select p.name from project p where p.id = h.project_id) as name, sum(h.requests)::text as requests,
 				sum(h.prompt_tokens)::text as prompt, sum(h.completion_tokens)::text as completion, sum(h.charged_nano_usd)::text as charged
-			from hours h group by 1, 2
+			from hours h group by 1, 2, 3 having sum(h.requests) > 0
 		), told as (
 			select e.id, e.kind, e.amount_nano_usd::text as amount, e.note, e.source_ref as source,
 				floor(extract(epoch from e.created_at) * 1000)::float8 as at from moved e order by e.created_at, e.id limit ${ENTRIES_MAX}
@@ -160,7 +174,7 @@ export async function readStatement(statements: Statements, accountId: string, m
 			coalesce((select sum(h.charged_nano_usd) from hours h), 0) as live_usage, b.until > now() as running,
 			coalesce((select json_agg(s) from (select e.kind, sum(e.amount_nano_usd)::text as amount, count(*)::int as count from moved e group by 1) s), '[]') as sums,
 			coalesce((select json_agg(t order by t.at, t.id) from told t), '[]') as entries,
-			coalesce((select json_agg(d order by d.day, d.model) from days d), '[]') as days
+			coalesce((select json_agg(d order by d.day, d.model, d.project) from days d), '[]') as days
 		from bounds b`;
 	assert(row !== undefined, "a month has bounds");
 	return statementOf(month, row);
@@ -201,6 +215,8 @@ function statementOf(month: string, row: Row): Statement {
 		usage: row.days.map((day) => ({
 			day: day.day,
 			model: day.model,
+			projectId: day.project,
+			projectName: day.name ?? day.project,
 			requests: BigInt(day.requests),
 			promptTokens: BigInt(day.prompt),
 			completionTokens: BigInt(day.completion),

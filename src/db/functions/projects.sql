@@ -22,17 +22,22 @@ language sql immutable as $$
 $$;
 
 -- Makes a project and its budget, again under the same id none. TG002: no such account. TG004: version 0.1 runs, which would
--- admit its keys without the project's cap; from the first project on it cannot join.
-create or replace function project_create(p_id text, p_account text, p_patch jsonb) returns void
+-- admit its keys without the project's cap; from the first project on it cannot join; or the account has p_most projects.
+create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns void
 language plpgsql as $$
 declare
   p project;
 begin
-  if not exists (select 1 from account a where a.id = p_account) then
+  -- One after the other, so that each sees what the one before it made.
+  perform 1 from account a where a.id = p_account for no key update;
+  if not found then
     raise exception 'There is no account %.', p_account using errcode = 'TG002';
   end if;
   if not instance_bar_0_1() then
     raise exception 'There are projects only when no instance of version 0.1 runs any more.' using errcode = 'TG004';
+  end if;
+  if (select count(*) from project x where x.account_id = p_account and x.id <> p_id) >= p_most then
+    raise exception 'An account has at most % projects.', p_most using errcode = 'TG004';
   end if;
   insert into project (id, account_id, name, cap_nano_usd, cap_period, models, requests_per_minute, concurrency_max)
     values (p_id, p_account, p_patch ->> 'name', (p_patch ->> 'capNanoUsd')::bigint, coalesce(p_patch ->> 'capPeriod', 'lifetime'),

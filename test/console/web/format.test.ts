@@ -49,7 +49,15 @@ test("paths: parameters are decoded once, the rest of a path keeps its slashes",
 test("filters of the address: unknown words are left out, whole days are asked for", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);
 	const filter = filterOf(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
-	expect(filter).toEqual({ from: Date.UTC(2026, 10, 15), to: now, bucket: "day", model: "m", key: null, status: null });
+	expect(filter).toEqual({
+		from: Date.UTC(2026, 10, 15),
+		to: now,
+		bucket: "day",
+		model: "m",
+		key: null,
+		project: null,
+		status: null,
+	});
 	expect(filterOf(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
 	expect(filterOf(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });

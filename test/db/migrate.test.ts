@@ -45,8 +45,13 @@ test("a migration that fails leaves nothing behind and keeps the lock from nobod
 });
 
 test("who reads the usage for long holds the index that goes up, and that holds no settlement up", async () => {
-	const before = migrations.filter(({ name }) => name < "0036");
-	await migrate(deps, url, before);
+	// All others: functions are laid down behind the tables that they name.
+	const index = "0036_unread_index";
+	await migrate(
+		deps,
+		url,
+		migrations.filter(({ name }) => name !== index),
+	);
 	const reader = await client.reserve();
 	await reader`begin`;
 	await reader`lock table usage_event in access share mode`;
@@ -60,7 +65,7 @@ test("who reads the usage for long holds the index that goes up, and that holds 
 	});
 	await reader`commit`;
 	reader.release();
-	expect((await migrating).applied).toEqual(names.slice(before.length));
+	expect((await migrating).applied).toEqual([index]);
 	expect(await writer`select to_regclass('usage_event_lease') is null as gone`).toEqual([{ gone: true }] as never);
 	await writer.end();
 }, 60_000);

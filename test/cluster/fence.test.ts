@@ -338,6 +338,29 @@ test("one that renews in the moment in which it is fenced off is waited for once
 	expect(clock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(2 * 1_500);
 });
 
+test("a new server is waited for as long as the longest lease and the grace, by the caller's own clock, and then is quiet", async () => {
+	const clock = createManualClock();
+	let unquietMs = 1_000;
+	const fresh: FenceStore = {
+		lagging: async () => [],
+		fenceOff: async () => {},
+		server: async () => ({ mark: "1/2", unquietMs }),
+		async quiet() {
+			unquietMs = 0;
+		},
+	};
+	let done = false;
+	const startedMs = clock.monotonicMs();
+	const waited = waitApplied({ store: fresh, clock }, ENTRY, { deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
+	void waited.finally(() => (done = true));
+	await waitFor(() => {
+		if (clock.pending() > 0) clock.advance(50);
+		return done;
+	}, "the fence");
+	expect([(await waited).effective, unquietMs]).toEqual([true, 0]);
+	expect(clock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(1_500);
+});
+
 test("on a new server those are waited for too who were about to go live on the one before it", async () => {
 	await heartbeats().join("joining", 7_777);
 	expect((await db.sql`select ttl_ms from server_fresh()`)[0]?.ttl_ms).toBe(7_777);

@@ -23,6 +23,8 @@ export interface Product {
 }
 
 const PEPPER = "p".repeat(32);
+/** No test here is about how long a guess takes: `planes/apart.test.ts` holds a real console to the full cost. */
+const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
 export async function withProduct(options: {
 	models: string;
@@ -30,7 +32,7 @@ export async function withProduct(options: {
 	env?: Readonly<Record<string, string>>;
 	/** Where all that it writes is kept. */
 	logPath?: string;
-	/** Loaded before it. */
+	/** Loaded before it and its children, in place of what makes passwords cheap. */
 	preload?: string;
 }): Promise<Product> {
 	const db = await withDatabase();
@@ -45,11 +47,8 @@ export async function withProduct(options: {
 		KEY_PEPPER: PEPPER,
 		...options.env,
 	};
-	const { logPath, preload } = options;
-	const serve = await startServe(env, {
-		...(logPath === undefined ? {} : { logPath }),
-		...(preload === undefined ? {} : { preload }),
-	});
+	const { logPath, preload = CHEAP_SCRYPT } = options;
+	const serve = await startServe(env, { ...(logPath === undefined ? {} : { logPath }), preload });
 	atEnd(async () => {
 		serve.kill("SIGKILL");
 		await serve.exited;

@@ -6,10 +6,8 @@ import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { RequestRow, UsageRow } from "./request-log.ts";
 import { requestRow } from "./request-log.ts";
 
-/** A line of the bill, with its name for people. */
-export interface BillLineView extends Pick<BillLine, "units" | "unit" | "rate"> {
-	readonly label: string;
-}
+/** A line of the bill. */
+export type BillLineView = Pick<BillLine, "name" | "units" | "unit" | "rate">;
 
 export interface TimelineStep {
 	readonly name: "admitted" | "first_token" | "ended" | "settled";
@@ -33,15 +31,6 @@ export interface RequestDetail extends RequestRow {
 	readonly timeline: TimelineStep[];
 }
 
-const LABELS: Readonly<Record<BillLine["name"], string>> = {
-	input: "Input",
-	cachedInput: "Cached input",
-	output: "Output",
-	request: "Request",
-	image: "Images",
-	audioSecond: "Audio",
-	search: "Searches",
-};
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
 export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
@@ -60,7 +49,7 @@ export async function requestDetail(statements: Statements, row: UsageRow): Prom
 		settledAtMs: row.settled_at.getTime(),
 		lines: bill
 			.filter(({ units, rate }) => units > 0 && rate > 0)
-			.map(({ name, units, unit, rate }) => ({ label: LABELS[name], units, unit, rate })),
+			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
 		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};

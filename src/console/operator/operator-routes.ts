@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
 import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
 import type { TopUpState } from "../../billing/top-ups.ts";
@@ -16,7 +17,7 @@ import { listDeployments, listInstances } from "./operator-cluster.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
-import { checkBooks, listReconciliations } from "./reconciliation.ts";
+import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
 
 const pageQuery = t.Object({ ...PAGE_QUERY, q: t.Optional(t.String({ maxLength: 200 })) });
 const REASON_BODY = t.Object({ reason: REASON });
@@ -176,7 +177,7 @@ function serviceRoutes(parts: ConsoleParts) {
 		})
 		.get("/reconciliation", ({ request }) => {
 			visits.operator(request);
-			return listReconciliations(statements);
+			return listReconciliations(statements, languageOf(request.headers));
 		})
 		.post(
 			"/reconciliation",
@@ -184,7 +185,7 @@ function serviceRoutes(parts: ConsoleParts) {
 				const { userId } = visits.operator(request);
 				const run = await checkBooks(parts, visits.of(request).connection, userId);
 				await act(request, "ledger.reconcile", run.id, null, { ok: run.ok });
-				return run;
+				return toldRun(run, languageOf(request.headers));
 			},
 			{ body: EMPTY_BODY },
 		)

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
+import type { Language } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -9,6 +10,7 @@ import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
+import { toldIn } from "../texts/told-in.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest that somebody waits in front of the page; the check itself goes on. */
@@ -47,11 +49,18 @@ export interface RefusedSettlements {
 /** Newest first. */
 export async function listReconciliations(
 	statements: Statements,
+	language: Language,
 ): Promise<{ runs: BooksRun[]; greenSinceMs: number | null; refused: RefusedSettlements | null }> {
 	const rows =
 		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
 	const [greenSinceMs, refused] = await Promise.all([greenSince(statements), refusedSettlements(statements)]);
-	return { runs: rows.map(booksRunOf), greenSinceMs, refused };
+	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused };
+}
+
+/** What was checked, and what came of it, as its reader reads. */
+export function toldRun(run: BooksRun, language: Language): BooksRun {
+	const told = (text: string) => toldIn(language, text) ?? text;
+	return { ...run, checks: run.checks.map((one) => ({ ...one, name: told(one.name), detail: told(one.detail) })) };
 }
 
 /** A row for an epoch whose journal came back too late: there are few. */

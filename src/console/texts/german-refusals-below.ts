@@ -98,6 +98,27 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 	"{count} adjustments of yours wait for another operator already.":
 		"Es warten schon {count} Ihrer Korrekturen auf einen anderen Betreiber.",
 
+	// The checks of the books, which are no refusals and stand in the same way.
+	"an account's credit is the sum of its ledger entries": "das Guthaben eines Kontos ist die Summe seiner Buchungen",
+	"a budget's drawn amount is what its leases hold and have spent":
+		"was ein Budget herausgegeben hat, halten seine Leases oder haben es ausgegeben",
+	"no budget is overdrawn": "kein Budget ist überzogen",
+	"granted and returned amounts are the sums of their operations":
+		"vergebene und zurückgegebene Beträge sind die Summen ihrer Vorgänge",
+	"a lease's settled amount is the sum of its charges":
+		"der abgerechnete Betrag einer Lease ist die Summe ihrer Kosten",
+	"every charge has its lease": "alle Kosten haben ihre Lease",
+	"no lease is open whose instance has left": "keine Lease ist offen, deren Instanz gegangen ist",
+	"no settled request is still shown as running": "keine abgerechnete Anfrage gilt noch als laufend",
+	"every confirmed top-up is booked once, and no other":
+		"jede bestätigte Aufladung ist einmal gebucht, und keine andere",
+	"what leases have spent is what their days were sealed with":
+		"was Leases ausgegeben haben, ist das, womit ihre Tage versiegelt wurden",
+	"every closed day is as it was sealed": "jeder abgeschlossene Tag ist, wie er versiegelt wurde",
+	"each seal follows from the one before it": "jedes Siegel folgt aus dem vorigen",
+	holds: "gilt",
+	"broken {count} times, first at {example}": "{count}-mal verletzt, zuerst bei {example}",
+
 	// All endpoints.
 	"Something went wrong on our side.": "Bei uns ist etwas schiefgegangen.",
 	"The request has a character that no text may have.": "Die Anfrage enthält ein Zeichen, das kein Text haben darf.",

@@ -37,10 +37,14 @@ describe("what the console refuses with", () => {
 			].map(([, text = ""]) => [path, text.replaceAll("%", "x1")] as const),
 		);
 		expect(raised.length).toBeGreaterThan(15);
+		const checks = [
+			...readFileSync(join(SOURCE, "db/functions/books-check.sql"), "utf8").matchAll(/^ {4}\('((?:[^']|'')+)'\),?$/gm),
+		].map(([, name = ""]) => ["books-check.sql", name.replaceAll("''", "'")] as const);
+		expect(checks.length).toBeGreaterThan(10);
 		const library = [...Object.values(BASE_ERROR_CODES), ...Object.values(TWO_FACTOR_ERROR_CODES)].map(
 			({ code, message }) => [code, message] as const,
 		);
-		expect([...thrown, ...raised, ...library].filter(([, text]) => german(text) === undefined)).toEqual([]);
+		expect([...thrown, ...raised, ...checks, ...library].filter(([, text]) => german(text) === undefined)).toEqual([]);
 	});
 
 	test("stands once, with the values of its English, and says something else", () => {

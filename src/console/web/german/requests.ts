@@ -1,4 +1,9 @@
 export const requests = {
+	Input: "Eingabe",
+	"Cached input": "Eingabe aus dem Zwischenspeicher",
+	Output: "Ausgabe",
+	Audio: "Audio",
+	Searches: "Suchen",
 	"What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.":
 		"Fragen und Antworten werden nicht gespeichert: nur wann, mit welchem Schlüssel, wie viel und zu welchen Kosten. Die Antwort auf eine Anfrage mit Idempotency-Key wird einen Tag lang aufbewahrt, so verschlossen, dass nur Ihr API-Schlüssel sie öffnet.",
 	Reload: "Neu laden",

@@ -40,7 +40,12 @@ export function DeploymentsPage() {
 							{deployment.name} <span className="dim">{KINDS[deployment.kind] ?? deployment.kind}</span>
 						</>
 					}
-					aside={<State value={deployment.status} />}
+					aside={
+						<State
+							value={deployment.status}
+							label={deployment.status === "connected" ? t("Connected") : t("Unavailable")}
+						/>
+					}
 				>
 					<ReplicaTable rows={deployment.replicas} empty={<Empty title={t("No replica is configured.")} />} />
 				</Panel>

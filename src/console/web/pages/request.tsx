@@ -40,6 +40,15 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
 	crashed: t("The instance of the service died"),
 };
 
+const LINES: Readonly<Record<RequestDetail["lines"][number]["name"], string>> = {
+	input: t("Input"),
+	cachedInput: t("Cached input"),
+	output: t("Output"),
+	request: t("Request"),
+	image: t("Images"),
+	audioSecond: t("Audio"),
+	search: t("Searches"),
+};
 const UNITS: Readonly<Record<string, string>> = {
 	token: t("per million tokens"),
 	request: t("per request"),
@@ -179,10 +188,10 @@ function Detail({ row }: { row: RequestDetail }) {
 				<DataTable
 					label={t("Cost, line by line")}
 					rows={row.lines}
-					rowKey={(line) => line.label}
+					rowKey={(line) => line.name}
 					empty={<Empty title={t("Nothing was charged.")} />}
 					columns={[
-						{ label: t("What"), lead: true, render: (line) => line.label },
+						{ label: t("What"), lead: true, render: (line) => LINES[line.name] },
 						{
 							label: t("Units"),
 							right: true,

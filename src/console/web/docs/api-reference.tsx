@@ -1,9 +1,10 @@
 import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
+import { ENGLISH } from "../../../base/language.ts";
 import { requestJson } from "../http.ts";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
-import { rich, t } from "../texts.tsx";
+import { language, rich, t } from "../texts.tsx";
 
 /** The part of an OpenAPI document that is shown. Anything may be missing. */
 interface Schema {
@@ -61,6 +62,7 @@ export function ApiReference() {
 					code: <code>Authorization: Bearer API_KEY</code>,
 				})}
 			</p>
+			{language !== ENGLISH && <p>{t("Its descriptions are in English, as the interface itself is.")}</p>}
 			{document.error && <Problem error={document.error} retry={() => void document.reload()} />}
 			{!document.data && !document.error && <Skeleton height={240} />}
 			{document.data && paths.length === 0 && (

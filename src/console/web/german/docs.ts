@@ -114,6 +114,8 @@ export const docs = {
 	"Optional fields": "Optionale Felder",
 	"A field that the deployed model does not support is left out and named in the header {code}; some models refuse such requests with {code2} instead. The page of each <link>model</link> lists what it honours.":
 		"Ein Feld, das das bereitgestellte Modell nicht unterstützt, wird weggelassen und in der Kopfzeile {code} genannt; manche Modelle weisen solche Anfragen stattdessen mit {code2} ab. Die Seite jedes <link>Modells</link> führt auf, was es beachtet.",
+	"Its descriptions are in English, as the interface itself is.":
+		"Die Beschreibungen sind auf Englisch, wie die Schnittstelle selbst.",
 	"From <link>/openapi.json</link>. Every request carries {code}.":
 		"Aus <link>/openapi.json</link>. Jede Anfrage trägt {code}.",
 	"This service does not publish a description of its interface.":

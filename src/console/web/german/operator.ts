@@ -33,7 +33,7 @@ export const operator = {
 	"{dead} dead": "{dead} ausgefallen",
 	"none dead": "keine ausgefallen",
 	Books: "Bücher",
-	"green since {greenSince}": "in Ordnung seit {greenSince}",
+	"green since {greenSince}": "in Ordnung seit der Prüfung {greenSince}",
 	checks: "Prüfungen",
 	Accounts: "Konten",
 	search: "suchen",
@@ -101,7 +101,7 @@ export const operator = {
 	Spent: "Ausgegeben",
 	Balance: "Saldo",
 	"Create a management key": "Verwaltungsschlüssel anlegen",
-	"Management keys": "Verwaltungsschlüssel",
+	"Management keys": "Verwaltungs\u00ADschlüssel",
 	"For scripts: they open /v1/management/ and nothing else, and act for who made them.":
 		"Für Skripte: Sie öffnen /v1/management/ und sonst nichts und handeln für den, der sie angelegt hat.",
 	"No management keys yet.": "Noch keine Verwaltungsschlüssel.",

@@ -54,7 +54,10 @@ export function WaitingTable(props: {
 						label: t("Account"),
 						render: (topUp) => <Link to={`/operator/accounts/${topUp.accountId}`}>{topUp.accountEmail}</Link>,
 					},
-					{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
+					{
+						label: t("Method"),
+						render: (topUp) => <span className="num">{TOP_UP_METHODS[topUp.method] ?? topUp.method}</span>,
+					},
 					{ label: t("Waiting"), render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
 					{ label: t("State"), render: (topUp) => <TopUpState topUp={topUp} /> },
 					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },

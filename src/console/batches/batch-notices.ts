@@ -243,11 +243,13 @@ function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountI
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<void> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
+	// Written so that it is found by its key alone: the indexes of what waits look as good until PostgreSQL has counted that.
 	await statements`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})
 				then 'failed' else ${state} end
-		where batch_id = ${id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts} and state = 'waiting'`;
+		where batch_id = ${id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts}
+			and state || '' = 'waiting'`;
 	if (state !== "waiting" || channel !== "webhook") return;
 	await statements`
 		update batch_notice set next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${RECEIVER_REST_S}))

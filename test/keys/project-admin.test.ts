@@ -15,6 +15,7 @@ import {
 import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import { usd } from "../ledger/fixture.ts";
 import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 
 const { sql, statements } = await withDatabase();
 const digest = createDigest("pepper");
@@ -44,15 +45,21 @@ test("no project is made while version 0.1 runs, and behind the first it cannot 
 	await expect(join).rejects.toThrow("newer version");
 });
 
-test("an account has at most a thousand projects, however many are made at once", async () => {
+test("an account has at most a thousand projects: who makes one sees those that others are making", async () => {
 	const account = await newAccount();
 	await sql`insert into project (id, account_id, name)
-		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 998) n`;
-	const made = await Promise.all(
-		Array.from({ length: 12 }, () => codeOf(createProject(statements, account, { name: "one more" }))),
-	);
-	expect(made.filter((code) => code === "done")).toHaveLength(2);
-	expect(new Set(made)).toEqual(new Set(["done", "conflict"]));
+		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 999) n`;
+	let late: Promise<string> | undefined;
+	await sql.begin(async (last) => {
+		await last`select project_create(${newId("proj")}, ${account}, '{"name":"last"}')`;
+		let answered = false;
+		late = codeOf(createProject(statements, account, { name: "one more" })).finally(() => {
+			answered = true;
+		});
+		const waits = () => sql`select from pg_locks where not granted`;
+		await waitFor(async () => answered || (await waits()).length > 0, "it to wait");
+	});
+	expect(await late).toBe("conflict");
 });
 
 describe("a project", () => {

@@ -140,7 +140,7 @@ const GERMAN_TEXTS: StatusTexts = {
 	asOf: (time) => `Stand: ${time}.`,
 	old: (minutes) => `Alter des Verlaufs: ${minutes}.`,
 	minutes: (minutes) => (minutes === 1 ? "1 Minute" : `${minutes} Minuten`),
-	hours: (hours, minutes) => `${hours} Std.${minutes === 0 ? "" : ` ${minutes} Min.`}`,
+	hours: (hours, minutes) => `${hours} Std${minutes === 0 ? "" : ` ${minutes} Min`}`,
 	dayByDay: (title) => `${title}, Tag für Tag`,
 	daysAgo: (days) => `vor ${days} Tagen`,
 	uptime: (percent) => `${percent} verfügbar`,

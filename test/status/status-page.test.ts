@@ -263,6 +263,12 @@ describe("the age of the history", () => {
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
 	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
 
+	test("is said in German too", () => {
+		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");
+		expect(page).toContain("Stand: <time");
+		expect(page).toContain(" Alter des Verlaufs: 6 Std 50 Min.</p>");
+	});
+
 	test("is not mentioned while it is young", () => {
 		expect(statusPage(answer("2026-11-20T11:58:00.000Z"), "en")).not.toContain("The history");
 	});

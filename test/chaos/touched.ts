@@ -79,6 +79,12 @@ export function createTouched(): Touched {
 		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
 	}
 
+	/** When it knows that its lease goes on after `fromMs`: one that could not be heard is ready until that ends. */
+	function renewedAfter(member: number, fromMs: number): number {
+		const renewal = renewals.find(({ member: whose, atMs }) => whose === member && atMs >= fromMs);
+		return Math.min((renewal?.atMs ?? Number.POSITIVE_INFINITY) + LATE_MS, fromMs + READY_WITHIN_MS);
+	}
+
 	async function look(member: number, url: string): Promise<void> {
 		const askedAtMs = nowMs();
 		const signal = AbortSignal.timeout(1_000);
@@ -169,7 +175,7 @@ export function createTouched(): Touched {
 						({ fromMs, untilMs }): Excuse => ({
 							why: `was cut off for more than ${PROMISED_MS} ms`,
 							fromMs: fromMs + PROMISED_MS,
-							untilMs: readyAfter(member, untilMs),
+							untilMs: Math.max(readyAfter(member, untilMs), renewedAfter(member, untilMs)),
 						}),
 					),
 			];

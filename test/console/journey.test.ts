@@ -76,8 +76,8 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	const { promptTokens, completionTokens } = detail.body;
 	expect(promptTokens).not.toBe(completionTokens);
 	expect(detail.body.lines).toEqual([
-		{ label: "Input", units: promptTokens, unit: "token", rate: 1_000_000 },
-		{ label: "Output", units: completionTokens, unit: "token", rate: 2_000_000 },
+		{ name: "input", units: promptTokens, unit: "token", rate: 1_000_000 },
+		{ name: "output", units: completionTokens, unit: "token", rate: 2_000_000 },
 	]);
 	expect(detail.body.linesTotalNanoUsd).toBe(detail.body.costNanoUsd);
 	expect(detail.body.timeline.map((step: { name: string }) => step.name)).toEqual([

@@ -127,15 +127,12 @@ language sql stable as $$
     from usage_hour h
     where (not p_told or coalesce(p_project, '') = '') and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
   union all
-  select h.hour, ''::text, h.key_id, h.model, h.class, -h.requests, -h.prompt_tokens, -h.cached_tokens, -h.completion_tokens,
-      -h.reasoning_tokens, -h.charged_nano_usd, -h.duration_ms, -h.first_token_ms, -h.first_tokens
-    from usage_project_hour h
-    where p_told and coalesce(p_project, '') = '' and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
-  union all
-  select h.hour, h.project_id, h.key_id, h.model, h.class, h.requests, h.prompt_tokens, h.cached_tokens, h.completion_tokens,
-      h.reasoning_tokens, h.charged_nano_usd, h.duration_ms, h.first_token_ms, h.first_tokens
-    from usage_project_hour h
-    where p_told and (p_project is null or h.project_id = p_project) and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
+  select h.hour, s.project_id, h.key_id, h.model, h.class, s.sign * h.requests, s.sign * h.prompt_tokens, s.sign * h.cached_tokens,
+      s.sign * h.completion_tokens, s.sign * h.reasoning_tokens, s.sign * h.charged_nano_usd, s.sign * h.duration_ms,
+      s.sign * h.first_token_ms, s.sign * h.first_tokens
+    from usage_project_hour h cross join lateral (values (h.project_id, 1), ('', -1)) as s(project_id, sign)
+    where p_told and (p_project is null or s.project_id = p_project) and (coalesce(p_project, '') = '' or h.project_id = p_project)
+      and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
 $$;
 
 -- An account's settled requests of a stretch of time, newest first, from behind (p_at, p_id) on: at most p_limit.

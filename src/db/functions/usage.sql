@@ -145,7 +145,8 @@ begin
   if p_key is not null then
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
-        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id = p_project)
+        -- By the key's index, not by the project's: of a key there are fewer.
+        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from p_project)
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
     return;

@@ -14,6 +14,8 @@ export interface HoldOf<Owner> {
 	readonly further: readonly Slice[];
 	/** Grows only if the actual cost passes the bound and free credit covers it. */
 	reserved: NanoUsd;
+	/** As of `Slices.lowerings`, when it was made. */
+	readonly lowering: number;
 	/** What the journal says may have been delivered. */
 	bound: NanoUsd;
 	state: "held" | "posted" | "voided";
@@ -28,7 +30,7 @@ export interface HoldOf<Owner> {
 
 type NewHold<Owner> = Pick<
 	HoldOf<Owner>,
-	"admitted" | "account" | "key" | "further" | "reserved" | "segment" | "ledger"
+	"admitted" | "account" | "key" | "further" | "reserved" | "lowering" | "segment" | "ledger"
 >;
 
 /**
@@ -41,6 +43,7 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly key: Slice;
 	readonly further: readonly Slice[];
 	reserved: NanoUsd;
+	readonly lowering: number;
 	bound = ZERO_USD;
 	state: HoldOf<Owner>["state"] = "held";
 	segment: number;
@@ -50,12 +53,16 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly acknowledge: (() => void) | undefined;
 
 	/** `isAwaited`: somebody waits until Postgres knows of it. */
-	constructor({ admitted, account, key, further, reserved, segment, ledger }: NewHold<Owner>, isAwaited: boolean) {
+	constructor(
+		{ admitted, account, key, further, reserved, lowering, segment, ledger }: NewHold<Owner>,
+		isAwaited: boolean,
+	) {
 		this.admitted = admitted;
 		this.account = account;
 		this.key = key;
 		this.further = further;
 		this.reserved = reserved;
+		this.lowering = lowering;
 		this.segment = segment;
 		this.ledger = ledger;
 		const known = isAwaited ? Promise.withResolvers<void>() : undefined;

@@ -14,7 +14,7 @@ import type { JournalMode } from "./journal-mode.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import type { Outcome, Progress } from "./outcome.ts";
 import { Settlement } from "./settlement.ts";
-import { acknowledge, take } from "./slice.ts";
+import { take } from "./slice.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import type { Writer } from "./writer.ts";
 
@@ -96,21 +96,24 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 
 	/** `journalled`: else a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
-		const rest = subUsd(hold.reserved, charged);
-		slice.held = subUsd(slice.held, journalled ? hold.reserved : charged);
-		if (journalled) slice.free = addUsd(slice.free, rest);
+		slice.held = subUsd(slice.held, charged);
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
 		slice.burntSinceTick += charged;
+		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
+	}
+
+	function acknowledge(settlement: Settlement, slice: Slice): void {
+		const { charged, reserved, lowering, journalled } = settlement;
+		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
+		if (!journalled) slices.leave(slice, subUsd(reserved, charged), lowering);
 	}
 
 	function acknowledged(settlement: Settlement): void {
-		const { charged, posted } = settlement;
-		const rest = settlement.journalled ? undefined : subUsd(settlement.reserved, charged);
-		acknowledge(settlement.accountSlice, charged, rest);
-		acknowledge(settlement.keySlice, charged, rest);
-		for (const slice of settlement.furtherSlices) acknowledge(slice, charged, rest);
+		acknowledge(settlement, settlement.accountSlice);
+		acknowledge(settlement, settlement.keySlice);
+		for (const slice of settlement.furtherSlices) acknowledge(settlement, slice);
 		journal.acknowledge(settlement.segment);
-		posted?.resolve();
+		settlement.posted?.resolve();
 	}
 
 	/** The bound was too low: takes the excess from what is free in all budgets. Gives the part that is not covered. */
@@ -190,7 +193,11 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			for (const slice of further) take(slice, amount);
 			carryForward();
 			const isAwaited = mode === "remote";
-			const hold = new RunningHold({ admitted, account, key, further, reserved: amount, segment, ledger }, isAwaited);
+			const lowering = slices.lowerings();
+			const hold = new RunningHold(
+				{ admitted, account, key, further, reserved: amount, lowering, segment, ledger },
+				isAwaited,
+			);
 			running.add(hold);
 			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();

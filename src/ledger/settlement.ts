@@ -13,6 +13,7 @@ export class Settlement implements QueuedSettlement {
 	readonly furtherSlices: readonly Slice[];
 	/** What its hold kept back, and the segment of the journal that has its admission. */
 	readonly reserved: NanoUsd;
+	readonly lowering: number;
 	readonly segment: number;
 	readonly charged: NanoUsd;
 	/** Whether it stands in the journal. */
@@ -38,6 +39,7 @@ export class Settlement implements QueuedSettlement {
 		this.keySlice = hold.key;
 		this.furtherSlices = hold.further;
 		this.reserved = hold.reserved;
+		this.lowering = hold.lowering;
 		this.segment = hold.segment;
 		this.charged = charged;
 		this.journalled = journalled;

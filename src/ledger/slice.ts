@@ -25,6 +25,8 @@ export interface Slice {
 	asking: Promise<void> | undefined;
 	/** The limit was lowered while it was under way: what it brings goes back whole. */
 	askedTooEarly: boolean;
+	/** The number of the newest lowering of its limit that this instance heard of; 0: of none. */
+	lowering: number;
 	/** A grant was given up whose fate nobody knows: what is left of the lease may be more than is known here. */
 	mayHoldMore: boolean;
 	/** Charged per second, smoothed. */
@@ -80,6 +82,7 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		returnsEver: 0,
 		asking: undefined,
 		askedTooEarly: false,
+		lowering: 0,
 		mayHoldMore: false,
 		burnPerSecond: 0,
 		burntSinceTick: 0,
@@ -97,14 +100,6 @@ export function createSlice(budget: string, nowMs: number): Slice {
 /** Others lack this budget too: nothing is kept here that no request needs now. */
 export function isContested(slice: Slice, nowMs: number): boolean {
 	return slice.contestedUntilMs > nowMs;
-}
-
-/** `rest`: what was kept until Postgres knew what was charged. */
-export function acknowledge(slice: Slice, charged: NanoUsd, rest: NanoUsd | undefined): void {
-	slice.unacknowledged = subUsd(slice.unacknowledged, charged);
-	if (rest === undefined) return;
-	slice.held = subUsd(slice.held, rest);
-	slice.free = addUsd(slice.free, rest);
 }
 
 /** From free to held. */

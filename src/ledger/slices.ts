@@ -47,20 +47,35 @@ export interface Slices {
 	topUp(slice: Slice, nowMs: number): void;
 	/** After a settlement. */
 	settled(slice: Slice, nowMs: number): void;
+	/** How many lowerings of limits this instance has heard of, of any budget. */
+	lowerings(): number;
+	/**
+	 * `rest` of what is held is left over by a request that was admitted when there had been `lowering` lowerings: if the
+	 * limit was lowered since, it is nobody's here and goes back.
+	 */
+	leave(slice: Slice, rest: NanoUsd, lowering: number): void;
 	/**
 	 * Answers recall `ticket`: gives back all that lies free or is on its way here, now, and what becomes free for some
 	 * seconds. Resolves when Postgres has that and the answer; never rejects.
 	 */
 	answer(budget: string, ticket: number): Promise<void>;
 	/**
-	 * The limit changed: what was refused may be possible now. If it was lowered, what lies free here, or was granted
-	 * before and is on its way, is nobody's any more when this returns.
+	 * The limit changed: what was refused may be possible now. If it was lowered, what lies free here, was promised, or was
+	 * granted before and is on its way, is nobody's any more when this returns, nor is what running requests will leave.
 	 */
 	limitChanged(budget: string, lowered: boolean): void;
 	/** Nothing more is admitted: gives back all that is free, and from now on all that becomes free. */
 	handBack(): Promise<void>;
 	/** Stops asking and returning. */
 	stop(): void;
+}
+
+/** A request was told that so much is free, and may be about to reserve it. */
+interface Promised {
+	readonly slice: Slice;
+	readonly need: NanoUsd;
+	/** How many lowerings of limits there had been. */
+	readonly lowering: number;
 }
 
 const WAITERS_MAX = 10_000;
@@ -91,6 +106,7 @@ export function createSlices(
 	);
 	const counts = options.counts ?? (() => true);
 	let totals: SliceTotals = NO_TOTALS;
+	let lowerings = 0;
 	let stopped = false;
 	let cancelTick = clock.after(options.tickMs, tick);
 
@@ -107,14 +123,15 @@ export function createSlices(
 		if (isContested(slice, clock.monotonicMs()) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/**
-	 * Takes what is free from memory first: from here on it cannot be spent, whatever the reply's fate. `recall`: what goes
-	 * back answers it.
-	 */
+	/** What is free and nobody was told of. `recall`: what goes back answers it. */
 	function giveBack(slice: Slice, recall: number | null = null): void {
-		if (slice.free <= slice.promised || stopped) return;
-		const amount = subUsd(slice.free, slice.promised);
-		slice.free = slice.promised;
+		if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);
+	}
+
+	/** Takes it from memory first: from here on it cannot be spent, whatever the reply's fate. */
+	function sendBack(slice: Slice, amount: NanoUsd, recall: number | null): void {
+		if (stopped) return;
+		slice.free = subUsd(slice.free, amount);
 		slice.returning = addUsd(slice.returning, amount);
 		const sent = returns.send({ op: newUuid(), budget: slice.budget, amount, recall }).then((arrived) => {
 			slice.returns.delete(sent);
@@ -183,11 +200,22 @@ export function createSlices(
 		return alone;
 	}
 
-	/** Null: it is promised, and the caller takes the promise back. */
-	async function drawOne(slice: Slice, need: NanoUsd): Promise<Shortage | null> {
+	/** Who was told of it had a turn to reserve. A lowering of the limit has taken it back already. */
+	function takeBack({ slice, need, lowering }: Promised): void {
+		if (lowering < slice.lowering) return;
+		slice.promised = subUsd(slice.promised, need);
+		giveBackIfIdle(slice);
+	}
+
+	/** Null: it is among those that are `told`, and the caller takes it back. */
+	async function drawOne(slice: Slice, need: NanoUsd, told: Promised[]): Promise<Shortage | null> {
+		const tell = (): void => {
+			slice.promised = addUsd(slice.promised, need);
+			told.push({ slice, need, lowering: lowerings });
+		};
 		slice.lastUsedMs = clock.monotonicMs();
 		if (slice.free >= need) {
-			slice.promised = addUsd(slice.promised, need);
+			tell();
 			return null;
 		}
 		if (stopped) throw unavailable({ private: "the ledger is stopping" });
@@ -205,7 +233,7 @@ export function createSlices(
 				need,
 				resolve(shortage) {
 					cancel();
-					if (shortage === null) slice.promised = addUsd(slice.promised, need);
+					if (shortage === null) tell();
 					resolve(shortage);
 				},
 				reject(cause) {
@@ -224,31 +252,21 @@ export function createSlices(
 		totals: () => totals,
 		async draw(budgets, need) {
 			assert(need >= 0, "a need is not negative");
-			const got: Slice[] = [];
-			const drawInto = async (slice: Slice): Promise<Shortage | null> => {
-				const shortage = await drawOne(slice, need);
-				if (!shortage) got.push(slice);
-				return shortage;
-			};
+			const told: Promised[] = [];
 			const drawAll = async (beside: readonly string[]): Promise<Shortage | null> => {
-				const drawn = await Promise.allSettled(beside.map((budget) => drawInto(obtain(budget))));
+				const drawn = await Promise.allSettled(beside.map((budget) => drawOne(obtain(budget), need, told)));
 				const lacking = drawn.find((one) => one.status === "rejected" || one.value !== null);
 				if (lacking?.status === "rejected") throw lacking.reason;
 				return lacking?.value ?? null;
 			};
 			try {
 				for (const step of budgets) {
-					const shortage = await (typeof step === "string" ? drawInto(obtain(step)) : drawAll(step));
+					const shortage = await (typeof step === "string" ? drawOne(obtain(step), need, told) : drawAll(step));
 					if (shortage) return shortage;
 				}
 				return null;
 			} finally {
-				clock.after(0, () => {
-					for (const slice of got) {
-						slice.promised = subUsd(slice.promised, need);
-						giveBackIfIdle(slice);
-					}
-				});
+				clock.after(0, () => told.forEach(takeBack));
 			}
 		},
 		topUp(slice, nowMs) {
@@ -259,6 +277,12 @@ export function createSlices(
 		settled(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
 			giveBackIfIdle(slice);
+		},
+		lowerings: () => lowerings,
+		leave(slice, rest, lowering) {
+			slice.held = subUsd(slice.held, rest);
+			slice.free = addUsd(slice.free, rest);
+			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
 		async answer(budget, ticket) {
 			const slice = slices.get(budget);
@@ -273,7 +297,10 @@ export function createSlices(
 			slice.dryUntilMs = Number.NEGATIVE_INFINITY;
 			if (!lowered) return;
 			contest(slice);
+			lowerings += 1;
+			slice.lowering = lowerings;
 			slice.askedTooEarly = slice.asking !== undefined;
+			slice.promised = ZERO_USD;
 			giveBack(slice);
 		},
 		async handBack() {

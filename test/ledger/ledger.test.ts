@@ -16,6 +16,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	const clock = createManualClock();
 	const written: string[] = [];
 	const syncs: (() => void)[] = [];
+	const returned: Record<string, number> = {};
 	const state = { full: false, settleFails: false, away: false, grantsHang: false, segment: 0, refused: "" };
 	const journal: Journal = {
 		admit: (body) => written.push(`admit ${JSON.parse(body).id}`),
@@ -51,7 +52,10 @@ async function build(mode: JournalMode, free = 1_000) {
 				untimely: false,
 			}));
 		},
-		giveBack: async () => new Set(),
+		async giveBack(requests) {
+			for (const { budget, amount } of requests) returned[budget] = (returned[budget] ?? 0) + amount;
+			return new Set();
+		},
 		async flush() {
 			if (state.away) throw new Error("away");
 			return { late: false, fresh: 0, busy: new Set() };
@@ -82,7 +86,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		if (!slice) throw new Error("no slice");
 		return { free: slice.free, held: slice.held, unacknowledged: slice.unacknowledged };
 	};
-	return { clock, ledger, written, syncs, state, sum, slices };
+	return { clock, ledger, written, returned, syncs, state, sum, slices };
 }
 
 const request = () => admitted("a", "k");
@@ -133,6 +137,42 @@ test("a cost beyond the bound is taken from what is free in both budgets, the re
 	expect([event.charged, event.off, event.reserved]).toEqual([usd(120), usd(30), usd(120)]);
 	expect(sum("k")).toEqual({ free: usd(0), held: usd(0), unacknowledged: usd(120) });
 	expect(sum("a")).toEqual({ free: usd(880), held: usd(0), unacknowledged: usd(120) });
+});
+
+test.each([
+	["k", "journalled"],
+	["a", "journalled"],
+	["p", "journalled"],
+	["k", "not journalled"],
+])("what a request leaves of %s, whose limit was lowered meanwhile, is nobody's here: %s", async (lowered, how) => {
+	const { ledger, sum, state, clock, returned } = await build("process");
+	const ofProject = { ...request(), budgets: ["p"] };
+	expect(await ledger.draw(ofProject, usd(1_000))).toBe(null);
+	clock.advance(0);
+	const held = ledger.reserve(ofProject, usd(100));
+	if (!held) throw new Error("refused");
+	ledger.limitChanged(lowered, true);
+	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
+	// Longer than anything is given back because somebody else asks for it.
+	clock.advance(60_000);
+	expect(await ledger.draw(ofProject, usd(10))).toBe(null);
+	clock.advance(0);
+	const fresh = sum(lowered).free;
+	const other = ledger.reserve(ofProject, usd(10));
+	if (!other) throw new Error("refused");
+	state.settleFails = how === "not journalled";
+	ledger.settle(held, outcome(30));
+	state.settleFails = false;
+	expect(sum(lowered).free).toBe(usd(fresh - 10));
+	for (let flush = 0; flush < 3; flush++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(sum(lowered)).toEqual({ free: usd(fresh - 10), held: usd(10), unacknowledged: usd(0) });
+	expect(returned[lowered]).toBe(900 + 70);
+	// Made under the new limit: what it leaves is as good as anything here.
+	ledger.settle(other, outcome(4));
+	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });
 
 test("the journal's bound only grows, and each growth is written before it counts", async () => {

@@ -195,6 +195,28 @@ test("a lowered limit takes what is free at once, and what is on its way when it
 	expect(await drawn).toBe("refused");
 });
 
+test("a lowered limit takes what was promised to a request that still waits for its account's credit", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+	state.onGrant = ({ budget }) => {
+		state.beforeReply = async () => (budget === "account" ? answered : undefined);
+	};
+	const drawn = outcome(slices.draw(["key", "account"], usd(10)));
+	await settleMicrotasks();
+	expect(slices.get("key")?.promised).toBe(usd(10));
+	state.beforeReply = async () => {};
+	slices.limitChanged("key", true);
+	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
+	// Promised behind the change: it is not taken back with the older promise.
+	const later = outcome(slices.draw(["key"], usd(7)));
+	await settleMicrotasks();
+	answer();
+	expect([await drawn, await later]).toEqual(["drawn", "drawn"]);
+	expect(slices.get("key")?.promised).toBe(usd(7));
+	clock.advance(0);
+	expect([slices.get("key")?.promised, slices.get("account")?.promised]).toEqual([usd(0), usd(0)]);
+});
+
 test("while others lack a budget no more is asked for than the requests need", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	state.contested = true;

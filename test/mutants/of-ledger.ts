@@ -23,8 +23,14 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "the rest of a settlement that stands in no journal can be spent at once",
-				before: "if (journalled) slice.free = addUsd(slice.free, rest);",
-				after: "slice.free = addUsd(slice.free, rest);",
+				before: "if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);",
+				after: "slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);",
+			},
+			{
+				breaks: "the rest of a settlement that stands in no journal outlives a lowered limit",
+				before: "if (!journalled) slices.leave(slice, subUsd(reserved, charged), lowering);",
+				after: "if (!journalled) slices.leave(slice, subUsd(reserved, charged), slices.lowerings());",
+				killers: ["ledger/ledger"],
 			},
 			{
 				breaks: "an excess is taken from the account's slice without looking at the key's",

@@ -8,17 +8,17 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "what goes back stays in memory until it has arrived",
-				before: "slice.free = slice.promised;",
+				before: "slice.free = subUsd(slice.free, amount);",
 				after: "queueMicrotask(() => (slice.free = subUsd(slice.free, amount)));",
 			},
 			{
 				breaks: "what was promised to a request is given back under its hands",
-				before: "const amount = subUsd(slice.free, slice.promised);\n\t\tslice.free = slice.promised;",
-				after: "const amount = slice.free;\n\t\tslice.free = ZERO_USD;",
+				before: "if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);",
+				after: "if (slice.free > 0) sendBack(slice, slice.free, recall);",
 			},
 			{
 				breaks: "nothing is promised to a request that was told that it may reserve",
-				before: "if (shortage === null) slice.promised = addUsd(slice.promised, need);",
+				before: "if (shortage === null) tell();",
 				after: "",
 			},
 			{
@@ -60,8 +60,30 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a lowered limit is not handed back",
-				before: "slice.askedTooEarly = slice.asking !== undefined;\n\t\t\tgiveBack(slice);",
-				after: "slice.askedTooEarly = slice.asking !== undefined;",
+				before: "slice.promised = ZERO_USD;\n\t\t\tgiveBack(slice);",
+				after: "slice.promised = ZERO_USD;",
+			},
+			{
+				breaks: "what was promised before a limit was lowered can still be reserved",
+				before: "slice.promised = ZERO_USD;\n\t\t\tgiveBack(slice);",
+				after: "giveBack(slice);",
+			},
+			{
+				breaks: "a promise that a lowered limit took back is taken back once more",
+				before: "if (lowering < slice.lowering) return;",
+				after: "",
+			},
+			{
+				breaks: "what a request leaves whose limit was lowered meanwhile can be spent again",
+				before: "if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);",
+				after: "",
+				killers: ["ledger/ledger"],
+			},
+			{
+				breaks: "what a request leaves goes back though its limit was lowered before it was admitted",
+				before: "if (lowering < slice.lowering && rest > 0)",
+				after: "if (lowering <= slice.lowering && rest > 0)",
+				killers: ["ledger/ledger"],
 			},
 			{
 				breaks: "what was granted before a limit was lowered is kept when it arrives",

@@ -1,45 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../base/assert.ts";
-import type { FileLock } from "../base/file-lock.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
 import { createFileCipher } from "../files/file-cipher.ts";
-import type { BatchUsage } from "./batch-record.ts";
-import type { SpoolSegment } from "./spool-segment.ts";
-import { createSpoolSegment, readSpoolSegment } from "./spool-segment.ts";
-
-/** A line and the request that was to carry it. */
-export interface Claim {
-	readonly line: number;
-	/** UUID. */
-	readonly id: string;
-}
-
-/** What became of a line that no sealed part tells of yet. */
-export interface SpooledLine extends Claim {
-	/** Undefined if nothing was charged and the line may be sent again. */
-	readonly answer: SpooledAnswer | undefined;
-}
-
-export interface SpooledAnswer {
-	readonly file: "output" | "error";
-	/** As it is to stand in that file. */
-	readonly text: string;
-	readonly usage: BatchUsage | undefined;
-}
-
-/** What one run puts by. What is written is with the system when a call returns; a disk that takes nothing is logged. */
-export interface RunSpool {
-	add(line: SpooledLine): void;
-	/** These are about to be claimed. One of which `sends` is not called afterwards was not sent. */
-	claims(claims: readonly Claim[]): void;
-	/** It is about to be sent. False if it must not be, because what a crash leaves would say that it was not. */
-	sends(id: string): boolean;
-	/** Gives what removes all that was added until now: for when it is sealed. */
-	mark(): () => void;
-	close(): void;
-}
+import type { Claim, RunSpool, SpooledLine, SpoolRecord } from "./run-spool.ts";
+import { createRunSpool } from "./run-spool.ts";
+import { readSpoolSegment } from "./spool-segment.ts";
 
 /**
  * Answers of lines that wait to be sealed, in a folder of this machine: a process that is killed leaves them to the next
@@ -62,17 +29,11 @@ export interface AnswerSpool {
 	forget(batchId: string): void;
 }
 
-type SpoolRecord =
-	| SpooledLine
-	| { readonly claims: readonly Claim[]; readonly boot: string }
-	| { readonly sent: string };
-
 interface Place {
 	readonly run: number;
 	readonly number: number;
 }
 
-const OWNER_ONLY_FOLDER = 0o700;
 const SEGMENT = /^(\d+)-(\d+)$/;
 
 /** Segments `<folder>/<batch>/<run>-<number>`, and a lock `<run>.lock` that the run holds. */
@@ -149,84 +110,19 @@ export function createAnswerSpool(
 	}
 
 	return {
-		open(batchId, run) {
-			/** Not removed yet, oldest first. */
-			const places: Place[] = [];
-			/** Those since the last mark. */
-			let fresh: Place[] = [];
-			/** Claims on the disk that are not sent yet. */
-			const unsent = new Map<string, Claim>();
-			let segment: SpoolSegment | undefined;
-			let number = 0;
-			let lock: FileLock | undefined;
-			let isFailing = false;
-
-			function end(): void {
-				segment?.close();
-				segment = undefined;
-			}
-			function begin(): SpoolSegment {
-				mkdirSync(folderOf(batchId), { recursive: true, mode: OWNER_ONLY_FOLDER });
-				lock ??= tryFileLock(lockOf(batchId, run));
-				// Somebody looks whether it is free.
-				if (lock === undefined) throw new Error("the run's lock is taken");
-				const place = { run, number };
-				number += 1;
-				const begun = createSpoolSegment(cipher, fileOf(batchId, place), nameOf(batchId, place));
-				places.push(place);
-				fresh.push(place);
-				return begun;
-			}
-			function write(record: SpoolRecord): boolean {
-				try {
-					segment ??= begin();
-					segment.append(record);
-					isFailing = false;
-					return true;
-				} catch (error) {
-					// What is behind a torn record is not read: the next one goes elsewhere.
-					end();
-					if (!isFailing) log.warn("answers of a batch cannot be put by", { batch: batchId, error });
-					isFailing = true;
-					return false;
-				}
-			}
-			function claim(claims: readonly Claim[]): void {
-				if (boot === undefined || claims.length === 0 || !write({ claims, boot })) return;
-				for (const one of claims) unsent.set(one.id, one);
-			}
-			return {
-				add(line) {
-					unsent.delete(line.id);
-					write(line);
+		open: (batchId, run) =>
+			createRunSpool(
+				{ cipher, log, boot, remove },
+				{
+					batchId,
+					folder: folderOf(batchId),
+					lock: lockOf(batchId, run),
+					segment: (number) => ({
+						path: fileOf(batchId, { run, number }),
+						name: nameOf(batchId, { run, number }),
+					}),
 				},
-				claims: claim,
-				sends(id) {
-					if (!unsent.has(id)) return true;
-					if (!write({ sent: id })) return false;
-					unsent.delete(id);
-					return true;
-				},
-				mark() {
-					const until = fresh;
-					fresh = [];
-					end();
-					// The segments with these claims go, and what is sent from now on stands in the next one.
-					claim([...unsent.values()]);
-					return () => {
-						for (const place of until) {
-							// An older one is there still: its answers could not be sealed, and it goes first.
-							if (places[0] !== place || !remove(fileOf(batchId, place))) return;
-							places.shift();
-						}
-					};
-				},
-				close() {
-					end();
-					lock?.release();
-				},
-			};
-		},
+			),
 		async *left(batchId, run) {
 			for (const [of, places] of placesBefore(batchId, run)) yield* leftBy(batchId, of, places);
 		},

@@ -5,9 +5,9 @@ import type { Log } from "../base/log.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
-import type { RunSpool } from "./answer-spool.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
 import type { BatchUsage } from "./batch-record.ts";
+import type { RunSpool } from "./run-spool.ts";
 
 /** A newer run has the batch: what this one does not have in the books yet is not its any more. */
 export class RunLost extends Error {

@@ -1,8 +1,10 @@
 import type { Environment } from "../base/environment-reader.ts";
 import type { Brand, Seller, Terms } from "./brand.ts";
 import { PLAIN_BRAND } from "./brand.ts";
-import type { YamlField, YamlMap, YamlReader } from "./yaml-reader.ts";
-import { createYamlReader, show } from "./yaml-reader.ts";
+import type { YamlMap, YamlReader } from "./yaml-reader.ts";
+import { createYamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
+import { show } from "./yaml-scalars.ts";
 
 const FIELDS = [
 	"name",

@@ -6,8 +6,10 @@ import { readModel } from "./model-section.ts";
 import { readRoute } from "./route-section.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
-import type { Problem, YamlField, YamlReader } from "./yaml-reader.ts";
-import { createYamlReader, show } from "./yaml-reader.ts";
+import type { Problem, YamlReader } from "./yaml-reader.ts";
+import { createYamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
+import { show } from "./yaml-scalars.ts";
 
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];

@@ -1,7 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { DEFAULT_LIMITS } from "./service-limits.ts";
-import type { YamlField, YamlReader } from "./yaml-reader.ts";
+import type { YamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
 
 /** One field of `limits:`. A value in the file times `scale` is the value in ServiceLimits. */
 export interface LimitField {

@@ -3,8 +3,9 @@ import type { ChatMode, ImageUrlPolicy, Modality, ModelKind, ModelSpec, Rates, U
 import { readRates } from "./rates-section.ts";
 import { whyNotHonoured } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
-import type { YamlField, YamlMap, YamlReader } from "./yaml-reader.ts";
-import { show } from "./yaml-reader.ts";
+import type { YamlMap, YamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
+import { show } from "./yaml-scalars.ts";
 
 const FIELDS = [
 	"id",

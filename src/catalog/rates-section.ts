@@ -1,8 +1,9 @@
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
 import type { ModelKind, Rates } from "./model.ts";
-import type { YamlField, YamlReader } from "./yaml-reader.ts";
-import { show } from "./yaml-reader.ts";
+import type { YamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
+import { show } from "./yaml-scalars.ts";
 
 type RateName = "input" | "cached_input" | "output" | "request" | "image" | "audio_second" | "search";
 

@@ -1,8 +1,9 @@
 import type { ModelSpec, RouteOrder, RouteSpec } from "./model.ts";
 import type { ClaimName } from "./model-section.ts";
 import { readId, readName } from "./model-section.ts";
-import type { YamlField, YamlReader } from "./yaml-reader.ts";
-import { show } from "./yaml-reader.ts";
+import type { YamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
+import { show } from "./yaml-scalars.ts";
 
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
 /** A request may try all of them, one after the other. */

@@ -1,5 +1,6 @@
 import type { DialectName, ModelKind, UpstreamSpec } from "./model.ts";
-import type { YamlField, YamlReader } from "./yaml-reader.ts";
+import type { YamlReader } from "./yaml-reader.ts";
+import type { YamlField } from "./yaml-scalars.ts";
 
 const FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 

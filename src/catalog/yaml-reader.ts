@@ -5,19 +5,13 @@
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
+import type { ScalarReader, YamlField } from "./yaml-scalars.ts";
+import { createScalarReader, show } from "./yaml-scalars.ts";
 
 export interface Problem {
 	/** From 1; 0 if it is not about a line. */
 	readonly line: number;
 	readonly message: string;
-}
-
-/** A value somewhere in the document. */
-export interface YamlField {
-	/** As messages name it: `models[0].rates.input`. */
-	readonly path: string;
-	readonly line: number;
-	readonly node: Node;
 }
 
 /** A mapping whose names have been checked. */
@@ -30,16 +24,8 @@ export interface YamlMap {
 	require(name: string): YamlField | undefined;
 }
 
-export interface Scalar {
-	/** As the file says it; safe to show. */
-	readonly written: string;
-	/** With variables filled in; may be a secret. */
-	readonly value: unknown;
-	readonly substituted: boolean;
-}
-
 /** Readers return undefined after a problem, or where a variable has no value. */
-export interface YamlReader {
+export interface YamlReader extends ScalarReader {
 	/** Undefined if the text is no YAML at all or empty; the problem is noted. */
 	readonly root: YamlField | undefined;
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
@@ -53,18 +39,9 @@ export interface YamlReader {
 	map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
 	/** More than `itemsMax` items are a problem. */
 	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
-	scalar(field: YamlField): Scalar | undefined;
-	text(field: YamlField): string | undefined;
-	number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined;
-	flag(field: YamlField): boolean | undefined;
-	choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined;
 }
 
 const PROBLEMS_MAX = 1000;
-const SHOWN_LENGTH_MAX = 60;
-/** `$${NAME}` stands for the text `${NAME}` itself. */
-const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export function createYamlReader(text: string, env: Environment): YamlReader {
 	const counter = new LineCounter();
@@ -144,76 +121,6 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return items;
 	}
 
-	function scalar(field: YamlField): Scalar | undefined {
-		const node = field.node;
-		if (!isScalar(node)) {
-			report(field, "must be a single value");
-			return undefined;
-		}
-		const written = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
-		if (typeof node.value !== "string") return { written, value: node.value, substituted: false };
-		return substitute(node.value, field);
-	}
-
-	function substitute(written: string, field: YamlField): Scalar | undefined {
-		let complete = true;
-		let substituted = false;
-		const value = written.replace(VARIABLE, (whole, dollar: string, name: string) => {
-			if (dollar !== "") return whole.slice(1);
-			const filled = VARIABLE_NAME.test(name) && Object.hasOwn(env, name) ? env[name] : undefined;
-			if (filled === undefined) {
-				complete = false;
-				report(field, `the environment variable ${show(name)} is not set`);
-				return "";
-			}
-			substituted = true;
-			return filled;
-		});
-		return complete ? { written, value, substituted } : undefined;
-	}
-
-	function readText(field: YamlField): string | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
-		if (typeof read.value === "string") return read.value;
-		report(field, `must be text, got ${show(read.written)}; put it in quotes`);
-		return undefined;
-	}
-
-	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
-		// What comes out of a variable is text; digits in it are the number that was meant.
-		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
-		const value = digits ? Number(read.value) : read.value;
-		const what = bounds.integer ? "a whole number" : "a number";
-		const fits =
-			typeof value === "number" &&
-			value >= bounds.min &&
-			value <= bounds.max &&
-			(!bounds.integer || Number.isSafeInteger(value));
-		if (fits) return value;
-		report(field, `must be ${what} from ${bounds.min} to ${bounds.max}, got ${show(read.written)}`);
-		return undefined;
-	}
-
-	function flag(field: YamlField): boolean | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
-		if (typeof read.value === "boolean") return read.value;
-		if (read.substituted && (read.value === "true" || read.value === "false")) return read.value === "true";
-		report(field, `must be true or false, got ${show(read.written)}`);
-		return undefined;
-	}
-
-	function choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
-		const chosen = options.find((option) => option === read.value);
-		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${show(read.written)}`);
-		return chosen;
-	}
-
 	// A name given twice is a mistake that leaves the rest readable; after any other the tree means little.
 	const usable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
 	const root = usable ? fieldOf(document.contents, "file", 1) : undefined;
@@ -229,11 +136,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		warnings: () => odd.toSorted((a, b) => a.line - b.line),
 		map,
 		list,
-		scalar,
-		text: readText,
-		number,
-		flag,
-		choice,
+		...createScalarReader(report, env),
 	};
 }
 
@@ -253,11 +156,6 @@ function noteSyntax(
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
 		note(line, `not valid YAML: ${error.message}${advice}`);
 	}
-}
-
-/** Text of the file in a message: quoted, cut, without line ends. */
-export function show(text: string): string {
-	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }
 
 function hint(name: string, known: readonly string[]): string {

@@ -5,12 +5,10 @@ import { createCleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn } from "../base/next-turn.ts";
 import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
-import { readDurability } from "../db/durability.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
@@ -18,38 +16,32 @@ import type { Connection } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
-import { createAuthenticate } from "../gateway/serve/authenticate.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
-import { createDigest } from "../keys/digest.ts";
-import { createFailedAttempts } from "../keys/failed-attempts.ts";
-import { keyLoader } from "../keys/key-loader.ts";
-import { createKeyring, tickKeyring } from "../keys/keyring.ts";
+import type { Keyring } from "../keys/keyring.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
-import { createLookUps } from "../keys/look-ups.ts";
-import { createBooksHistory } from "../ledger/books-history.ts";
-import { startBooksWatch } from "../ledger/books-watch.ts";
-import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startInstanceLease } from "../ledger/instance-lease.ts";
-import { countRefusedSettlements } from "../ledger/removal.ts";
+import type { KeyLimits } from "../limits/key-limits.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
-import { startCountWatch } from "../ops/count-watch.ts";
 import { startMemoryReturn } from "../ops/memory-return.ts";
-import { countOpenFindings } from "../ops/payment-findings.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
 import type { Secrets } from "../secrets.ts";
 import { createStatus } from "../status/status.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
 import { createUpstreams } from "../upstream/upstreams.ts";
 import type { ConsoleDoor } from "./console-door.ts";
+import { drainGateway, FORCED_STOP_MS } from "./drain-gateway.ts";
 import { createGatewayHealth } from "./gateway-health.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
+import { startGatewayWatches } from "./gateway-watches.ts";
 import { addressOf } from "./listening-address.ts";
 import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
+import { openKeys } from "./open-keys.ts";
 import { openTraces } from "./open-traces.ts";
 import type { ProcessMetrics } from "./process-metrics.ts";
 import { metricsOfAll, workerLabel } from "./process-metrics.ts";
@@ -92,13 +84,8 @@ export interface GatewayPlaneDeps {
 	onDiskFailed(error: unknown): void;
 }
 
-/** After the drain: for settlements to reach Postgres. */
-const FORCED_STOP_MS = 2_000;
 /** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
-/** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
-const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
-
 /** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -115,7 +102,6 @@ async function build(
 	deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup },
 ): Promise<GatewayPlane> {
 	const { log, clock, cleanup, secrets } = deps;
-	const { instanceId } = secrets;
 	// Stops last: a collector that hangs keeps no credit from being handed back.
 	const traces = await openTraces(config, { log });
 	cleanup.add(async () => traces?.stop());
@@ -123,7 +109,7 @@ async function build(
 		{ clock, log },
 		{
 			url: deps.databaseUrl,
-			applicationName: `tollgate ${instanceId}`,
+			applicationName: `tollgate ${secrets.instanceId}`,
 			statementDeadlineMs: Math.min(STATEMENT_DEADLINE_MS_MAX, config.leaseTtlMs / 4),
 		},
 	);
@@ -131,44 +117,17 @@ async function build(
 	const { statements } = db;
 
 	const { catalog, fixedCatalog } = await openCatalog(config, { statements, clock, log, cleanup });
-	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
-	cleanup.add(tickKeyring(keyring, clock));
-	const instanceLease = await startInstanceLease(
-		{
-			db,
-			clock,
-			log,
-			apply: (entry) => keyring.apply(entry),
-			reset: () => keyring.clear(),
-			onDiskFailed(error) {
-				log.error("the journal's disk failed; this process ends", { error });
-				deps.onDiskFailed(error);
-			},
-		},
-		{ instanceId, dataDir: config.dataDir, mode: config.journal, leaseTtlMs: config.leaseTtlMs },
-	);
-	cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
+	const { keyring, authenticate } = openKeys(config, { db, clock, log, cleanup, catalog, secrets });
+	const instanceLease = await openLease(config, { ...deps, db, keyring });
 
-	const upstreams = createUpstreams({ clock, log }, { limits: () => catalog.limits() });
-	upstreams.sync(catalog.current());
-	catalog.onChange((snapshot) => upstreams.sync(snapshot));
-	cleanup.add(() => upstreams.stop());
-	const reports = startReportWriter({ statements, clock, log, catalog, upstreams }, { instanceId });
+	const upstreams = openUpstreams(catalog, { clock, log, cleanup });
+	const reports = startReportWriter({ statements, clock, log, catalog, upstreams }, secrets);
 	cleanup.add(() => reports.stop());
 	const openStreams = createOpenStreams({ clock });
 	cleanup.add(() => openStreams.stop());
 
 	const stats = createRequestStats();
-	const keyLimits = createKeyLimits({
-		clock,
-		shared: { store: createPgShareStore({ statements, instanceLease }), log },
-	});
-	cleanup.add(() => keyLimits.stop());
-	await db.listen(
-		LIMITS_CHANNEL,
-		(keyId) => keyLimits.recall(keyId),
-		() => {},
-	);
+	const keyLimits = await openKeyLimits({ db, instanceLease, clock, log, cleanup });
 	const speeds = createModelSpeeds({ clock });
 	let carrier: LineCarrier | undefined;
 	const admission = createAdmission({
@@ -185,33 +144,11 @@ async function build(
 			if (log.isOn("debug")) log.debug("a request was settled", settledFields(event));
 		},
 	});
-	const failedAttempts = createFailedAttempts(
-		{ clock },
-		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },
-	);
-	const lookUps = createLookUps(
-		{ keyring, failedAttempts, clock },
-		{ failuresPerMinuteMax: FAILED_LOOK_UPS_PER_MINUTE_MAX },
-	);
-	const digest = createDigest(secrets.keyPepper);
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
-	const books = startBooksWatch({ history: createBooksHistory(statements), clock, log });
-	cleanup.add(() => books.stop());
-	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
-	cleanup.add(() => durability.stop());
-	const watch = (what: string, count: () => Promise<number>) => {
-		const watching = startCountWatch({ what, count, clock, log });
-		cleanup.add(() => watching.stop());
-		return watching;
-	};
-	const payments = watch("payments in question", () => countOpenFindings(statements));
-	const refused = watch("refused settlements", () => countRefusedSettlements(statements));
+	const { books, durability, payments, refused } = startGatewayWatches({ statements, clock, log, cleanup });
 	const gateway = {
-		authenticate: createAuthenticate(
-			{ keyring, lookUps, digest, failedAttempts, clock },
-			{ serviceName: config.serviceName },
-		),
+		authenticate,
 		refusals,
 		catalog,
 		admission,
@@ -225,8 +162,7 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
-	const admitting = () => instanceLease.gate.isOpen();
-	const status = createStatus({ statements, clock, log, catalog, upstreams, admitting });
+	const status = createStatus({ ...gateway, statements, admitting: () => instanceLease.gate.isOpen() });
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	carrier = createLineCarrier({ ...gateway, keyring });
@@ -272,39 +208,8 @@ async function build(
 		endsConnections: () => sendsAway,
 	});
 	cleanup.add(() => server.stop(true));
-	const memoryReturn = startMemoryReturn({
-		clock,
-		open: () => server.pendingRequests,
-		resident: () => process.memoryUsage.rss(),
-		collect: () => Bun.gc(true),
-	});
-	cleanup.add(() => memoryReturn.stop());
-	const internalServer =
-		config.runDir === null
-			? undefined
-			: startInternalServer(gatewaySocket(config.runDir, config.workerIndex ?? 1), {
-					internal,
-					metrics,
-				});
-	cleanup.add(() => internalServer?.stop(true));
-
-	async function stopNow(): Promise<void> {
-		const drainEndMs = clock.monotonicMs() + config.drainMs;
-		void batches.stop();
-		// Credit is given back after the last request and not before: one whose body was still on its way when the
-		// door closed is served like the others.
-		const closed = Promise.all([server.stop(), internalServer?.stop()]);
-		await Promise.race([closed, Bun.sleep(config.drainMs)]);
-		const drained = instanceLease.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
-		await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
-		// Who is still here gets an error event and the usage so far.
-		openStreams.shutDown();
-		// What they wrote last leaves with the next turn.
-		await nextTurn();
-		await server.stop(true);
-		await drained;
-		await cleanup.run();
-	}
+	returnMemory(server, { clock, cleanup });
+	const internalServer = openInternalServer(config, { internal, metrics, cleanup });
 
 	let stopping: Promise<void> | undefined;
 	return {
@@ -322,8 +227,88 @@ async function build(
 			sendsAway = true;
 		},
 		stop() {
-			stopping ??= stopNow();
+			stopping ??= drainGateway(
+				{ clock, cleanup, batches, server, internalServer, instanceLease, openStreams },
+				config,
+			);
 			return stopping;
 		},
 	};
+}
+
+/** The instance's right to admit, and what it holds of the credit. */
+async function openLease(
+	config: Config,
+	deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup; db: Database; keyring: Keyring },
+): Promise<InstanceLease> {
+	const { db, clock, log, keyring } = deps;
+	const instanceLease = await startInstanceLease(
+		{
+			db,
+			clock,
+			log,
+			apply: (entry) => keyring.apply(entry),
+			reset: () => keyring.clear(),
+			onDiskFailed(error) {
+				log.error("the journal's disk failed; this process ends", { error });
+				deps.onDiskFailed(error);
+			},
+		},
+		{
+			instanceId: deps.secrets.instanceId,
+			dataDir: config.dataDir,
+			mode: config.journal,
+			leaseTtlMs: config.leaseTtlMs,
+		},
+	);
+	deps.cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
+	return instanceLease;
+}
+
+async function openKeyLimits(deps: {
+	db: Database;
+	instanceLease: InstanceLease;
+	clock: Clock;
+	log: Log;
+	cleanup: Cleanup;
+}): Promise<KeyLimits> {
+	const { db, instanceLease, clock, log } = deps;
+	const store = createPgShareStore({ statements: db.statements, instanceLease });
+	const keyLimits = createKeyLimits({ clock, shared: { store, log } });
+	deps.cleanup.add(() => keyLimits.stop());
+	await db.listen(
+		LIMITS_CHANNEL,
+		(keyId) => keyLimits.recall(keyId),
+		() => {},
+	);
+	return keyLimits;
+}
+
+function openUpstreams(catalog: Catalog, deps: { clock: Clock; log: Log; cleanup: Cleanup }): Upstreams {
+	const upstreams = createUpstreams(deps, { limits: () => catalog.limits() });
+	upstreams.sync(catalog.current());
+	catalog.onChange((snapshot) => upstreams.sync(snapshot));
+	deps.cleanup.add(() => upstreams.stop());
+	return upstreams;
+}
+
+/** Where other processes of this service ask; undefined if it is alone. */
+function openInternalServer(
+	{ runDir, workerIndex }: Config,
+	{ cleanup, ...parts }: Parameters<typeof startInternalServer>[1] & { cleanup: Cleanup },
+) {
+	if (runDir === null) return undefined;
+	const server = startInternalServer(gatewaySocket(runDir, workerIndex ?? 1), parts);
+	cleanup.add(() => server.stop(true));
+	return server;
+}
+
+function returnMemory(server: { readonly pendingRequests: number }, deps: { clock: Clock; cleanup: Cleanup }): void {
+	const memoryReturn = startMemoryReturn({
+		clock: deps.clock,
+		open: () => server.pendingRequests,
+		resident: () => process.memoryUsage.rss(),
+		collect: () => Bun.gc(true),
+	});
+	deps.cleanup.add(() => memoryReturn.stop());
 }

@@ -3,8 +3,8 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileS
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Claim, SpooledLine } from "../../src/batch/answer-spool.ts";
 import { createAnswerSpool } from "../../src/batch/answer-spool.ts";
+import type { Claim, SpooledLine } from "../../src/batch/run-spool.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
 const SECRET = "x".repeat(32);

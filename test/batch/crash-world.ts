@@ -1,10 +1,11 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { type AnswerSpool, createAnswerSpool, type RunSpool } from "../../src/batch/answer-spool.ts";
+import { type AnswerSpool, createAnswerSpool } from "../../src/batch/answer-spool.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
+import type { RunSpool } from "../../src/batch/run-spool.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
 import type { FileOwner } from "../../src/files/file-record.ts";
 import type { Files } from "../../src/files/files.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type BreakerCall, type CallOutcome, createBreaker } from "../../src/upstream/replicas/breaker.ts";
+import { type BreakerCall, createBreaker } from "../../src/upstream/replicas/breaker.ts";
+import type { CallOutcome } from "../../src/upstream/replicas/call-outcomes.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 

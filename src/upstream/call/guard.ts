@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CallOutcome } from "../replicas/breaker.ts";
+import type { CallOutcome } from "../replicas/call-outcomes.ts";
 import { UpstreamFailure } from "./failure.ts";
 import { connectionCode, isRefused } from "./upstream-error.ts";
 

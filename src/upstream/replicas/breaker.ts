@@ -1,15 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { CallOutcome, Outcome } from "./call-outcomes.ts";
+import { createCallOutcomes } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
-
-/**
- * How a call went, as far as it speaks of the replica.
- * - `failed`: the replica's own fault, whoever asked: nobody listens there.
- * - `suspect`: the replica's fault or the request's.
- * - `neutral`: says nothing of it: the client left, or its request was refused.
- */
-export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
 
 /** One call, for its outcome; of no other use. */
 export interface BreakerCall {
@@ -48,26 +42,11 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-interface Outcome {
-	readonly accountId: string;
-	readonly atMs: number;
-	verdict: CallOutcome;
-}
-
-/** The share of failures is taken over this many calls, once there were so many. */
-const WINDOW_CALLS = 20;
-/** How long an answer to others speaks for a replica. */
-const ANSWER_SPEAKS_MS = 10_000;
-
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
+	const outcomes = createCallOutcomes(clock, healthy);
 	let state: BreakerState = "closed";
 	/** Grows with each change of state. */
 	let generation = 0;
-	/** What failed since the last answer, whoever turned out to be at fault; no more of it than matters. */
-	let inRow: Outcome[] = [];
-	/** Ring of the last outcomes. */
-	let window: Outcome[] = [];
-	let nextOutcome = 0;
 	let coolMs = limits().breakerCoolMs;
 	/** Everybody is kept away until then (`open`), or the account that rests is. */
 	let coolUntilMs = 0;
@@ -78,9 +57,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function change(to: BreakerState): void {
 		state = to;
 		generation += 1;
-		inRow = [];
-		window = [];
-		nextOutcome = 0;
+		outcomes.clear();
 		resting = undefined;
 		trialRuns = false;
 	}
@@ -103,18 +80,12 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		return accountId === resting && clock.monotonicMs() < coolUntilMs;
 	}
 
-	function keep(outcome: Outcome): void {
-		window[nextOutcome] = outcome;
-		nextOutcome = (nextOutcome + 1) % WINDOW_CALLS;
-	}
-
 	function answered(call: BreakerCall): void {
 		if (state === "half_open") {
 			change("closed");
 			coolMs = limits().breakerCoolMs;
 		} else if (state === "closed") {
-			keep({ accountId: call.accountId, atMs: clock.monotonicMs(), verdict: "ok" });
-			inRow = [];
+			outcomes.answered(call.accountId);
 			if (resting === undefined) return;
 			resting = undefined;
 			coolMs = limits().breakerCoolMs;
@@ -122,12 +93,8 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
-		const failure: Outcome = { accountId: call.accountId, atMs: clock.monotonicMs(), verdict };
-		call.failure = failure;
-		keep(failure);
-		inRow.push(failure);
 		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
-		if (inRow.length > 2 * limits().breakerFailuresInRow) inRow.shift();
+		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
 		trialRuns = false;
 		weigh(call.accountId);
 	}
@@ -136,38 +103,19 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function weigh(accountId: string): void {
 		const trial = state === "half_open";
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
-		const failures = inRow.filter(isFailure);
+		const failures = outcomes.failuresInRow();
 		const own = failures.filter(({ verdict }) => verdict === "failed").length;
-		if (own >= enough || (!trial && manyOfWindow())) {
+		if (own >= enough || (!trial && outcomes.failsMostly(limits().breakerFailureShare))) {
 			open();
 			return;
 		}
 		if (failures.length < enough) return;
 		if (new Set(failures.map((failure) => failure.accountId)).size > 1) {
-			if (!othersAnswered(failures)) open();
+			if (!outcomes.othersAnswered(failures)) open();
 		} else if (!rests(accountId)) {
 			resting = accountId;
 			cool();
 		}
-	}
-
-	function manyOfWindow(): boolean {
-		if (window.length < WINDOW_CALLS) return false;
-		const most = WINDOW_CALLS * limits().breakerFailureShare;
-		const failures = window.filter(isFailure);
-		if (failures.length < most) return false;
-		if (failures.filter(({ verdict }) => verdict === "failed").length >= most) return true;
-		return new Set(failures.map(({ accountId }) => accountId)).size > 1 && !othersAnswered(failures);
-	}
-
-	/** Whether the replica is well by its own word, and an account that met no failure was answered just now. */
-	function othersAnswered(failures: readonly Outcome[]): boolean {
-		if (!healthy()) return false;
-		const failing = new Set(failures.map(({ accountId }) => accountId));
-		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
-		return window.some(
-			({ accountId, atMs, verdict }) => verdict === "ok" && atMs >= sinceMs && !failing.has(accountId),
-		);
 	}
 
 	return {
@@ -195,17 +143,13 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (failure === undefined || call.generation !== generation) return;
 			failure.verdict = verdict;
 			if (verdict === "failed") return weigh(call.accountId);
-			if (resting === call.accountId && inRow.filter(isFailure).length < limits().breakerFailuresInRow)
+			if (resting === call.accountId && outcomes.failuresInRow().length < limits().breakerFailuresInRow)
 				resting = undefined;
 		},
-		otherFailureAtMs: (call) => inRow.findLast((failure) => failure !== call.failure)?.atMs,
+		otherFailureAtMs: (call) => outcomes.lastOther(call.failure)?.atMs,
 		coolMsLeft(accountId) {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
 			return state === "open" || accountId === resting ? left : 0;
 		},
 	};
-}
-
-function isFailure({ verdict }: Outcome): boolean {
-	return verdict === "failed" || verdict === "suspect";
 }

@@ -4,6 +4,15 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
 import { createPatientCalls } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
+import {
+	areAllTaken,
+	chooseReplica,
+	isAnyUsable,
+	lastAnswerAtMs,
+	noneUsable,
+	placesOf,
+	RETRY_AFTER_S_MIN,
+} from "./replica-choice.ts";
 import { type AcquireOptions, createTicket, type PatientCall, type Ticket, type TicketOwner } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
@@ -41,10 +50,6 @@ export interface Pool {
 	close(): void;
 }
 
-/** The preferred replica keeps a request unless it has this much more of its capacity in use than the least busy one. */
-const AFFINITY_SLACK_SHARE = 0.25;
-const RETRY_AFTER_S_MIN = 1;
-
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }): Pool {
 	const { clock } = deps;
 	const { limits } = options;
@@ -57,12 +62,15 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Where the search for the least busy begins, so that equals take turns. */
 	let turn = 0;
 
+	const hasUsable: Pool["hasUsable"] = (exclude, accountId) => isAnyUsable(replicas, exclude, accountId);
+	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
+
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		// What is left then is a place that nobody who waits can use.
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
-		if (!hasUsable(wanted.exclude, wanted.accountId)) throw unavailable(wanted.accountId);
+		if (!hasUsable(wanted.exclude, wanted.accountId)) throw noneUsable(replicas, wanted.accountId);
 		if (wanted.patient === true) return wait(wanted);
 		if (lines.size() >= limits().queueLengthMax) {
 			const last = lines.displaced(wanted.accountId);
@@ -82,34 +90,13 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		const { accountShare } = limits();
 		const places = held.get(accountId);
 		if (places === undefined || accountShare === 1) return false;
-		let all = 0;
-		for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
-		return places >= Math.max(1, Math.floor(all * accountShare));
+		return places >= Math.max(1, Math.floor(placesOf(replicas) * accountShare));
 	}
 
-	function choose({ affinity, exclude, accountId }: AcquireOptions): Replica | undefined {
-		if (hasItsShare(accountId)) return undefined;
-		const count = replicas.length;
-		if (count === 1) {
-			const only = replicas[0] as Replica;
-			return only.hasPlace(accountId) && !exclude.has(only) ? only : undefined;
-		}
-		let least: Replica | undefined;
-		let leastLoad = Number.POSITIVE_INFINITY;
-		turn = (turn + 1) % Math.max(count, 1);
-		for (let step = 0; step < count; step += 1) {
-			const replica = replicas[(turn + step) % count] as Replica;
-			if (exclude.has(replica) || !replica.hasPlace(accountId)) continue;
-			const load = loadOf(replica);
-			if (load < leastLoad) {
-				least = replica;
-				leastLoad = load;
-			}
-		}
-		if (affinity === undefined || least === undefined) return least;
-		const preferred = preferredOf(affinity, replicas, { exclude, accountId });
-		if (preferred === undefined || !preferred.hasPlace(accountId)) return least;
-		return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;
+	function choose(wanted: AcquireOptions): Replica | undefined {
+		if (hasItsShare(wanted.accountId)) return undefined;
+		turn = (turn + 1) % Math.max(replicas.length, 1);
+		return chooseReplica(replicas, turn, wanted);
 	}
 
 	/** Places of lines of batches are not its account's: they are nobody's whom another waits for. */
@@ -133,33 +120,12 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	}
 
 	function wait(wanted: AcquireOptions): Promise<Ticket> {
-		return new Promise<Ticket>((resolve, reject) => {
-			const waiter: Waiter = {
-				options: wanted,
-				serve(ticket) {
-					leave();
-					resolve(ticket);
-				},
-				refuse(error) {
-					leave();
-					reject(error);
-				},
-			};
-			const isLine = wanted.patient === true;
-			const cancel = isLine ? () => {} : clock.after(limits().queueWaitMs, () => waiter.refuse(overloaded()));
-			const onAbort = () => waiter.refuse(wanted.signal.reason);
-			const leave = () => {
-				if (isLine) patient.waiting.delete(waiter);
-				else lines.remove(waiter);
-				cancel();
-				wanted.signal.removeEventListener("abort", onAbort);
-			};
-			if (wanted.signal.aborted) return onAbort();
-			wanted.signal.addEventListener("abort", onAbort, { once: true });
-			if (isLine) return void patient.waiting.add(waiter);
-			lines.add(waiter);
-			if (!hasItsShare(wanted.accountId)) askForPlace(wanted);
-		});
+		if (wanted.patient === true) return ticketLater(wanted, patient.waiting);
+		const waited = ticketLater(wanted, lines, (refuse) =>
+			clock.after(limits().queueWaitMs, () => refuse(overloaded())),
+		);
+		if (!wanted.signal.aborted && !hasItsShare(wanted.accountId)) askForPlace(wanted);
+		return waited;
 	}
 
 	/** A line of a batch that has a place which this request could have gives it up. */
@@ -180,7 +146,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			const { options } = waiter;
 			const replica = choosePatient(options);
 			if (replica !== undefined) waiter.serve(ticketOf(replica, options));
-			else if (!hasUsable(options.exclude, options.accountId)) waiter.refuse(unavailable(options.accountId));
+			else if (!hasUsable(options.exclude, options.accountId)) sendAway(waiter);
 			else if (options.exclude.size === 0) return;
 		}
 	}
@@ -190,7 +156,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	 * is a place to give or a server fails.
 	 */
 	function serveNext(): boolean {
-		if (allTaken()) return false;
+		if (areAllTaken(replicas)) return false;
 		for (const line of lines.inTurn())
 			for (const waiter of line) {
 				const { options } = waiter;
@@ -199,48 +165,17 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					waiter.serve(ticketOf(replica, options));
 					return true;
 				}
-				if (!hasUsable(options.exclude, options.accountId)) waiter.refuse(unavailable(options.accountId));
+				if (!hasUsable(options.exclude, options.accountId)) sendAway(waiter);
 				// Its account has no place to hope for: the rest of its line need not be asked.
 				else if (options.exclude.size === 0) break;
 			}
 		return false;
 	}
 
-	/** Whether there are servers that take calls, and none of them has a place left. */
-	function allTaken(): boolean {
-		let some = false;
-		for (const replica of replicas) {
-			if (!replica.takesCalls()) continue;
-			if (replica.inFlight() < replica.capacity()) return false;
-			some = true;
-		}
-		return some;
-	}
-
-	function hasUsable(exclude: ReadonlySet<Replica>, accountId: string): boolean {
-		for (const replica of replicas) if (!exclude.has(replica) && replica.usable(accountId)) return true;
-		return false;
-	}
-
-	function unavailable(accountId: string): Fault {
-		let coolMs = Number.POSITIVE_INFINITY;
-		for (const replica of replicas) {
-			const left = replica.coolMsLeft(accountId);
-			if (left > 0) coolMs = Math.min(coolMs, left);
-		}
-		const retryAfterS = Number.isFinite(coolMs)
-			? Math.max(RETRY_AFTER_S_MIN, Math.ceil(coolMs / 1000))
-			: RETRY_AFTER_S_MIN;
-		return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
-	}
-
 	return {
 		acquire,
 		hasUsable,
-		answeredAtMs() {
-			const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
-			return times.length === 0 ? undefined : Math.max(...times);
-		},
+		answeredAtMs: () => lastAnswerAtMs(replicas),
 		replicas: () => replicas,
 		replace(next) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
@@ -250,57 +185,65 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		wake,
 		waiting: lines.size,
 		room: (taken, signal) =>
-			new Promise((resolve, reject) => {
-				const look = () => {
-					const room = lines.size() > 0 ? 0 : patient.places(replicas) - taken();
-					if (room > 0) leave(() => resolve(room));
-				};
-				const leave = (then: () => void) => {
-					patient.watching.delete(look);
-					signal.removeEventListener("abort", onAbort);
-					then();
-				};
-				const onAbort = () => leave(() => reject(signal.reason));
-				if (signal.aborted) return reject(signal.reason);
-				signal.addEventListener("abort", onAbort, { once: true });
-				patient.watching.add(look);
-				look();
-			}),
-		contended: () => lines.size() > 0 && allTaken(),
+			whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken())),
+		contended: () => lines.size() > 0 && areAllTaken(replicas),
 		close() {
 			replicas = [];
-			for (const line of lines.inTurn())
-				for (const waiter of line) waiter.refuse(unavailable(waiter.options.accountId));
-			for (const waiter of patient.waiting) waiter.refuse(unavailable(waiter.options.accountId));
+			for (const line of lines.inTurn()) for (const waiter of line) sendAway(waiter);
+			for (const waiter of patient.waiting) sendAway(waiter);
 		},
 	};
 }
 
-/** Share of the capacity in use if one more call came. */
-function loadOf(replica: Replica): number {
-	return (replica.inFlight() + 1) / replica.capacity();
+/** Waits among the others until it is served, sent away (by `end` too, which gives what stops it), or its client leaves. */
+function ticketLater(
+	wanted: AcquireOptions,
+	others: { add(waiter: Waiter): void; delete(waiter: Waiter): void },
+	end: (refuse: (fault: Error) => void) => () => void = () => () => {},
+): Promise<Ticket> {
+	return new Promise((resolve, reject) => {
+		const waiter: Waiter = {
+			options: wanted,
+			serve(ticket) {
+				leave();
+				resolve(ticket);
+			},
+			refuse(error) {
+				leave();
+				reject(error);
+			},
+		};
+		const cancel = end(waiter.refuse);
+		const onAbort = () => waiter.refuse(wanted.signal.reason);
+		const leave = () => {
+			others.delete(waiter);
+			cancel();
+			wanted.signal.removeEventListener("abort", onAbort);
+		};
+		if (wanted.signal.aborted) return onAbort();
+		wanted.signal.addEventListener("abort", onAbort, { once: true });
+		others.add(waiter);
+	});
 }
 
-/**
- * Highest hash of key and replica (rendezvous hashing): a replica that comes or goes moves only the conversations
- * that are its own.
- */
-function preferredOf(
-	affinity: string,
-	replicas: readonly Replica[],
-	{ exclude, accountId }: Pick<AcquireOptions, "exclude" | "accountId">,
-): Replica | undefined {
-	let best: Replica | undefined;
-	let bestHash = -1n;
-	for (const replica of replicas) {
-		if (exclude.has(replica) || !replica.usable(accountId)) continue;
-		const hash = Bun.hash.wyhash(`${affinity}\n${replica.alias}`);
-		if (hash > bestHash) {
-			best = replica;
-			bestHash = hash;
-		}
-	}
-	return best;
+/** Resolves with the room once there is some; looks whenever those who watch are told to. */
+function whenRoom(watching: Set<() => void>, signal: AbortSignal, roomNow: () => number): Promise<number> {
+	return new Promise((resolve, reject) => {
+		const look = () => {
+			const room = roomNow();
+			if (room > 0) leave(() => resolve(room));
+		};
+		const leave = (then: () => void) => {
+			watching.delete(look);
+			signal.removeEventListener("abort", onAbort);
+			then();
+		};
+		const onAbort = () => leave(() => reject(signal.reason));
+		if (signal.aborted) return reject(signal.reason);
+		signal.addEventListener("abort", onAbort, { once: true });
+		watching.add(look);
+		look();
+	});
 }
 
 function overloaded(): Fault {

@@ -2,7 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { DIALECTS, type Dialect } from "../dialects.ts";
-import { type BreakerCall, type BreakerState, type CallOutcome, createBreaker } from "./breaker.ts";
+import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
+import type { CallOutcome } from "./call-outcomes.ts";
 import { createOutputWorth, type OutputWorth } from "./output-worth.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";

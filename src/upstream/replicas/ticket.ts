@@ -1,4 +1,5 @@
-import type { BreakerCall, CallOutcome } from "./breaker.ts";
+import type { BreakerCall } from "./breaker.ts";
+import type { CallOutcome } from "./call-outcomes.ts";
 import type { Replica } from "./replica.ts";
 
 /** A place at a replica, held from before the request is sent until `release`. */

@@ -11,7 +11,7 @@ export interface Waiter {
 export interface WaitingLines {
 	/** At the end of its account's line. */
 	add(waiter: Waiter): void;
-	remove(waiter: Waiter): void;
+	delete(waiter: Waiter): void;
 	/** The account has had a place just now: others who hold as many come first. */
 	goBehind(accountId: string): void;
 	size(): number;
@@ -37,7 +37,7 @@ export function createWaitingLines(held: (accountId: string) => number): Waiting
 			else line.add(waiter);
 			size += 1;
 		},
-		remove(waiter) {
+		delete(waiter) {
 			const { accountId } = waiter.options;
 			const line = lines.get(accountId);
 			if (line === undefined || !line.delete(waiter)) return;

@@ -1,0 +1,111 @@
+import { isScalar, type Node } from "yaml";
+import type { Environment } from "../base/environment-reader.ts";
+
+/** A value somewhere in the document. */
+export interface YamlField {
+	/** As messages name it: `models[0].rates.input`. */
+	readonly path: string;
+	readonly line: number;
+	readonly node: Node;
+}
+
+export interface Scalar {
+	/** As the file says it; safe to show. */
+	readonly written: string;
+	/** With variables filled in; may be a secret. */
+	readonly value: unknown;
+	readonly substituted: boolean;
+}
+
+/** Reads single values. Each returns undefined after a problem, or where a variable has no value. */
+export interface ScalarReader {
+	scalar(field: YamlField): Scalar | undefined;
+	text(field: YamlField): string | undefined;
+	number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined;
+	flag(field: YamlField): boolean | undefined;
+	choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined;
+}
+
+const SHOWN_LENGTH_MAX = 60;
+/** `$${NAME}` stands for the text `${NAME}` itself. */
+const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment): ScalarReader {
+	function scalar(field: YamlField): Scalar | undefined {
+		const node = field.node;
+		if (!isScalar(node)) {
+			report(field, "must be a single value");
+			return undefined;
+		}
+		const written = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
+		if (typeof node.value !== "string") return { written, value: node.value, substituted: false };
+		return substitute(node.value, field);
+	}
+
+	function substitute(written: string, field: YamlField): Scalar | undefined {
+		let complete = true;
+		let substituted = false;
+		const value = written.replace(VARIABLE, (whole, dollar: string, name: string) => {
+			if (dollar !== "") return whole.slice(1);
+			const filled = VARIABLE_NAME.test(name) && Object.hasOwn(env, name) ? env[name] : undefined;
+			if (filled === undefined) {
+				complete = false;
+				report(field, `the environment variable ${show(name)} is not set`);
+				return "";
+			}
+			substituted = true;
+			return filled;
+		});
+		return complete ? { written, value, substituted } : undefined;
+	}
+
+	function readText(field: YamlField): string | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		if (typeof read.value === "string") return read.value;
+		report(field, `must be text, got ${show(read.written)}; put it in quotes`);
+		return undefined;
+	}
+
+	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		// What comes out of a variable is text; digits in it are the number that was meant.
+		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
+		const value = digits ? Number(read.value) : read.value;
+		const what = bounds.integer ? "a whole number" : "a number";
+		const fits =
+			typeof value === "number" &&
+			value >= bounds.min &&
+			value <= bounds.max &&
+			(!bounds.integer || Number.isSafeInteger(value));
+		if (fits) return value;
+		report(field, `must be ${what} from ${bounds.min} to ${bounds.max}, got ${show(read.written)}`);
+		return undefined;
+	}
+
+	function flag(field: YamlField): boolean | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		if (typeof read.value === "boolean") return read.value;
+		if (read.substituted && (read.value === "true" || read.value === "false")) return read.value === "true";
+		report(field, `must be true or false, got ${show(read.written)}`);
+		return undefined;
+	}
+
+	function choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined {
+		const read = scalar(field);
+		if (read === undefined) return undefined;
+		const chosen = options.find((option) => option === read.value);
+		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${show(read.written)}`);
+		return chosen;
+	}
+
+	return { scalar, text: readText, number, flag, choice };
+}
+
+/** Text of the file in a message: quoted, cut, without line ends. */
+export function show(text: string): string {
+	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
+}

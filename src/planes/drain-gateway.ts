@@ -1,0 +1,43 @@
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import { nextTurn } from "../base/next-turn.ts";
+import type { OpenStreams } from "../gateway/serve/open-streams.ts";
+import type { InstanceLease } from "../ledger/instance-lease.ts";
+
+/** After the drain: for settlements to reach Postgres. */
+export const FORCED_STOP_MS = 2_000;
+
+interface Stops {
+	stop(now?: boolean): Promise<unknown>;
+}
+
+/** Requests that run are served, as long as they may; then all is handed back. */
+export async function drainGateway(
+	plane: {
+		clock: Clock;
+		cleanup: Cleanup;
+		batches: Stops;
+		server: Stops;
+		internalServer: Stops | undefined;
+		instanceLease: InstanceLease;
+		openStreams: OpenStreams;
+	},
+	{ drainMs }: { drainMs: number },
+): Promise<void> {
+	const { clock, server, instanceLease } = plane;
+	const drainEndMs = clock.monotonicMs() + drainMs;
+	void plane.batches.stop();
+	// Credit is given back after the last request and not before: one whose body was still on its way when the
+	// door closed is served like the others.
+	const closed = Promise.all([server.stop(), plane.internalServer?.stop()]);
+	await Promise.race([closed, Bun.sleep(drainMs)]);
+	const drained = instanceLease.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
+	await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
+	// Who is still here gets an error event and the usage so far.
+	plane.openStreams.shutDown();
+	// What they wrote last leaves with the next turn.
+	await nextTurn();
+	await server.stop(true);
+	await drained;
+	await plane.cleanup.run();
+}

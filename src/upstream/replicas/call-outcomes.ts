@@ -1,0 +1,82 @@
+import type { Clock } from "../../base/clock.ts";
+
+/**
+ * How a call went, as far as it speaks of the replica.
+ * - `failed`: the replica's own fault, whoever asked: nobody listens there.
+ * - `suspect`: the replica's fault or the request's.
+ * - `neutral`: says nothing of it: the client left, or its request was refused.
+ */
+export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
+
+export interface Outcome {
+	readonly accountId: string;
+	readonly atMs: number;
+	/** A suspect's changes once it is known whose fault it was. */
+	verdict: CallOutcome;
+}
+
+/** The share of failures is taken over this many calls, once there were so many. */
+const WINDOW_CALLS = 20;
+/** How long an answer to others speaks for a replica. */
+const ANSWER_SPEAKS_MS = 10_000;
+
+/** What came of a replica's last calls. */
+export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
+	/** What failed since the last answer, whoever turned out to be at fault; no more of it than matters. */
+	let inRow: Outcome[] = [];
+	/** Ring of the last outcomes. */
+	let window: Outcome[] = [];
+	let next = 0;
+
+	function keep(accountId: string, verdict: CallOutcome): Outcome {
+		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict };
+		window[next] = outcome;
+		next = (next + 1) % WINDOW_CALLS;
+		return outcome;
+	}
+
+	/** Whether the replica is well by its own word, and an account that met no failure was answered just now. */
+	function othersAnswered(failures: readonly Outcome[]): boolean {
+		if (!healthy()) return false;
+		const failing = new Set(failures.map(({ accountId }) => accountId));
+		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
+		return window.some(
+			({ accountId, atMs, verdict }) => verdict === "ok" && atMs >= sinceMs && !failing.has(accountId),
+		);
+	}
+
+	return {
+		clear(): void {
+			inRow = [];
+			window = [];
+			next = 0;
+		},
+		answered(accountId: string): void {
+			keep(accountId, "ok");
+			inRow = [];
+		},
+		/** At most `inRowMax` of those in a row are kept. */
+		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
+			const failure = keep(accountId, verdict);
+			inRow.push(failure);
+			if (inRow.length > inRowMax) inRow.shift();
+			return failure;
+		},
+		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
+		/** Whether so large a share of a full window failed, by the replica's own fault or while nobody else was answered. */
+		failsMostly(share: number): boolean {
+			if (window.length < WINDOW_CALLS) return false;
+			const most = WINDOW_CALLS * share;
+			const failures = window.filter(isFailure);
+			if (failures.length < most) return false;
+			if (failures.filter(({ verdict }) => verdict === "failed").length >= most) return true;
+			return new Set(failures.map(({ accountId }) => accountId)).size > 1 && !othersAnswered(failures);
+		},
+		othersAnswered,
+		lastOther: (failure: Outcome | undefined): Outcome | undefined => inRow.findLast((one) => one !== failure),
+	};
+}
+
+function isFailure({ verdict }: Outcome): boolean {
+	return verdict === "failed" || verdict === "suspect";
+}

@@ -19,7 +19,7 @@ export const FENCE_OPTIONS = {
  */
 export async function inForceOutput(
 	deps: { liveness: Statements },
-	subject: { readonly id: string; readonly state?: string },
+	subject: { readonly id: string } & Readonly<Record<string, unknown>>,
 	entry: AppendedEntry,
 	input: CommandInput,
 ): Promise<Output & { readonly json: object }> {

@@ -1,5 +1,15 @@
+import { Fault } from "../base/fault.ts";
+import { revokeKeysMadeBy } from "../console/members/member-keys.ts";
+import type { ProjectMemberView } from "../console/projects/project-members.ts";
+import {
+	addProjectMember,
+	listProjectMembers,
+	memberByEmail,
+	takeOutOfProject,
+} from "../console/projects/project-members.ts";
+import type { Statements } from "../db/statements.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
-import { archiveProject, createProject, listProjects, updateProject } from "../keys/project-admin.ts";
+import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
@@ -81,7 +91,88 @@ const archive: Command = {
 		}),
 };
 
-export const projectCommands: readonly Command[] = [create, list, update, archive];
+/** Who: an id, or the address of one of the account's members. Fault not_found. */
+async function placeOf(statements: Statements, projectId: string, who: string) {
+	const { accountId } = await getProject(statements, { id: projectId });
+	const userId = who.includes("@") ? await memberByEmail(statements, accountId, who) : who;
+	if (userId === null) throw new Fault("not_found", `The account has no member ${who}.`);
+	return { projectId, accountId, userId };
+}
+
+const listMembers: Command = {
+	name: "project member list",
+	summary: "who works in a project, in the order in which they joined",
+	arguments: ["ID"],
+	options: {},
+	async run({ withDatabase }, input) {
+		const members = await withDatabase(async ({ statements }) => {
+			const { id } = await getProject(statements, { id: input.argument(0) });
+			return listProjectMembers(statements, id);
+		});
+		return listOutput({ items: members, next: null }, ["ID", "NAME", "EMAIL", "JOINED"], memberJson, (row) => [
+			row.userId,
+			row.name,
+			row.email,
+			isoOrNull(row.joinedAtMs) ?? "",
+		]);
+	},
+};
+
+const addMember: Command = {
+	name: "project member add",
+	summary: "let a member of the account work in a project",
+	arguments: ["ID", "PERSON"],
+	options: {},
+	details: "PERSON is an id or an e-mail address. Whoever works in projects sees and makes keys of those alone.",
+	async run({ withDatabase }, input) {
+		const { projectId, userId } = await withDatabase(async ({ statements }) => {
+			const place = await placeOf(statements, input.argument(0), input.argument(1));
+			await addProjectMember(statements, place);
+			return place;
+		});
+		return { json: { id: projectId, user: userId }, text: `${userId} works in ${projectId}` };
+	},
+};
+
+const removeMember: Command = {
+	name: "project member remove",
+	summary: "take somebody out of a project",
+	arguments: ["ID", "PERSON"],
+	options: {
+		keys: { type: "string", value: "W", help: "what becomes of the keys that he made in it: keep or revoke" },
+		...FENCE_OPTIONS,
+	},
+	details:
+		"Revoking returns when no instance admits a request by those keys any more, and may be repeated. Without --keys it fails where there are such keys.",
+	async run({ withDatabase }, input) {
+		const keys = input.option("keys");
+		if (keys !== undefined && keys !== "keep" && keys !== "revoke") throw new UsageError("--keys takes keep or revoke");
+		return withDatabase(async ({ statements, liveness }) => {
+			const place = await placeOf(statements, input.argument(0), input.argument(1));
+			const { projectId, accountId, userId } = place;
+			await takeOutOfProject(statements, place, keys);
+			const { ids, entry } =
+				keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : { ids: [], entry: null };
+			const about = { id: projectId, user: userId, revoked: ids };
+			if (entry !== null) return inForceOutput({ liveness }, about, entry, input);
+			return { json: about, text: `${userId} works in ${projectId} no more` };
+		});
+	},
+};
+
+export const projectCommands: readonly Command[] = [
+	create,
+	list,
+	update,
+	archive,
+	listMembers,
+	addMember,
+	removeMember,
+];
+
+function memberJson({ userId, name, email, joinedAtMs }: ProjectMemberView): Record<string, unknown> {
+	return { id: userId, name, email, joined_at: isoOrNull(joinedAtMs) };
+}
 
 function projectJson(project: ProjectRecord): Record<string, unknown> {
 	return {

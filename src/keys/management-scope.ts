@@ -4,6 +4,8 @@ export const MANAGEMENT_SCOPES = [
 	"accounts:write",
 	"keys:read",
 	"keys:write",
+	"projects:read",
+	"projects:write",
 	"credit:read",
 	"credit:write",
 	"usage:read",

@@ -144,6 +144,22 @@ describe("from an account to a key", () => {
 		expect((await run("project", "update", id, ...settings)).json<object>()).toMatchObject({ id, effective: true });
 		const now = { id, name: "search", cap_usd: null, cap_period: "day", models: ["a", "b"], requests_per_minute: 9 };
 		expect(await listed("project")).toMatchObject([{ ...now, keys: 1, state: "active", spent_usd: "0.00" }]);
+		const user = crypto.randomUUID();
+		await database.sql`insert into console_user (id, name, email, email_verified) values (${user}, 'Ann', 'ann@example.com', true)`;
+		const member = (act: string, ...more: string[]) => run("project", "member", act, id, ...more);
+		expect((await member("add", "ann@example.com")).exitCode).toBe(1);
+		await database.sql`insert into member (user_id, account_id, role) values (${user}, ${account}, 'member')`;
+		await database.sql`update api_key set made_by = ${user} where id = ${key.id}`;
+		for (const who of ["Ann@Example.com", user])
+			expect((await member("add", who)).json<object>()).toEqual({ id, user });
+		const members = async () => (await member("list")).json<{ data: object[] }>().data;
+		expect(await members()).toMatchObject([{ id: user, email: "ann@example.com", name: "Ann" }]);
+		expect([(await member("remove", user)).exitCode, (await member("remove", user, "--keys", "all")).exitCode]).toEqual(
+			[1, 2],
+		);
+		expect((await member("remove", user, "--keys", "keep")).json<object>()).toEqual({ id, user, revoked: [] });
+		expect(await listed("key")).toMatchObject([{ state: "active" }]);
+		expect([await members(), (await member("remove", "nobody", "--keys", "revoke")).exitCode]).toEqual([[], 1]);
 		await run("key", "update", key.id, "--project", "none");
 		expect(await listed("key")).toMatchObject([{ id: key.id, project: null }]);
 		expect((await run("project", "archive", id)).json<object>()).toMatchObject({ id, effective: true });

@@ -183,7 +183,13 @@ const acts: Act[] = [
 	},
 	...narrowing
 		.filter(([act]) => !act.includes("expiry"))
-		.flatMap(([act, option, body]): Act[] => [
+		.flatMap(([act, option, body, managedBody]): Act[] => [
+			{
+				act: act.replace("a key", "a project"),
+				from: "management",
+				stage: projectsKey,
+				run: ({ projectId }) => managed("PATCH", `/projects/${projectId}`, managedBody()),
+			},
 			{
 				act: act.replace("a key", "a project"),
 				from: "`project update`",
@@ -203,6 +209,12 @@ const acts: Act[] = [
 		from: "`project archive`",
 		stage: projectsKey,
 		run: ({ projectId = "" }) => cli("project", "archive", projectId),
+	},
+	{
+		act: "archive a project",
+		from: "management",
+		stage: projectsKey,
+		run: ({ projectId }) => managed("POST", `/projects/${projectId}/archive`),
 	},
 	{
 		act: "archive a project",
@@ -231,6 +243,20 @@ const acts: Act[] = [
 			answered(
 				await owner.send("DELETE", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}&keys=revoke`),
 			),
+	},
+	{
+		act: "remove somebody from a project, his keys of it revoked",
+		from: "management",
+		stage: projectMembersKey,
+		run: ({ projectId, leaver }) =>
+			managed("POST", `/projects/${projectId}/members/remove`, { user_id: leaver?.userId, keys: "revoke" }),
+	},
+	{
+		act: "remove somebody from a project, his keys of it revoked",
+		from: "`project member remove`",
+		stage: projectMembersKey,
+		run: ({ projectId = "", leaver }) =>
+			cli("project", "member", "remove", projectId, leaver?.userId ?? "", "--keys", "revoke"),
 	},
 	{
 		act: "suspend an account",

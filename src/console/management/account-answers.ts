@@ -1,5 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
+import type { Statements } from "../../db/statements.ts";
 import type { AccountRecord } from "../../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../../keys/account-admin.ts";
 import { accountBalance } from "../../ledger/balance.ts";
@@ -15,12 +16,7 @@ import { bodyOf, inForceOf, isoOrNull, listOf, noteAct, noteCreation, pageOf } f
 export function accountAnswers(parts: ConsoleParts) {
 	const { statements } = parts;
 
-	async function read(id: string): Promise<AccountRecord> {
-		// An address is no name of an account here: it can be looked for in the list.
-		const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
-		if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
-		return account;
-	}
+	const read = (id: string) => accountOf(statements, id);
 
 	/** What was changed stands in the audit log under the names that the console uses. */
 	async function noteChange(call: ManagementCall, effective: boolean | null): Promise<void> {
@@ -86,6 +82,14 @@ export function accountAnswers(parts: ConsoleParts) {
 			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
 		},
 	};
+}
+
+/** Fault not_found. */
+export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
+	// An address is no name of an account here: it can be looked for in the list.
+	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
+	if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
+	return account;
 }
 
 function accountView(account: AccountRecord): ManagementAnswer {

@@ -6,15 +6,15 @@ import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updat
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { checkSettings } from "../../keys/key-settings.ts";
 import { derivedSecret, newSecret } from "../../keys/secret.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { fenceOf } from "../keys/fence-view.ts";
 import { keyView as shownKey } from "../keys/key-view.ts";
-import { amountOf } from "../page-query.ts";
 import { claimed } from "./claimed.ts";
+import { limitsOf, limitsView } from "./limits.ts";
 import type { ManagementAnswer, ManagementCall, RequestOf } from "./management-call.ts";
 import {
 	bodyOf,
+	detailOf,
 	inForceOf,
 	isoOrNull,
 	listOf,
@@ -112,30 +112,12 @@ export function keyAnswers(parts: ConsoleParts) {
 	};
 }
 
-/** What was asked for, without the token: whoever reads the audit log is not to repeat it. */
-function detailOf(call: ManagementCall): Record<string, unknown> {
-	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
-	return asked;
-}
-
 /** Absent stays absent, null stays null. */
 function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeySettings {
-	const {
-		cap_usd: cap,
-		cap_period: capPeriod,
-		expires_at: expires,
-		models,
-		requests_per_minute: rate,
-		concurrency,
-		project_id: projectId,
-	} = given;
+	const { expires_at: expires, project_id: projectId, ...limits } = given;
 	return {
-		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
-		...(capPeriod === undefined ? {} : { capPeriod }),
-		...(models === undefined ? {} : { models }),
+		...limitsOf(limits),
 		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
-		...(rate === undefined ? {} : { requestsPerMinute: rate }),
-		...(concurrency === undefined ? {} : { concurrencyMax: concurrency }),
 		...(projectId === undefined ? {} : { projectId }),
 	};
 }
@@ -149,15 +131,8 @@ function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
 		prefix: key.prefix,
 		last_four: key.lastFour,
 		state: shownKey(key, undefined, nowMs).state,
-		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
-		cap_period: key.capPeriod,
-		cap_spent_usd: formatUsd(key.capSpentNanoUsd),
-		cap_renews_at: isoOrNull(key.capRenewsAtMs),
-		spent_usd: formatUsd(key.spentNanoUsd),
-		models: key.models.length === 0 ? null : key.models,
+		...limitsView(key),
 		expires_at: isoOrNull(key.expiresAtMs),
-		requests_per_minute: key.requestsPerMinute,
-		concurrency: key.concurrencyMax,
 		project_id: key.projectId,
 		replaced_by: key.replacedBy,
 		last_used_at: isoOrNull(key.lastUsedAtMs),

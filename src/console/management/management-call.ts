@@ -34,6 +34,12 @@ export function bodyOf<Name extends RequestName>(call: ManagementCall, _name: Na
 	return call.body as RequestOf<Name>;
 }
 
+/** What was asked for, without the token: whoever reads the audit log is not to repeat it. */
+export function detailOf(call: ManagementCall): Record<string, unknown> {
+	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
+	return asked;
+}
+
 type WhatWasDone = Pick<Act, "action" | "subject" | "accountId"> & { readonly detail: Record<string, unknown> };
 
 function actOf({ caller, connection }: ManagementCall, act: WhatWasDone): Act {

@@ -19,6 +19,7 @@ import { creditAnswers } from "./credit-answers.ts";
 import { keyAnswers } from "./key-answers.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { clientToken, ifMatch } from "./preconditions.ts";
+import { projectAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -33,6 +34,7 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 	const callers = createCallers(parts);
 	const answers: Answers = {
 		...accountAnswers(parts),
+		...projectAnswers(parts),
 		...keyAnswers(parts),
 		...creditAnswers(parts),
 		...serviceAnswers(parts),

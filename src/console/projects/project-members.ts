@@ -1,4 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
+import { keysMadeBy } from "../members/member-keys.ts";
 import { Refusal } from "../texts/refusal.ts";
 
 /** Who works in a project. */
@@ -35,12 +36,38 @@ export async function addProjectMember(
 			on conflict do nothing
 		)
 		select exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}) as known`;
-	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.", { param: "userId" });
+	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.");
 }
 
-/** Gives whether he was one. */
-export async function removeProjectMember(statements: Statements, projectId: string, userId: string): Promise<boolean> {
-	const rows = await statements`
-		delete from project_member where project_id = ${projectId} and user_id = ${userId} returning user_id`;
-	return rows.length > 0;
+/** The account's member with this address; null if it has none. */
+export async function memberByEmail(statements: Statements, accountId: string, email: string): Promise<string | null> {
+	const [row] = await statements<{ id: string }>`
+		select u.id from console_user u join member m on m.user_id = u.id
+		where m.account_id = ${accountId} and u.email = ${email.trim().toLowerCase()}`;
+	return row?.id ?? null;
+}
+
+/**
+ * Takes somebody out of a project. The keys that he made in it are the caller's to revoke, behind it (`revokeKeysMadeBy`): with
+ * `revoke` it may be repeated while he belongs to the account, so that whoever was cut short can wait for them.
+ * Faults: conflict if nothing is said of keys and there are some; not_found.
+ */
+export async function takeOutOfProject(
+	statements: Statements,
+	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
+	keys: "keep" | "revoke" | undefined,
+): Promise<void> {
+	const made = await keysMadeBy(statements, accountId, userId, projectId);
+	if (made.length > 0 && keys === undefined)
+		throw new Refusal("conflict", "This person made keys of the project that still work: say what becomes of them.", {
+			param: "keys",
+		});
+	const [row] = await statements<{ known: boolean }>`
+		with gone as (
+			delete from project_member
+			where project_id = ${projectId} and user_id = ${userId} and account_id = ${accountId} returning user_id
+		)
+		select exists (select 1 from gone) or (${keys === "revoke"}::boolean
+			and exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId})) as known`;
+	if (row?.known !== true && made.length === 0) throw new Refusal("not_found", "There is no such member.");
 }

@@ -8,12 +8,11 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { wideningOf } from "../keys/widening.ts";
-import { keysMadeBy, revokeKeysMadeBy } from "../members/member-keys.ts";
+import { revokeKeysMadeBy } from "../members/member-keys.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { ProjectMemberView } from "./project-members.ts";
-import { addProjectMember, listProjectMembers, removeProjectMember } from "./project-members.ts";
+import { addProjectMember, listProjectMembers, takeOutOfProject } from "./project-members.ts";
 import type { ProjectView } from "./project-view.ts";
 import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
 
@@ -136,18 +135,7 @@ export function projectRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
-				const keys = await keysMadeBy(statements, accountId, userId, projectId);
-				if (keys.length > 0 && query.keys === undefined)
-					throw new Refusal(
-						"conflict",
-						"This person made keys of the project that still work: say what becomes of them.",
-						{
-							param: "keys",
-						},
-					);
-				const was = await removeProjectMember(statements, projectId, userId);
-				// One that was cut short before the keys were revoked is repeated.
-				if (!was && keys.length === 0) throw new Refusal("not_found", "There is no such member.", { param: "userId" });
+				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys);
 				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
 				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
 				const { ids, entry } = await revokeKeysMadeBy(statements, accountId, userId, projectId);

@@ -22,8 +22,8 @@ const UsdGiven = Type.String({
 });
 const MomentGiven = Type.String({ maxLength: 40, description: "ISO 8601 with a zone: `2027-01-31T12:00:00Z`." });
 
-/** Absent: as it is (at creation: none). Null: none. */
-const keySettings = given({
+/** Of a key and of a project. Absent: as it is (at creation: none). Null: none. */
+const limits = given({
 	cap_usd: Type.Optional(orNull(UsdGiven)),
 	cap_period: Type.Optional(
 		Type.Union(
@@ -35,14 +35,17 @@ const keySettings = given({
 		),
 	),
 	models: Type.Optional(orNull(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 200 }))),
-	expires_at: Type.Optional(orNull(MomentGiven)),
 	requests_per_minute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
 	concurrency: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),
+});
+const keySettings = given({
+	...limits,
+	expires_at: Type.Optional(orNull(MomentGiven)),
 	project_id: Type.Optional(
 		orNull(Type.String({ maxLength: 64, description: "The project that it belongs to, of the same account." })),
 	),
 });
-const KeyName = Type.String({ minLength: 1, maxLength: 100 });
+const Name = Type.String({ minLength: 1, maxLength: 100 });
 
 const ManagementAccountCreate = exact({
 	email: Type.String({ minLength: 3, maxLength: 320 }),
@@ -62,7 +65,7 @@ const ManagementAccountUpdate = exact({
 });
 const ManagementKeyCreate = exact({
 	account_id: Id,
-	name: KeyName,
+	name: Name,
 	...keySettings,
 	reads_only: Type.Optional(
 		Type.Boolean({
@@ -71,12 +74,28 @@ const ManagementKeyCreate = exact({
 	),
 	client_token: ClientToken,
 });
-const ManagementKeyUpdate = exact({ name: Type.Optional(KeyName), ...keySettings });
+const ManagementKeyUpdate = exact({ name: Type.Optional(Name), ...keySettings });
 const ManagementKeyRotate = exact({
 	grace_seconds: Type.Integer({ minimum: 0, maximum: 7_776_000, description: "How long the old secret still works." }),
 	client_token: ClientToken,
 });
 const ManagementKeyRevoke = exact({});
+const ManagementProjectCreate = exact({ name: Name, ...limits, client_token: ClientToken });
+const ManagementProjectUpdate = exact({ name: Type.Optional(Name), ...limits });
+const ManagementProjectArchive = exact({});
+const person = given({
+	user_id: Type.Optional(Id),
+	email: Type.Optional(Type.String({ minLength: 3, maxLength: 320, description: "Instead of `user_id`." })),
+});
+const ManagementProjectMemberAdd = exact(person);
+const ManagementProjectMemberRemove = exact({
+	...person,
+	keys: Type.Optional(
+		Type.Union([Type.Literal("keep"), Type.Literal("revoke")], {
+			description: "What becomes of the keys that this person made in the project; to be said where there are some.",
+		}),
+	),
+});
 const ManagementAdjustmentCreate = exact({
 	account_id: Id,
 	amount_usd: Type.String({
@@ -109,6 +128,16 @@ const account = {
 	created_at: Moment,
 	etag: Etag,
 };
+const capped = {
+	cap_usd: orNull(Usd),
+	cap_period: oneOf(...CAP_PERIODS),
+	cap_spent_usd: Usd,
+	cap_renews_at: orNull(Moment),
+	spent_usd: Usd,
+	models: orNull(Type.Array(Type.String())),
+	requests_per_minute: orNull(Count),
+	concurrency: orNull(Count),
+};
 const key = {
 	object: Type.Literal("key"),
 	id: Type.String(),
@@ -117,15 +146,8 @@ const key = {
 	prefix: Type.String(),
 	last_four: Type.String(),
 	state: oneOf("active", "expired", "revoked"),
-	cap_usd: orNull(Usd),
-	cap_period: oneOf(...CAP_PERIODS),
-	cap_spent_usd: Usd,
-	cap_renews_at: orNull(Moment),
-	spent_usd: Usd,
-	models: orNull(Type.Array(Type.String())),
+	...capped,
 	expires_at: orNull(Moment),
-	requests_per_minute: orNull(Count),
-	concurrency: orNull(Count),
 	project_id: orNull(Type.String()),
 	replaced_by: orNull(Type.String()),
 	last_used_at: orNull(Moment),
@@ -133,6 +155,26 @@ const key = {
 	revoked_at: orNull(Moment),
 	reads_only: Type.Boolean(),
 	etag: Etag,
+};
+const project = {
+	object: Type.Literal("project"),
+	id: Type.String(),
+	account_id: Type.String(),
+	name: Type.String(),
+	state: oneOf("active", "archived"),
+	...capped,
+	keys: Type.Integer({ minimum: 0, description: "Keys in use." }),
+	created_at: Moment,
+	archived_at: orNull(Moment),
+	etag: Etag,
+};
+const projectMember = {
+	object: Type.Literal("project_member"),
+	project_id: Type.String(),
+	user_id: Type.String(),
+	name: Type.String(),
+	email: Type.String(),
+	joined_at: Moment,
 };
 const secret = Type.String({ description: "Shown by this answer alone, and by its repetitions with the same token." });
 const adjustment = {
@@ -202,6 +244,11 @@ export const MANAGEMENT_REQUESTS = {
 	ManagementKeyUpdate,
 	ManagementKeyRotate,
 	ManagementKeyRevoke,
+	ManagementProjectCreate,
+	ManagementProjectUpdate,
+	ManagementProjectArchive,
+	ManagementProjectMemberAdd,
+	ManagementProjectMemberRemove,
 	ManagementAdjustmentCreate,
 };
 
@@ -222,6 +269,19 @@ export const MANAGEMENT_ANSWERS = {
 	ManagementKeyMade: exact({ ...key, secret }),
 	ManagementKeyChanged: exact({ ...key, in_force: InForce }),
 	ManagementKeyRotated: exact({ ...key, secret, replaces: Type.String(), in_force: InForce }),
+	ManagementProject: exact(project),
+	ManagementProjectList: list(exact(project)),
+	ManagementProjectChanged: exact({ ...project, in_force: InForce }),
+	ManagementProjectMember: exact(projectMember),
+	ManagementProjectMemberList: list(exact(projectMember)),
+	ManagementProjectMemberRemoved: exact({
+		object: Type.Literal("project_member"),
+		project_id: Type.String(),
+		user_id: Type.String(),
+		removed: Type.Literal(true),
+		revoked_keys: Type.Array(Type.String()),
+		in_force: orNull(InForce),
+	}),
 	ManagementAdjustment: exact(adjustment),
 	ManagementAdjustmentList: list(exact(adjustment)),
 	ManagementUsageList: list(exact(usageRow)),

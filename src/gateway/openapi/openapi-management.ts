@@ -15,6 +15,8 @@ const IF_MATCH = {
 	description: "The `ETag` that was read: 412 if the resource was changed since. It covers what can be changed.",
 };
 const ID = { name: "id", in: "path", required: true, schema: { type: "string" } };
+/** Bodies that may be left out. */
+const NOTHING_ASKED: readonly string[] = ["ManagementKeyRevoke", "ManagementProjectArchive"];
 const ETAG = { description: "Names the state of what can be changed.", schema: { type: "string" } };
 
 function token(isRequired: boolean): Json {
@@ -52,7 +54,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 		parameters,
 		...(route.body === undefined
 			? {}
-			: { requestBody: { required: route.body !== "ManagementKeyRevoke", content: schema(route.body) } }),
+			: { requestBody: { required: !NOTHING_ASKED.includes(route.body), content: schema(route.body) } }),
 		responses: {
 			"200": { description: "The answer.", ...answer },
 			...(route.fenced

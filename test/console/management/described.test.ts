@@ -7,7 +7,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import type { ManagementAnswer } from "./management-client.ts";
-import { managementClient } from "./management-client.ts";
+import { managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
@@ -38,6 +38,8 @@ test("every answer has the form that is described", async () => {
 	const credit = { account_id: accountId, amount_usd: "-1", reason: "a test", client_token: "described" };
 	const adjusted = await script.send("POST", "/credit-adjustments", credit);
 	const email = `${crypto.randomUUID()}@example.com`;
+	const project = `/projects/${(await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id}`;
+	const user_id = await memberOf(service, accountId);
 	const answers: { readonly [Name in ManagementRouteName]: () => Promise<ManagementAnswer> } = {
 		self: () => script.get("/self"),
 		listAccounts: () => script.get("/accounts"),
@@ -45,6 +47,14 @@ test("every answer has the form that is described", async () => {
 		readAccount: () => script.get(`/accounts/${accountId}`),
 		updateAccount: () => script.send("PATCH", `/accounts/${accountId}`, { state: "active", reason: "a test" }),
 		readCredit: () => script.get(`/accounts/${accountId}/credit`),
+		listProjects: () => script.get(`/accounts/${accountId}/projects`),
+		createProject: () => script.send("POST", `/accounts/${accountId}/projects`, { name: "new", cap_usd: "3" }),
+		readProject: () => script.get(project),
+		updateProject: () => script.send("PATCH", project, { cap_period: "week", models: ["test-model"] }),
+		addProjectMember: () => script.send("POST", `${project}/members`, { user_id }),
+		listProjectMembers: () => script.get(`${project}/members`),
+		removeProjectMember: () => script.send("POST", `${project}/members/remove`, { user_id, keys: "revoke" }),
+		archiveProject: () => script.send("POST", `${project}/archive`),
 		listKeys: () => script.get(`/keys?account_id=${accountId}`),
 		createKey: () => script.send("POST", "/keys", { account_id: accountId, name: "new" }),
 		readKey: () => script.get(`/keys/${keyId}`),

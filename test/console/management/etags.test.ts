@@ -9,10 +9,13 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
 const script = await managementClient(service);
 const { accountId, keyId, secret } = await service.customer();
+const made = await script.send("POST", `/accounts/${accountId}/projects`, { name: "a" });
+const project = `/projects/${made.body.id}`;
 
 const resources: readonly [path: string, changes: readonly object[]][] = [
 	[`/accounts/${accountId}`, [{ name: "a" }, { name: "b" }, { time_zone: "Europe/Berlin" }, { name: "d" }]],
 	[`/keys/${keyId}`, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
+	[project, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
 ];
 
 test.each(resources)("of changes of %s at once that name the same state one is made", async (path, changes) => {

@@ -1,15 +1,17 @@
 /** Every route of the management interface, as each kind of caller: a right is needed, the right one, and it ends. */
 import { expect, test } from "bun:test";
+import { newId } from "../../../src/base/id.ts";
 import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../../src/gateway/openapi/management-routes.ts";
 import { revokeManagementKey } from "../../../src/keys/management-key-admin.ts";
 import { MANAGEMENT_SCOPES } from "../../../src/keys/management-scope.ts";
 import { newManagementSecret } from "../../../src/keys/management-secret.ts";
+import { createProject } from "../../../src/keys/project-admin.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import { operator, PERSON_ENV } from "../person.ts";
-import { managementCall, managementClient } from "./management-client.ts";
+import { managementCall, managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({
@@ -19,6 +21,9 @@ const service = await withService({
 const { accountId, secret, keyId } = await service.customer();
 const routes: readonly ManagementRoute[] = Object.values(MANAGEMENT_ROUTES);
 
+const projectId = newId("proj");
+await createProject(service.db.statements, accountId, { name: "hers" }, projectId);
+const worker = await memberOf(service, accountId);
 let tokens = 0;
 /** Valid, so that nothing but the right to do it decides. */
 function bodyFor({ path, method }: ManagementRoute): object {
@@ -26,6 +31,8 @@ function bodyFor({ path, method }: ManagementRoute): object {
 	const token = { client_token: `isolation-${tokens}` };
 	if (path.endsWith("/accounts")) return { email: `${crypto.randomUUID()}@example.com`, ...token };
 	if (path.endsWith("/keys")) return { account_id: accountId, name: "made", ...token };
+	if (path.endsWith("/projects")) return { name: "made", ...token };
+	if (path.includes("/members")) return { user_id: worker };
 	if (path.endsWith("/credit-adjustments"))
 		return { account_id: accountId, amount_usd: "1", reason: "isolation", ...token };
 	if (path.endsWith("/rotate")) return { grace_seconds: 60 };
@@ -39,7 +46,8 @@ const adjusted = await (await managementClient(service)).send("POST", "/credit-a
 	client_token: "first",
 });
 const pathOf = ({ path, query }: ManagementRoute) => {
-	const id = path.includes("/accounts/") ? accountId : path.includes("/keys/") ? keyId : adjusted.body.id;
+	const ids = { accounts: accountId, keys: keyId, projects: projectId, "credit-adjustments": adjusted.body.id };
+	const id = ids[path.split("/")[3] as keyof typeof ids];
 	const account = query?.includes("account_id") ? [`account_id=${accountId}`] : [];
 	const range = query?.includes("from") ? ["from=2026-01-01", "to=2026-01-02"] : [];
 	return `${path.replace("/v1/management", "").replace("{id}", id)}?${[...account, ...range].join("&")}`;
@@ -88,7 +96,7 @@ test("each scope alone opens its own routes and no others", async () => {
 	for (const scope of MANAGEMENT_SCOPES) {
 		const client = await managementClient(service, { scopes: [scope] });
 		for (const route of routes) {
-			// A key that was replaced once is not replaced again: what was allowed is said by the code.
+			// A key that was replaced once is not replaced again, an archived project not changed: what was allowed is said by the code.
 			const { status, body } = await call(client.secret, route);
 			const isForbidden = status === 403 && body.error.code === "forbidden";
 			expect([scope, route.path, route.method, isForbidden]).toEqual([
@@ -171,6 +179,8 @@ test("other paths are none of its own, other methods are named", async () => {
 		"/nothing",
 		"/accounts/",
 		"/keys/x/y/z",
+		`/projects/${projectId}/members/${worker}`,
+		"/projects",
 		"/accounts/acc_1/keys",
 		`/keys/${"x".repeat(65)}`,
 	])

@@ -7,7 +7,7 @@ import { rebuildAll } from "../../support/sums.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import { writeUsage } from "../usage-rows.ts";
-import { managementClient } from "./management-client.ts";
+import { managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
@@ -43,6 +43,104 @@ test("accounts and keys that were there are each listed once, newest first, whil
 		accountId,
 	]);
 	expect((await script.get("/accounts?email=nobody%40example.com")).body.data).toEqual([]);
+});
+
+test("projects of an account are listed once each while others are made, up to a thousand; a name is one short line", async () => {
+	const accountId = await service.account();
+	const path = `/accounts/${accountId}/projects`;
+	const make = (name: string) => script.send("POST", path, { name });
+	const made: string[] = [];
+	for (let n = 0; n < 5; n++) made.unshift((await make(`p${n}`)).body.id);
+	expect((await whole(path, () => make("late"))).map(({ id }) => id)).toEqual(made);
+	expect((await script.get("/accounts/acc_none/projects")).status).toBe(404);
+	for (const name of ["", " ", "x".repeat(10_000), "a\u0000b", "a\nb", "\u009b", "\ud800"]) {
+		const { status, body } = await make(name);
+		expect([name, status, body.error.param]).toEqual([name, 400, "name"]);
+	}
+	await service.db.sql`insert into project (id, account_id, name)
+		select 'proj_' || ${accountId} || n, ${accountId}, 'p' from generate_series(1, 992) n`;
+	expect((await script.get(`${path}?limit=200`)).body.data).toHaveLength(200);
+	expect([(await make("the last")).status, (await make("one more")).status]).toEqual([200, 409]);
+});
+
+test("whoever works in a project belongs to its account, is there once, and what becomes of his keys is said", async () => {
+	const { accountId } = await service.customer();
+	const project = (await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id;
+	const [userId, stranger] = [await memberOf(service, accountId), await memberOf(service, await service.account())];
+	const path = `/projects/${project}/members`;
+	const [row] = await service.db.sql`select email from console_user where id = ${userId}`;
+	const added = await Promise.all([
+		...Array.from({ length: 4 }, () => script.send("POST", path, { user_id: userId })),
+		...Array.from({ length: 4 }, () => script.send("POST", path, { email: String(row?.email).toUpperCase() })),
+	]);
+	expect(added.map(({ status, body }) => [status, body.user_id])).toEqual(Array(8).fill([200, userId]));
+	expect((await script.get(path)).body.data).toEqual([added[0]?.body]);
+	for (const [who, status] of [
+		[{ user_id: stranger }, 404],
+		[{ email: `${stranger}@example.com` }, 404],
+		[{ user_id: "nobody" }, 404],
+		[{}, 400],
+		[{ user_id: userId, email: row?.email }, 400],
+	] as const) {
+		expect([who, (await script.send("POST", path, who)).status]).toEqual([who, status]);
+		expect([who, (await script.send("POST", `${path}/remove`, { ...who, keys: "revoke" })).status]).toEqual([
+			who,
+			status,
+		]);
+	}
+	const settings = { name: "his", madeBy: userId };
+	const [inside, outside] = [
+		await service.key(accountId, { ...settings, projectId: project }),
+		await service.key(accountId, settings),
+	];
+	const remove = (keys?: string) => script.send("POST", `${path}/remove`, { user_id: userId, keys });
+	expect((await remove()).body.error).toMatchObject({ code: "conflict", param: "keys" });
+	expect((await script.get(path)).body.data).toHaveLength(1);
+	const gone = await remove("revoke");
+	expect([gone.status, gone.body.revoked_keys, gone.body.in_force.effective]).toEqual([200, [inside.id], true]);
+	// Whoever waited in vain may wait again; who says nothing of keys hears that there is nobody.
+	expect((await remove("revoke")).body).toMatchObject({ revoked_keys: [], in_force: { effective: true } });
+	expect((await remove()).status).toBe(404);
+	const states = [inside, outside].map(async ({ id }) => (await script.get(`/keys/${id}`)).body.state);
+	expect(await Promise.all(states)).toEqual(["revoked", "active"]);
+	expect((await script.get(path)).body.data).toEqual([]);
+});
+
+test("an archived project is read, archived again, and not changed; a project is none of another account's", async () => {
+	const [one, other] = [await service.customer(), await service.customer()];
+	const { id } = (await script.send("POST", `/accounts/${one.accountId}/projects`, { name: "p" })).body;
+	const moved = await script.send("PATCH", `/keys/${other.keyId}`, { project_id: id });
+	expect([moved.status, (await script.get(`/keys/${other.keyId}`)).body.project_id]).toEqual([404, null]);
+	const made = await script.send("POST", "/keys", { account_id: other.accountId, name: "k", project_id: id });
+	expect(made.status).toBe(404);
+	expect((await script.get(`/accounts/${other.accountId}/projects`)).body.data).toEqual([]);
+	expect((await script.send("PATCH", `/projects/${id}`, {})).status).toBe(400);
+	for (let n = 0; n < 2; n++) {
+		const { status, body } = await script.send("POST", `/projects/${id}/archive`);
+		expect([status, body.state, body.in_force.effective]).toEqual([200, "archived", true]);
+	}
+	const read = await script.get(`/projects/${id}`);
+	expect(read.body.archived_at).toBeString();
+	const changed = await script.send("PATCH", `/projects/${id}`, { name: "q" }, { "if-match": `"${read.body.etag}"` });
+	expect([changed.status, (await script.get(`/projects/${id}`)).headers.get("etag")]).toEqual([
+		409,
+		read.headers.get("etag"),
+	]);
+	for (const [method, path] of [
+		["GET", ""],
+		["PATCH", ""],
+		["POST", "/archive"],
+		["GET", "/members"],
+		["POST", "/members"],
+		["POST", "/members/remove"],
+	] as const) {
+		const body = path.startsWith("/members") ? { user_id: "x" } : method === "PATCH" ? { name: "x" } : {};
+		const answer =
+			method === "GET"
+				? await script.get(`/projects/proj_none${path}`)
+				: await script.send(method, `/projects/proj_none${path}`, body);
+		expect([method, path, answer.status]).toEqual([method, path, 404]);
+	}
 });
 
 test("a key that only reads is made, says so, reads and does nothing else; it has no cap, and none is given to it", async () => {

@@ -66,3 +66,11 @@ export async function managementCall(
 	const text = await response.text();
 	return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
 }
+
+/** Somebody who belongs to an account; gives the id. */
+export async function memberOf({ db: { sql } }: Pick<TestService, "db">, accountId: string): Promise<string> {
+	const id = crypto.randomUUID();
+	await sql`insert into console_user (id, name, email, email_verified) values (${id}, 'Somebody', ${`${id}@example.com`}, true)`;
+	await sql`insert into member (user_id, account_id, role) values (${id}, ${accountId}, 'member')`;
+	return id;
+}

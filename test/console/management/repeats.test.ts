@@ -56,6 +56,27 @@ test("racing creations of a key with one token make one, with one secret that wo
 	expect([both.status, both.body.error.param]).toEqual([400, "client_token"]);
 });
 
+test("racing creations of a project with one token make one with one budget; repeated it is told as it is now", async () => {
+	const body = { name: "raced", cap_usd: "10.5", client_token: "race-of-projects" };
+	const path = `/accounts/${accountId}/projects`;
+	const answers = await eight(() => script.send("POST", path, body));
+	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	const id = one(answers.map((answer) => answer.body.id));
+	expect(await sql`select id from project where name = 'raced'`).toHaveLength(1);
+	expect(await sql`select 1 from budget where id = ${id} and limit_nano_usd = 10500000000`).toHaveLength(1);
+	await script.send("PATCH", `/projects/${id}`, { name: "renamed" });
+	expect((await script.send("POST", path, body)).body).toMatchObject({ id, name: "renamed", cap_usd: "10.50" });
+	const elsewhere = `/accounts/${(await service.customer()).accountId}/projects`;
+	for (const [where, what] of [
+		[elsewhere, body],
+		[path, { ...body, cap_usd: "11" }],
+	] as const)
+		expect((await script.send("POST", where, what)).body.error.code).toBe("idempotency_mismatch");
+	expect((await script.get(elsewhere)).body.data).toEqual([]);
+	const audit = await sql`select detail from audit_event where action = 'project.create' and subject = ${id}`;
+	expect(audit[0]?.detail).toEqual({ name: "raced", cap_usd: "10.5", operator: "cli" });
+});
+
 test("a token belongs to what it was sent with, to its management key, and to a day", async () => {
 	const body = { account_id: accountId, name: "first", client_token: "of-one-body" };
 	const first = await script.send("POST", "/keys", body);

@@ -1,0 +1,133 @@
+import { Fault } from "../../base/fault.ts";
+import { newId } from "../../base/id.ts";
+import { checkSettings } from "../../keys/key-settings.ts";
+import type { ProjectRecord } from "../../keys/project-admin.ts";
+import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { fenceOf } from "../keys/fence-view.ts";
+import { revokeKeysMadeBy } from "../members/member-keys.ts";
+import type { ProjectMemberView } from "../projects/project-members.ts";
+import { addProjectMember, listProjectMembers, memberByEmail, takeOutOfProject } from "../projects/project-members.ts";
+import { accountOf } from "./account-answers.ts";
+import { claimed } from "./claimed.ts";
+import { limitsOf, limitsView } from "./limits.ts";
+import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { bodyOf, detailOf, inForceOf, isoOrNull, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+
+/** Projects of any account and who works in them: the same limits, fences and audit entries as the console's. */
+export function projectAnswers(parts: ConsoleParts) {
+	const { statements } = parts;
+
+	/** Whose place in which project a call is about; faults not_found, invalid_request. */
+	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
+		if ((user_id === undefined) === (email === undefined))
+			throw new Fault("invalid_request", "Say who by `user_id` or by `email`, one of them.", { param: "user_id" });
+		const { id: projectId, accountId } = await getProject(statements, { id: call.id });
+		const userId = user_id ?? (await memberByEmail(statements, accountId, email ?? ""));
+		if (userId === null) throw new Fault("not_found", "There is no such member.", { param: "email" });
+		return { projectId, accountId, userId };
+	}
+
+	return {
+		async listProjects(call: ManagementCall): Promise<ManagementAnswer> {
+			const { shown, after } = pageOf(call);
+			const { id } = await accountOf(statements, call.id);
+			const { items, next } = await listProjects(statements, id, { limit: shown, after });
+			return listOf(items.map(projectView), next);
+		},
+		readProject: async (call: ManagementCall) => projectView(await getProject(statements, { id: call.id })),
+		async createProject(call: ManagementCall): Promise<ManagementAnswer> {
+			const { name, client_token: _, ...given } = bodyOf(call, "ManagementProjectCreate");
+			const settings = { ...limitsOf(given), name };
+			checkSettings(settings);
+			const { id: accountId } = await accountOf(statements, call.id);
+			const { id } = await createProject(statements, accountId, settings, await claimed(parts, call, newId("proj")));
+			const detail = detailOf(call);
+			await noteCreation(statements, call, { action: "project.create", subject: id, accountId, detail });
+			return projectView(await getProject(statements, { id }));
+		},
+		async updateProject(call: ManagementCall): Promise<ManagementAnswer> {
+			const { name, ...given } = bodyOf(call, "ManagementProjectUpdate");
+			const changes = { ...limitsOf(given), ...(name === undefined ? {} : { name }) };
+			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
+			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match);
+			const { accountId } = await getProject(statements, { id });
+			await noteAct(statements, call, { action: "project.update", subject: id, accountId, detail: detailOf(call) });
+			const fence = await fenceOf(parts, call.connection, entry);
+			return { ...projectView(await getProject(statements, { id })), in_force: inForceOf(fence) };
+		},
+		async archiveProject(call: ManagementCall): Promise<ManagementAnswer> {
+			const { id, ...entry } = await archiveProject(statements, { id: call.id });
+			const fence = await fenceOf(parts, call.connection, entry);
+			const project = await getProject(statements, { id });
+			const detail = { effective: fence.effective, elapsedMs: fence.elapsedMs };
+			const { accountId } = project;
+			await noteAct(statements, call, { action: "project.archive", subject: id, accountId, detail });
+			return { ...projectView(project), in_force: inForceOf(fence) };
+		},
+		async listProjectMembers(call: ManagementCall): Promise<ManagementAnswer> {
+			const { id } = await getProject(statements, { id: call.id });
+			const members = await listProjectMembers(statements, id);
+			return listOf(
+				members.map((member) => memberView(id, member)),
+				null,
+			);
+		},
+		async addProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
+			const place = await placeOf(call, bodyOf(call, "ManagementProjectMemberAdd"));
+			const { projectId, accountId, userId } = place;
+			await addProjectMember(statements, place);
+			const act = { action: "project.member_add", subject: projectId, accountId, detail: { userId } };
+			await noteAct(statements, call, act);
+			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
+			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
+			return memberView(projectId, member);
+		},
+		async removeProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
+			const { keys, ...person } = bodyOf(call, "ManagementProjectMemberRemove");
+			const place = await placeOf(call, person);
+			const { projectId, accountId, userId } = place;
+			await takeOutOfProject(statements, place, keys);
+			const about = { subject: projectId, accountId, detail: { userId, keys: keys ?? "none" } };
+			await noteAct(statements, call, { ...about, action: "project.member_remove" });
+			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : null;
+			for (const id of ended?.ids ?? [])
+				await noteAct(statements, call, { action: "key.revoke", subject: id, accountId, detail: { madeBy: userId } });
+			const fence = ended?.entry && (await fenceOf(parts, call.connection, ended.entry));
+			return {
+				object: "project_member",
+				project_id: projectId,
+				user_id: userId,
+				removed: true,
+				revoked_keys: ended?.ids ?? [],
+				in_force: fence ? inForceOf(fence) : null,
+			};
+		},
+	};
+}
+
+function projectView(project: ProjectRecord): ManagementAnswer {
+	return {
+		object: "project",
+		id: project.id,
+		account_id: project.accountId,
+		name: project.name,
+		state: project.state,
+		...limitsView(project),
+		keys: project.keys,
+		created_at: isoOrNull(project.createdAtMs),
+		archived_at: isoOrNull(project.archivedAtMs),
+		etag: project.etag,
+	};
+}
+
+function memberView(projectId: string, member: ProjectMemberView): ManagementAnswer {
+	return {
+		object: "project_member",
+		project_id: projectId,
+		user_id: member.userId,
+		name: member.name,
+		email: member.email,
+		joined_at: isoOrNull(member.joinedAtMs),
+	};
+}

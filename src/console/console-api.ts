@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import { batchNoticeRoutes } from "./batches/batch-notice-routes.ts";
 import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
@@ -10,6 +9,7 @@ import { keyRoutes } from "./keys/key-routes.ts";
 import { overviewRoutes } from "./live/overview-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
 import { checkRight } from "./members/route-rights.ts";
+import { noticeRoutes } from "./notices/notice-routes.ts";
 import { operatorRoutes } from "./operator/operator-routes.ts";
 import { projectRoutes } from "./projects/project-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
@@ -43,6 +43,6 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(statementRoutes(parts))
 		.use(usageRoutes(parts))
 		.use(batchRoutes(parts))
-		.use(batchNoticeRoutes(parts))
+		.use(noticeRoutes(parts))
 		.use(operatorRoutes(parts));
 }

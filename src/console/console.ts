@@ -19,7 +19,6 @@ import {
 	downloadBatchFile,
 	startBatch,
 } from "./batches/batch-gateway.ts";
-import { createWebhookSender, webhookSecret } from "./batches/webhook.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
@@ -31,6 +30,7 @@ import { createLiveFeed } from "./live/live-feed.ts";
 import { createHoldingRights } from "./live/live-rights.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { createManagement, isManagement } from "./management/management.ts";
+import { createWebhookSender, webhookSecret } from "./notices/webhook.ts";
 import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";

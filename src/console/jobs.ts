@@ -15,9 +15,9 @@ import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
 import { forgetOldMarks, lookForAlerts, lookForExpiring, lookForRetiring, tellOfAutoTopUps } from "./alerts/alerts.ts";
-import { forgetOldNotices, type NoticeDeps, sendBatchNotices } from "./batches/batch-notices.ts";
 import { forgetRefusals } from "./log/refused-log.ts";
 import type { Mailer } from "./mail/mailer.ts";
+import { forgetOldNotices, type NoticeDeps, sendNotices } from "./notices/notices.ts";
 import { forgetOldCounts } from "./rate-counter.ts";
 import { forgetSessions, forgetUnproved } from "./sign-in/auth-sign-up.ts";
 import { foldUsage } from "./usage/usage-fold.ts";
@@ -115,7 +115,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	for (const channel of ["webhook", "mail"] as const)
-		every(NOTICE_MS, `${channel} at the end of batches`, () => sendBatchNotices(deps, channel, stopping.signal));
+		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps, channel, stopping.signal));
 	every(FORGET_MS, "old notices", () => forgetOldNotices(deps.statements));
 	every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(deps.statements));
 	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => sortAutoTopUps(deps.statements));

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { STOP_REASONS } from "../../src/billing/stop-reasons.ts";
 import { alertMail, germanAlertMail } from "../../src/console/alerts/alert-text.ts";
-import { endMailText, germanEndMailText } from "../../src/console/batches/batch-notice-text.ts";
+import { endMailText, germanEndMailText } from "../../src/console/notices/batch-end-text.ts";
 
 const MONEY = { balance: "12500000000", threshold: "20000000000", spent: "8010000000", cap: "10000000000" };
 const FACTS: Readonly<Record<string, object>> = {

@@ -3,9 +3,9 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
-import { type NoticeDeps, sendBatchNotices } from "../../src/console/batches/batch-notices.ts";
-import type { WebhookMessage } from "../../src/console/batches/webhook.ts";
 import type { Mail } from "../../src/console/mail/mailer.ts";
+import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
+import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
@@ -85,7 +85,7 @@ async function lookAndTell(): Promise<void> {
 	await lookForAlerts(db.statements);
 	await Promise.all(Array.from({ length: 2 }, () => lookForExpiring(db.statements)));
 	for (let turn = 0; turn < 3; turn++)
-		for (const channel of ["webhook", "mail"] as const) await sendBatchNotices(deps, channel, never);
+		for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
 }
 const told = () => calls.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.percent ?? null]);
 
@@ -231,7 +231,7 @@ test("who may not see to credit any more when a mail goes out gets none", async 
 	await topUp(id);
 	await lookForAlerts(db.statements);
 	await db.sql`update member set role = 'developer' where user_id = ${`billing_${id}`}`;
-	for (const channel of ["webhook", "mail"] as const) await sendBatchNotices(deps, channel, never);
+	for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
 	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
 });
 
@@ -390,7 +390,7 @@ test("behind ten thousand mails about a model that goes away, and an account's t
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500)`;
 	await spend(id, await newKey(id), 501);
 	await lookForAlerts(db.statements);
-	await sendBatchNotices(deps, "mail", never);
+	await sendNotices(deps, "mail", never);
 	expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 	const tried = async () => {
 		const rows = await db.sql`
@@ -402,7 +402,7 @@ test("behind ten thousand mails about a model that goes away, and an account's t
 	await db.sql`update batch_notice set attempts = 0`;
 	await crowd("key.expiring", 20_001, 20_100);
 	await db.sql`update batch_notice set next_at = now() - interval '1 minute' where account_id = 'flood'`;
-	await sendBatchNotices(deps, "mail", never);
+	await sendNotices(deps, "mail", never);
 	expect(await tried()).toEqual({ batch: 4, "key.expiring": 12, "model.retiring": 4 });
 });
 
@@ -411,7 +411,7 @@ test("an account with a thousand notices lets the next account's pass after some
 	await crowd(null, 1, 1_000, "flood");
 	await crowd(null, 1, 1);
 	await db.sql`update batch_notice set next_at = now() where account_id = 'many1'`;
-	for (let turn = 0; turn < 4; turn++) await sendBatchNotices(deps, "mail", never);
+	for (let turn = 0; turn < 4; turn++) await sendNotices(deps, "mail", never);
 	const tried = await db.sql`select account_id from batch_notice where attempts > 0 and account_id <> 'flood'`;
 	expect(tried).toHaveLength(1);
 	const [own] = await db.sql`
@@ -435,7 +435,7 @@ test("a turn reads the same rows of a hundred times the notices that wait", asyn
 			};
 			// Of earlier turns on this connection some are not handed over yet.
 			const before = await count();
-			await sendBatchNotices({ ...deps, statements }, "mail", never);
+			await sendNotices({ ...deps, statements }, "mail", never);
 			rows = (await count()) - before;
 			throw undone;
 		});

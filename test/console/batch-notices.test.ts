@@ -4,10 +4,10 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchEnding } from "../../src/batch/batch-record.ts";
-import { type NoticeDeps, sendBatchNotices } from "../../src/console/batches/batch-notices.ts";
-import type { WebhookAnswer, WebhookMessage } from "../../src/console/batches/webhook.ts";
-import { webhookSecret } from "../../src/console/batches/webhook.ts";
 import type { Mail } from "../../src/console/mail/mailer.ts";
+import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
+import type { WebhookAnswer, WebhookMessage } from "../../src/console/notices/webhook.ts";
+import { webhookSecret } from "../../src/console/notices/webhook.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -94,8 +94,8 @@ async function ended(accountId: string, ending: BatchEnding = "completed", keyId
 	return id;
 }
 const tell = async () => {
-	await sendBatchNotices(deps, "webhook", never);
-	await sendBatchNotices(deps, "mail", never);
+	await sendNotices(deps, "webhook", never);
+	await sendNotices(deps, "mail", never);
 };
 const rows = () =>
 	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
@@ -193,9 +193,9 @@ test("a console that dies in an attempt leaves it to the next one, under the sam
 	// Its time stands still: who is dead notices no deadline either.
 	const dying = { ...deps, clock: createManualClock() };
 	// One after the other: of two that claim at once one leaves it to its next turn.
-	void sendBatchNotices(dying, "webhook", never);
+	void sendNotices(dying, "webhook", never);
 	await waitFor(() => calls.length === 1, "the webhook to be under way");
-	void sendBatchNotices(dying, "mail", never);
+	void sendNotices(dying, "mail", never);
 	await waitFor(() => mails.length === 1, "the mail to be under way");
 	onCall = async () => ({ status: 204 });
 	onMail = async () => true;
@@ -297,7 +297,7 @@ test("a turn is over when all that it began is, also if the database is away for
 		return Promise.reject(new Error("the database is away"));
 	}) as typeof db.statements;
 	let isOver = false;
-	const turn = sendBatchNotices({ ...deps, statements: failing }, "webhook", never).finally(() => {
+	const turn = sendNotices({ ...deps, statements: failing }, "webhook", never).finally(() => {
 		isOver = true;
 	});
 	const told = turn.then(

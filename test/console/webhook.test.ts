@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
-import { isPublicAddress } from "../../src/console/batches/public-address.ts";
-import { publicUrlProblem } from "../../src/console/batches/public-request.ts";
-import { createWebhookSender, webhookSecret } from "../../src/console/batches/webhook.ts";
+import { isPublicAddress } from "../../src/console/notices/public-address.ts";
+import { publicUrlProblem } from "../../src/console/notices/public-request.ts";
+import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";
 
 /** Calls of customers' servers: signed as everybody checks it, and to no machine of ours. */

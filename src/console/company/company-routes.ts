@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { audit } from "../../ops/audit.ts";
-import { publicUrlProblem } from "../batches/public-request.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { CompanySettings } from "./company-store.ts";

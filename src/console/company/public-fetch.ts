@@ -1,4 +1,4 @@
-import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "../batches/public-request.ts";
+import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "../notices/public-request.ts";
 
 export interface FetchInit {
 	readonly method?: string;

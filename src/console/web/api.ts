@@ -158,8 +158,8 @@ export const api = {
 	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
 	startBatch: (account: string, { key, endpoint, file }: { key: string; endpoint: string; file: File }) =>
 		sendFile<{ id: string }>(`${BASE}/batch-start`, { account, key, endpoint, filename: file.name }, file),
-	batchNotices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
-	setBatchNotices: (
+	notices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
+	setNotices: (
 		account: string,
 		input: { mail: "maker" | "owners" | null; webhookUrl: string | null; events: AlertType[] },
 	) => dataOf(client["batch-notices"].put(input, { query: { account } })),

@@ -41,8 +41,8 @@ export type ProjectMemberView = Item<Answer<typeof api.projectMembers>>;
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 
 export type BatchView = Answer<typeof api.batch>;
-export type BatchNotices = Answer<typeof api.batchNotices>;
-export type NoticeView = Item<BatchNotices>;
+export type Notices = Answer<typeof api.notices>;
+export type NoticeView = Item<Notices>;
 
 export type CreditView = Answer<typeof api.credit>;
 export type AutoTopUpView = Answer<typeof api.autoTopUp>;

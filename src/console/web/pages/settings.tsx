@@ -16,10 +16,10 @@ import { useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { SessionView } from "../views.ts";
-import { BatchNoticesPanel } from "./settings-batch-notices.tsx";
 import { BillingPanel } from "./settings-billing.tsx";
 import { CompanyPanel } from "./settings-company.tsx";
 import { MembersPanel } from "./settings-members.tsx";
+import { NoticesPanel } from "./settings-notices.tsx";
 import { PasskeysPanel } from "./settings-passkeys.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
@@ -38,7 +38,7 @@ export default function SettingsPage() {
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
 			{me?.account && may(me.account.role, "sign_in.manage") && <CompanyPanel account={me.account} />}
-			{me?.account && <BatchNoticesPanel account={me.account} />}
+			{me?.account && <NoticesPanel account={me.account} />}
 			{own && (
 				<>
 					<div className="grid-even">

@@ -11,7 +11,7 @@ import { Ago, Clipped } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
-import type { AccountView, BatchNotices, NoticeView } from "../views.ts";
+import type { AccountView, Notices, NoticeView } from "../views.ts";
 
 const MAILS = [
 	{ value: "none", label: t("Nobody") },
@@ -56,9 +56,9 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	mail_limit: t("the recipient got many mails"),
 };
 
-/** Who is told when a batch is over, and what came of it lately. Owners and admins decide. */
-export function BatchNoticesPanel({ account }: { account: AccountView }) {
-	const notices = useResource(`batch-notices ${account.id}`, () => api.batchNotices(account.id));
+/** Who is told of batches and events, and what came of it lately. Owners and admins decide. */
+export function NoticesPanel({ account }: { account: AccountView }) {
+	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
 	return (
 		<Panel title={t("Notices")}>
@@ -75,7 +75,7 @@ export function BatchNoticesPanel({ account }: { account: AccountView }) {
 	);
 }
 
-function NoticesForm(props: { account: AccountView; notices: BatchNotices; reload: () => Promise<void> }) {
+function NoticesForm(props: { account: AccountView; notices: Notices; reload: () => Promise<void> }) {
 	const { account, notices } = props;
 	const mayChange = may(account.role, "account.change");
 	const [mail, setMail] = useState(notices.mail);
@@ -83,7 +83,7 @@ function NoticesForm(props: { account: AccountView; notices: BatchNotices; reloa
 	const [events, setEvents] = useState<readonly string[]>(notices.events);
 	const [secret, setSecret] = useState<string>();
 	const save = useAction(async () => {
-		const saved = await api.setBatchNotices(account.id, {
+		const saved = await api.setNotices(account.id, {
 			mail,
 			webhookUrl: url.trim() === "" ? null : url.trim(),
 			events: ALERTS.map(({ value }) => value).filter((type) => events.includes(type)),

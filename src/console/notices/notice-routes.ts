@@ -7,11 +7,11 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
-import type { NoticeProblem } from "./batch-notices.ts";
+import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
-/** Who is told at the end of a batch, and what came of it lately. */
-export interface BatchNotices {
+/** Who is told of batches that end and of what else the account wants to hear, and what came of it lately. */
+export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
 	/** Of owners and admins alone: some addresses are secrets. */
@@ -40,7 +40,7 @@ export interface NoticeView {
 }
 
 interface SettingRow {
-	mail: BatchNotices["mail"];
+	mail: Notices["mail"];
 	webhook_url: string | null;
 	webhook_salt: string | null;
 	events: readonly string[];
@@ -52,7 +52,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const EVENT = t.UnionEnum(ALERT_TYPES);
 
 /** Owners and admins decide who is told; all members see what came of it. */
-export function batchNoticeRoutes(parts: ConsoleParts) {
+export function noticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 
 	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
@@ -61,11 +61,12 @@ export function batchNoticeRoutes(parts: ConsoleParts) {
 		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
 	}
 
-	return new Elysia({ name: "console-batch-notices", prefix: "/batch-notices" })
+	// Pages that are open in browsers know it by this name.
+	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
 		.get("/", ({ request }) => noticesOf(parts, request), { query })
 		.put(
 			"/",
-			async ({ request, body }): Promise<BatchNotices & { secret: string | null }> => {
+			async ({ request, body }): Promise<Notices & { secret: string | null }> => {
 				const { accountId } = visits.account(request);
 				const before = await settingOf(statements, accountId);
 				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
@@ -147,7 +148,7 @@ interface NoticeRow extends Omit<NoticeView, "triedAtMs" | "nextAtMs"> {
 	nextAt: Date;
 }
 
-async function noticesOf({ statements, visits }: ConsoleParts, request: Request): Promise<BatchNotices> {
+async function noticesOf({ statements, visits }: ConsoleParts, request: Request): Promise<Notices> {
 	const { accountId, role } = visits.account(request);
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),

@@ -4,8 +4,11 @@ import { account } from "../../keys/account.sql.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** Who is told when a batch of an account is over. Without a row nobody is. */
-export const batchNoticeSetting = pgTable("batch_notice_setting", {
+/**
+ * Who is told of what in an account: of batches that end, and of what else it wants to hear. Without a row nobody is. The
+ * tables have their names from batches, which were told of first.
+ */
+export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
 		.primaryKey()
 		.references(() => account.id),
@@ -27,7 +30,7 @@ export const batchEnd = pgTable("batch_end", {
 });
 
 /** What is to be told, or was: a mail to one person, or a call of the account's webhook. */
-export const batchNotice = pgTable(
+export const notice = pgTable(
 	"batch_notice",
 	{
 		batchId: text("batch_id").notNull(),

@@ -6,7 +6,7 @@ import { type Alert, alertEvent, alertMail, germanAlertMail } from "../alerts/al
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
-import { endEvent, endMailText, germanEndMailText, noticeId } from "./batch-notice-text.ts";
+import { endEvent, endMailText, germanEndMailText, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
@@ -83,11 +83,7 @@ const FORGET_ROWS = 1_000;
 const GONE = 410;
 
 /** Tells what is due on one channel, once. */
-export async function sendBatchNotices(
-	deps: NoticeDeps,
-	channel: "mail" | "webhook",
-	signal: AbortSignal,
-): Promise<void> {
+export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
 	// All of them have ended when this does, also if one could not be written down: a stop waits for it.

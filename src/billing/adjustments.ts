@@ -6,6 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, NANO_PER_USD, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import type { AuditAction } from "../ops/audit-action.ts";
 import { rowsOf, type Transaction } from "./stripe-books.ts";
 
 export type AdjustmentState = "pending" | "booked" | "rejected";
@@ -202,7 +203,7 @@ async function book(tx: Transaction, adjustment: Adjustment, idempotencyKey: str
 
 async function note(
 	tx: Transaction,
-	action: string,
+	action: AuditAction,
 	{ id, accountId, amountNanoUsd, reason }: Adjustment,
 	by: { operatorId: string; actor?: string; ip: string | null },
 	more: Record<string, string> = {},

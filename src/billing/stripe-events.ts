@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
+import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
 import { codeOf, lockTopUp, NANO_PER_CENT, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
 import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
@@ -109,6 +110,7 @@ async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
 			on conflict do nothing returning id`,
 	);
 	if (fresh.length === 0) return "known";
+	const action: AuditAction = `stripe.${event.type as StripeEvent}`;
 	const { outcome, subject, detail } = await apply(tx, event);
 	const json = JSON.stringify({ ...detail, event: event.id, outcome });
 	await tx.execute(
@@ -117,7 +119,7 @@ async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
 	if (outcome !== "ignored") {
 		await tx.execute(sql`
 			insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-			select ${newId("aud")}, 'stripe', ${`stripe.${event.type}`}, ${subject}, (select t.account_id from top_up t where t.id = ${subject}), null, ${json}::text::jsonb`);
+			select ${newId("aud")}, 'stripe', ${action}, ${subject}, (select t.account_id from top_up t where t.id = ${subject}), null, ${json}::text::jsonb`);
 	}
 	return outcome;
 }

@@ -3,7 +3,10 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import type { AuditAction } from "../ops/audit-action.ts";
 import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
+
+const CLOSED: AuditAction = "payment.close";
 
 export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
 
@@ -102,7 +105,7 @@ export async function closeFinding(
 			where id = ${id}::text and resolved_at is null returning id, top_up_id
 		)
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-		select ${newId("aud")}::text, ${operatorId}::text, 'payment.close', c.id, t.account_id, ${ip}::text,
+		select ${newId("aud")}::text, ${operatorId}::text, ${CLOSED}::text, c.id, t.account_id, ${ip}::text,
 			${JSON.stringify({ reason })}::text::jsonb from closed c left join top_up t on t.id = c.top_up_id`;
 	const [row] = await statements`select 1 from stripe_finding where id = ${id} and resolved_at is not null`;
 	if (row === undefined) throw new Fault("not_found", `There is no finding ${id}.`);

@@ -6,6 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import type { AuditAction } from "../ops/audit-action.ts";
 import { lockTopUp, rowsOf } from "./stripe-books.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 import { getTopUp } from "./top-ups.ts";
@@ -20,7 +21,7 @@ export interface TransferCheck {
 
 const REFERENCE_CHARS_MAX = 200;
 const REFERENCE_SIGNS_MIN = 2;
-const REJECTED = "topup.reject";
+const REJECTED: AuditAction = "topup.reject";
 
 /**
  * An operator saw the transfer on the bank's statement. It becomes credit, or waits for a second operator if its amount

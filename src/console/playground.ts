@@ -1,8 +1,10 @@
+import { languageOf } from "../base/language.ts";
 import { passedBody } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
+import { failuresIn } from "./texts/told-stream.ts";
 
 const CHAT = "/v1/chat/completions";
 /** What of an answer reaches the page. */
@@ -39,6 +41,7 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 		if (value !== null) headers.set(name, value);
 	}
 	connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	const events = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S));
+	const told = failuresIn(languageOf(request.headers));
+	const events = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S), told);
 	return new Response(events, { status: answer.status, headers });
 }

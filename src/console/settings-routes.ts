@@ -4,6 +4,7 @@ import { updateAccount } from "../keys/account-admin.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { audit } from "../ops/audit.ts";
+import type { AuditAction } from "../ops/audit-action.ts";
 import { touchForAlerts } from "./alerts/alerts.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "./page-query.ts";
@@ -40,7 +41,7 @@ interface SessionRow {
 /** Who I am, my sessions, my account. */
 export function settingsRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = (request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) => {
+	const act = (request: Request, action: AuditAction, subject: string, detail: Record<string, unknown> = {}) => {
 		const { viewer, accountId } = visits.account(request);
 		return audit(statements, {
 			actor: viewer.userId,

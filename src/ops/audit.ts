@@ -1,10 +1,11 @@
 import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
+import type { AuditAction } from "./audit-action.ts";
 
 export interface Act {
 	/** A user's id, or the name of a service. */
 	readonly actor: string;
-	readonly action: string;
+	readonly action: AuditAction;
 	readonly subject: string;
 	readonly accountId: string | null;
 	readonly ip: string | null;
@@ -17,6 +18,7 @@ export interface AuditEntry {
 	readonly atMs: number;
 	readonly actor: string;
 	readonly actorEmail: string | null;
+	/** An `AuditAction`, or one of another version. */
 	readonly action: string;
 	readonly subject: string;
 	readonly accountId: string | null;

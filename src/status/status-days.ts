@@ -41,7 +41,8 @@ ${troubles.length === 0 ? "" : `<details><summary>${texts.troubles(troubles.leng
 
 /** `2026-11-20: 99.93 % operational, 1 minute down`. */
 function dayText(texts: StatusTexts, date: string, day: TrackDay | undefined, isToday: boolean): string {
-	const when = isToday ? `${date} (${texts.today})` : date;
+	const shown = texts.date(date);
+	const when = isToday ? `${shown} (${texts.today})` : shown;
 	const observed = observedOf(day);
 	if (day === undefined || observed === 0) return `${when}: ${texts.noData}`;
 	const lasting = (minutes: number) => minutesText(texts, minutes);

@@ -45,7 +45,7 @@ ${track ? daysHtml(texts, title, track, history) : `<p class="dim">${texts.notDe
 <nav aria-label="${texts.nav.label}"><a href="/">${texts.nav.start}</a><a href="/models">${texts.nav.models}</a><a href="/docs">${texts.nav.docs}</a></nav>
 <main>
 <h1>${texts.headlines[answer.status]}</h1>
-<p class="dim">${texts.asOf(`<time datetime="${answer.checked_at}">${timeText(answer.checked_at)}</time>`)}${ageText(texts, answer)}</p>
+<p class="dim">${texts.asOf(`<time datetime="${answer.checked_at}">${timeText(texts, answer.checked_at)}</time>`)}${ageText(texts, answer)}</p>
 <h2>${texts.parts.overall}</h2>
 <ul class="parts">${row(texts.everything, answer.status, history.service)}</ul>
 <h2>${texts.parts.services}</h2>
@@ -64,8 +64,8 @@ ${models.length === 0 ? `<p class="dim">${texts.noModel}</p>` : `<ul class="part
 `;
 }
 
-function timeText(iso: string): string {
-	return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+function timeText(texts: StatusTexts, iso: string): string {
+	return `${texts.date(iso.slice(0, 10))} ${iso.slice(11, 19)} UTC`;
 }
 
 function ageText(texts: StatusTexts, { checked_at, history: { as_of } }: StatusAnswer): string {

@@ -22,6 +22,8 @@ export interface StatusTexts {
 	readonly noData: string;
 	readonly noDataYet: string;
 	readonly neverRead: string;
+	/** Of `2026-11-20`. */
+	readonly date: (day: string) => string;
 	readonly percent: (percent: number) => string;
 	/** `time`: HTML. */
 	readonly asOf: (time: string) => string;
@@ -78,6 +80,7 @@ const ENGLISH_TEXTS: StatusTexts = {
 	noData: "no data",
 	noDataYet: "no data yet",
 	neverRead: "The history has not been read yet.",
+	date: (day) => day,
 	percent: (percent) => `${fixed(percent)} %`,
 	asOf: (time) => `As of ${time}.`,
 	old: (minutes) => `The history is ${minutes} old.`,
@@ -136,6 +139,7 @@ const GERMAN_TEXTS: StatusTexts = {
 	noData: "keine Daten",
 	noDataYet: "noch keine Daten",
 	neverRead: "Der Verlauf wurde noch nicht gelesen.",
+	date: (day) => day.split("-").toReversed().join("."),
 	percent: (percent) => `${fixed(percent).replace(".", ",")} %`,
 	asOf: (time) => `Stand: ${time}.`,
 	old: (minutes) => `Alter des Verlaufs: ${minutes}.`,

@@ -1,15 +1,16 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Route } from "playwright-core";
 import type { OpenedPage } from "../billing/stripe-server.ts";
-import { signedEvent, startStripe } from "../billing/stripe-server.ts";
+import { startStripe } from "../billing/stripe-server.ts";
 import { newMail } from "../console/mailbox.ts";
-import { mailedLink, PASSWORD, signedUp } from "../console/person.ts";
+import { signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { hasChromium } from "./chromium.ts";
+import { firstMinutes } from "./first-minutes.ts";
 import { problemsOf } from "./page-problems.ts";
+import { createPlayedPayments } from "./played-payments.ts";
 import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { picture, WITH_PICTURES, withScene } from "./stage.ts";
-import { countSteps } from "./steps.ts";
+import { picture, withScene } from "./stage.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
@@ -24,6 +25,7 @@ const person = await signedUp(service);
 const BILLED = { company: "Ada Ltd", address: "1 Mill Lane\nLondon", vatId: "GB123" };
 const tab = await open({ person, elsewhere: [stripe.payUrl] });
 const { page } = tab;
+const { tell, opened, paidSession } = createPlayedPayments(stripe, service.url);
 
 describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	/** Of the top-up that is paid, as the customer knows it. */
@@ -31,34 +33,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 
 	const available = () => page.locator(".stat", { hasText: "for new requests" });
 	const topUps = () => page.getByRole("table", { name: "Top-ups" }).locator("tbody tr");
-	const shoot = async (name: string) => {
-		if (WITH_PICTURES) await picture(page, name);
-	};
-
-	async function tell(secret: string, type: string, object: Record<string, unknown>): Promise<number> {
-		const { body, signature } = await signedEvent(secret, type, object);
-		const headers = { "content-type": "application/json", "stripe-signature": signature };
-		const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
-		await response.text();
-		return response.status;
-	}
-
-	function opened(number: number): OpenedPage {
-		const found = stripe.pages[number];
-		if (found === undefined || stripe.pages.length !== number + 1)
-			throw new Error(`${stripe.pages.length} payment pages were opened, not ${number + 1}`);
-		return found;
-	}
-
-	const paidSession = ({ id, topUpId, amount }: OpenedPage) => ({
-		id,
-		object: "checkout.session",
-		client_reference_id: topUpId,
-		payment_intent: PAYMENT,
-		payment_status: "paid",
-		amount_total: amount,
-		currency: "usd",
-	});
+	const shoot = (name: string) => picture(page, name);
 
 	test("an amount outside the limits is refused in words before anything is sent; the presets fill the amount", async () => {
 		await page.goto("/credit");
@@ -118,14 +93,14 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	});
 
 	test("a forged word of Stripe changes nothing that is seen; the true one brings the credit without a reload", async () => {
-		expect(await tell("whsec_guess", "checkout.session.completed", paidSession(opened(0)))).toBe(400);
+		expect(await tell("whsec_guess", "checkout.session.completed", paidSession(opened(0), PAYMENT))).toBe(400);
 		await page.reload();
 		await topUps().getByText("Pending verification").waitFor();
 		await available().getByText("$0.00").waitFor();
 		await page.getByText("No movements yet.").waitFor();
 
 		await page.evaluate(() => Object.assign(window, { notReloaded: true }));
-		expect(await tell(SECRET, "checkout.session.completed", paidSession(opened(0)))).toBe(200);
+		expect(await tell(SECRET, "checkout.session.completed", paidSession(opened(0), PAYMENT))).toBe(200);
 		await available().getByText("$250.00").waitFor();
 		await topUps().getByText("Confirmed").waitFor();
 		await page.getByText("The payment is verified: $250.00 is in your credit.").waitFor();
@@ -156,7 +131,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		]) {
 			await receipt.getByRole("row", { name: fact }).waitFor();
 		}
-		if (WITH_PICTURES) await picture(receipt, "card-4-receipt");
+		await picture(receipt, "card-4-receipt");
 		const pdf = Buffer.from(await receipt.pdf({ format: "A4" })).toString("latin1");
 		expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
 		await receipt.close();
@@ -187,7 +162,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		expect(files[0]?.[0]).toBe("application/pdf");
 		expect(files[0]?.[1]).toStartWith("%PDF-");
 		expect(files[1]?.[1]).toMatch(/top_up,.*,250\.00,250\.00,.*receipts\/top_/);
-		if (WITH_PICTURES) await picture(page, "card-4-statements");
+		await picture(page, "card-4-statements");
 	});
 
 	test("who turns back at the payment page has paid nothing and can cancel the top-up, which closes that page", async () => {
@@ -303,42 +278,12 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	test("from signing up to the first streamed answer it takes as many steps as the paper says, and nothing but mail and payment lie elsewhere", async () => {
 		const email = "first-minutes@example.com";
 		const { page: newcomer, complaints } = await open({ elsewhere: [stripe.payUrl] });
-		const { steps, click, fill, followMail } = countSteps(newcomer, service.url);
-		const button = (name: string) => newcomer.getByRole("button", { name, exact: true });
-		const link = (name: string) => newcomer.getByRole("link", { name, exact: true });
-		await newcomer.goto("/");
-		await click(newcomer.locator(".hero").getByRole("link", { name: "Sign up" }));
-		await fill(newcomer.getByLabel("Name"), "Ada Example");
-		await fill(newcomer.getByLabel("Email"), email);
-		await fill(newcomer.getByLabel("Password", { exact: true }), PASSWORD);
-		await click(button("Sign up"));
-		await newcomer.getByRole("heading", { name: "Check your mail" }).waitFor();
-		await followMail(await mailedLink({ email }));
-		await click(button("Confirm the address"));
-		await newcomer.waitForURL("**/overview");
-		await click(newcomer.locator(".checklist").getByRole("link", { name: "Top up" }));
-		await click(button("Pay by card"));
-		await newcomer.waitForURL(`${stripe.payUrl}**`);
-		await newcomer.getByRole("link", { name: "Pay" }).click();
-		await newcomer.waitForURL("**/credit?topup=*&payment=done");
-		const opened = stripe.pages.at(-1) as OpenedPage;
-		const payment = { ...paidSession(opened), payment_intent: "pi_first_minutes" };
-		expect(await tell(SECRET, "checkout.session.completed", payment)).toBe(200);
-		await newcomer.getByText("The payment is verified: $100.00 is in your credit.").waitFor();
-		if (WITH_PICTURES) await picture(newcomer, "first-minutes-1-paid");
-		await click(link("Create a key"));
-		await fill(newcomer.getByRole("dialog").getByLabel("Name"), "first");
-		await click(button("Create"));
-		await newcomer.getByTestId("secret").waitFor();
-		if (WITH_PICTURES) await picture(newcomer, "first-minutes-2-key");
-		await click(newcomer.getByLabel("I have stored it"));
-		await click(button("Done"));
-		await click(newcomer.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Playground" }));
-		await fill(newcomer.getByLabel("Your message"), "Say hello");
-		await click(button("Send").and(newcomer.locator(":enabled")));
-		await newcomer.getByText("Hello.").waitFor();
-		await newcomer.getByText(/^USD 0\.0/).waitFor();
-		if (WITH_PICTURES) await picture(newcomer, "first-minutes-3-answer");
+		const paid = async () => {
+			const session = paidSession(stripe.pages.at(-1) as OpenedPage, "pi_first_minutes");
+			expect(await tell(SECRET, "checkout.session.completed", session)).toBe(200);
+		};
+		const steps = await firstMinutes(newcomer, { home: service.url, email, payUrl: stripe.payUrl, paid });
+		await service.settled();
 		const [asked] = await service.db.sql`
 			select streamed, ending from usage_event where account_id in
 				(select account_id from member m join console_user u on u.id = m.user_id where u.email = ${email})`;

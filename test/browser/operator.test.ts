@@ -180,10 +180,10 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 
 		await office.getByRole("link", { name: "acts on it" }).click();
 		const log = office.getByRole("table", { name: "Audit log" });
-		const line = log.locator("tbody tr", { hasText: "account.adjust" });
+		const line = log.locator("tbody tr", { hasText: "Credit adjusted" });
 		await line.getByText(/usd: 12\.50, reason: goodwill for the outage/).waitFor();
 		await log
-			.locator("tbody tr", { hasText: "account.suspend" })
+			.locator("tbody tr", { hasText: "Account suspended" })
 			.getByText(/reason: unpaid invoice/)
 			.waitFor();
 		await shoot(office, "operator-7-audit");
@@ -192,6 +192,11 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			.locator("tbody tr", { hasText: colleagueEmail })
 			.getByText(/transactionReference: BANK-3/)
 			.waitFor();
+		// By its words: those of this act alone are left.
+		await office.getByRole("combobox", { name: "Act" }).fill("adjusted");
+		await office.getByRole("option", { name: "Credit adjusted" }).click();
+		await office.waitForURL("**/operator/audit?action=account.adjust");
+		await log.locator("tbody tr", { hasText: "Top-up confirmed" }).waitFor({ state: "detached" });
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 

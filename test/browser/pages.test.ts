@@ -250,7 +250,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		await says(rich, german["From {topUpMin} to {topUpMax} at a time"].split("{")[0] ?? "", "top-up");
 		await rich.goto("/invite?token=nothing");
 		await rich.locator("main button").last().click();
-		await says(rich, "Ein Feld fehlt oder ist fehlerhaft.", "invite");
+		await says(rich, "Diese Einladung gilt nicht mehr", "invite");
 		for (const who of ["visitor", "rich"] as const)
 			await (await windowOf(who, 360, "dark")).context.clearCookies({ name: LANGUAGE_COOKIE });
 		await stage.service.db.sql`update console_user set language = null where email = ${stage.rich.email}`;

@@ -47,6 +47,15 @@ test("an address gets five invitations a day, from all accounts together; the ne
 	await waitFor(() => mailsTo(email).length === 3, "the mail of the next day");
 });
 
+test("a link that was cut on its way holds as little as one that was used, and says the same", async () => {
+	const says = "This invitation is not valid any more, or was sent to another address than yours.";
+	for (const token of ["", "nothing", "x".repeat(1_000)]) {
+		const answer = await founder.send("POST", "/api/console/invitations/accept", { token });
+		expect([answer.status, answer.body.error.message]).toEqual([404, says]);
+	}
+	expect((await founder.send("POST", "/api/console/invitations/accept", {})).status).toBe(400);
+});
+
 test("an account sends fifty invitations a day, and what it is refused does not count against the address", async () => {
 	const [busy, other] = [await newAccount(), await newAccount()];
 	const address = () => `${crypto.randomUUID()}@example.com`;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
@@ -115,9 +115,20 @@ test("the playground is a chat of the key's: billed to it, refused once it is re
 	const streamed = await customer.send("POST", path, { ...ask, stream: true });
 	expect(streamed.headers.get("content-type")).toContain("text/event-stream");
 	expect(streamed.body).toEndWith("data: [DONE]\n\n");
+	// What breaks after the first byte is said in the reader's language, and what was charged comes after it.
+	for (const [language, said] of [
+		["en", '"message":"The model server failed to answer."'],
+		["de", '"message":"Der Modellserver konnte nicht antworten."'],
+	] as const) {
+		upstream.next(reply().text("Grüße an alle").errorEvent(2));
+		const broken = await customer.send("POST", path, { ...ask, stream: true }, { "accept-language": language });
+		expect(broken.body).toContain("Grüße");
+		expect(broken.body).toContain(said);
+		expect(broken.body.slice(broken.body.indexOf(said))).toMatch(/"usage":\{.*data: \[DONE\]\n\n$/s);
+	}
 	await service.settled();
 	const rows = await service.usage(customer.accountId);
-	expect(rows.map((row) => row.key_id)).toEqual([key.id, key.id]);
+	expect(rows.map((row) => row.key_id)).toEqual(Array(4).fill(key.id));
 	await customer.send("POST", `/api/console/keys/${key.id}/revoke`);
 	const refused = await customer.send("POST", path, ask);
 	expect(refused.status).toBe(401);

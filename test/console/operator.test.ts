@@ -102,7 +102,7 @@ test("the books are checked on demand and the run is kept", async () => {
 	const run = await boss.send("POST", "/api/console/operator/reconciliation");
 	expect(run.body).toMatchObject({ ok: true });
 	const list = (await boss.get("/api/console/operator/reconciliation")).body;
-	expect(list.runs[0].id).toBe(run.body.id);
+	expect(list.runs[0]).toMatchObject({ id: run.body.id, by: boss.email });
 	expect(list.greenSinceMs).toBe(list.runs.at(-1).atMs);
 	expect(list.refused).toBe(null);
 	await service.db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 1 where id = ${customer.accountId}`;

@@ -265,7 +265,7 @@ describe("the age of the history", () => {
 
 	test("is said in German too", () => {
 		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");
-		expect(page).toContain("Stand: <time");
+		expect(page).toContain('Stand: <time datetime="2026-11-20T12:00:00.000Z">20.11.2026 12:00:00 UTC</time>');
 		expect(page).toContain(" Alter des Verlaufs: 6 Std 50 Min.</p>");
 	});
 

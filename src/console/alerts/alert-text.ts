@@ -1,5 +1,6 @@
 import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { germanMoment } from "../texts/german-moment.ts";
 
 /** What an alert says of itself, as the look wrote it down: ids, moments, and nano-dollars as decimal text. */
 export interface Alert {
@@ -133,17 +134,17 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 		case "key.expiring":
 			return {
 				subject: "Ein Schlüssel läuft bald ab",
-				says: `Der Schlüssel …${data.last_four} läuft am ${germanMoment(data.expires_at)} ab. Anfragen mit ihm werden von da an abgewiesen.`,
+				says: `Der Schlüssel …${data.last_four} läuft am ${germanMoment(String(data.expires_at))} ab. Anfragen mit ihm werden von da an abgewiesen.`,
 			};
 		case "spend.unusual":
 			return {
 				subject: "Ungewöhnliche Ausgaben",
-				says: `In der Stunde ab ${germanMoment(data.hour)} wurden USD ${germanUsd(data.spent)} ausgegeben: mehr als dreimal so viel wie in derselben Stunde desselben Wochentags in jeder der letzten vier Wochen (höchstens USD ${germanUsd(data.most)}).`,
+				says: `In der Stunde ab ${germanMoment(String(data.hour))} wurden USD ${germanUsd(data.spent)} ausgegeben: mehr als dreimal so viel wie in derselben Stunde desselben Wochentags in jeder der letzten vier Wochen (höchstens USD ${germanUsd(data.most)}).`,
 			};
 		case "model.retiring":
 			return {
 				subject: "Ein Modell, das Sie benutzen, entfällt",
-				says: `Das Modell ${data.model} entfällt am ${germanMoment(data.retires_on)}: Vom Beginn dieses Tages (UTC) an werden Anfragen an dieses Modell abgewiesen. Ihr Konto hat es in den letzten 30 Tagen benutzt.`,
+				says: `Das Modell ${data.model} entfällt am ${germanMoment(String(data.retires_on))}: Vom Beginn dieses Tages (UTC) an werden Anfragen an dieses Modell abgewiesen. Ihr Konto hat es in den letzten 30 Tagen benutzt.`,
 			};
 		case "auto_top_up.stopped": {
 			const why = GERMAN_STOP_REASONS[data.reason as StopReason] ?? "";
@@ -172,10 +173,3 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 
 const usd = (value: unknown): string => formatUsd(nanoUsdOfColumn(String(value)));
 const germanUsd = (value: unknown): string => usd(value).replace(".", ",");
-
-/** Of `2027-01-31` or `2027-01-31T12:00:00Z`. */
-function germanMoment(value: unknown): string {
-	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(String(value)) ?? [];
-	if (year === undefined) return String(value);
-	return `${day}.${month}.${year}${time === undefined ? "" : ` um ${time} Uhr (UTC)`}`;
-}

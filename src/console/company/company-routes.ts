@@ -1,5 +1,6 @@
 import { Elysia, t } from "elysia";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
@@ -58,7 +59,7 @@ export function companyRoutes(parts: ConsoleParts) {
 		};
 	}
 
-	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
+	async function act(request: Request, action: AuditAction, detail: Record<string, unknown>): Promise<void> {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });

@@ -11,6 +11,7 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -30,7 +31,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** The card that an account has saved, and what is bought with it while nobody is there. */
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = (request: Request, action: string, detail: Record<string, unknown> = {}) => {
+	const act = (request: Request, action: AuditAction, detail: Record<string, unknown> = {}) => {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		return audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });

@@ -5,6 +5,7 @@ import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { nanoUsd } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, USD } from "../page-query.ts";
 import { readAlert } from "../settings-routes.ts";
@@ -22,7 +23,7 @@ const amount = t.Object({ usd: USD });
 /** The visited account's credit and what moves it. */
 export function creditRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = (request: Request, action: string, topUp: TopUpRecord) => {
+	const act = (request: Request, action: AuditAction, topUp: TopUpRecord) => {
 		const { viewer, accountId } = visits.account(request);
 		const { address } = visits.of(request).connection;
 		const detail = { amountNanoUsd: topUp.amountNanoUsd, reference: topUp.reference };

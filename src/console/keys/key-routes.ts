@@ -6,6 +6,7 @@ import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updat
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { roleOf } from "../members/member-keys.ts";
 import { may } from "../members/roles.ts";
@@ -54,7 +55,7 @@ export function keyRoutes(parts: ConsoleParts) {
 	}
 
 	/** Who acts on which key, for the audit log. */
-	function act(request: Request, action: string, subject: string, detail: Record<string, unknown>) {
+	function act(request: Request, action: AuditAction, subject: string, detail: Record<string, unknown>) {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });

@@ -2,6 +2,7 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import { languageOf } from "../../base/language.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
@@ -34,7 +35,7 @@ interface RightsTaken {
 /** Who may act for the visited account. */
 export function membersRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = (request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) => {
+	const act = (request: Request, action: AuditAction, subject: string, detail: Record<string, unknown> = {}) => {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
@@ -128,7 +129,8 @@ export function membersRoutes(parts: ConsoleParts) {
 				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
 				return { accountId };
 			},
-			{ body: t.Object({ token: t.String({ minLength: 20, maxLength: 100 }) }) },
+			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
+			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
 		.get(
 			"/members/:userId/keys",

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Elysia, t } from "elysia";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { may } from "../members/roles.ts";
@@ -55,7 +56,7 @@ const EVENT = t.UnionEnum(ALERT_TYPES);
 export function noticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 
-	async function act(request: Request, action: string, detail: Record<string, unknown>): Promise<void> {
+	async function act(request: Request, action: AuditAction, detail: Record<string, unknown>): Promise<void> {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });

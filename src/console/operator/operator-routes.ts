@@ -6,6 +6,7 @@ import type { TopUpState } from "../../billing/top-ups.ts";
 import { getTopUp } from "../../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { topUpView } from "../credit/credit.ts";
 import { fenceOf } from "../keys/fence-view.ts";
@@ -43,7 +44,7 @@ export function operatorRoutes(parts: ConsoleParts) {
 function actOf({ statements, visits }: ConsoleParts) {
 	return (
 		request: Request,
-		action: string,
+		action: AuditAction,
 		subject: string,
 		accountId: string | null,
 		detail: Record<string, unknown>,

@@ -46,13 +46,14 @@ export interface RefusedSettlements {
 	readonly instance: string;
 }
 
-/** Newest first. */
+/** Newest first; by whom: an operator's address, `start` or `timer`. */
 export async function listReconciliations(
 	statements: Statements,
 	language: Language,
 ): Promise<{ runs: BooksRun[]; greenSinceMs: number | null; refused: RefusedSettlements | null }> {
-	const rows =
-		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit ${RUNS_SHOWN}`;
+	const rows = await statements<BooksRow>`
+			select r.id, r.at, r.ok, coalesce(u.email, r.by) as by, r.checks
+			from reconciliation_run r left join console_user u on u.id = r.by order by r.id desc limit ${RUNS_SHOWN}`;
 	const [greenSinceMs, refused] = await Promise.all([greenSince(statements), refusedSettlements(statements)]);
 	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused };
 }

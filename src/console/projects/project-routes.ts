@@ -4,6 +4,7 @@ import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { ProjectSettings } from "../../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
 import { audit } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { makerIn } from "../keys/usable-keys.ts";
@@ -40,7 +41,7 @@ interface SettingsBody {
 export function projectRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 
-	function act(request: Request, action: string, subject: string, detail: Record<string, unknown> = {}) {
+	function act(request: Request, action: AuditAction, subject: string, detail: Record<string, unknown> = {}) {
 		const { viewer, accountId } = visits.account(request);
 		const ip = visits.of(request).connection.address;
 		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });

@@ -76,14 +76,8 @@ export function statementRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = visits.account(request);
 				const saved = await saveBillingDetails(statements, accountId, body);
 				const { address } = visits.of(request).connection;
-				const act = {
-					actor: viewer.userId,
-					action: "account.billing_details",
-					subject: accountId,
-					accountId,
-					ip: address,
-				};
-				await audit(statements, { ...act, detail: { ...saved } });
+				const by = { actor: viewer.userId, subject: accountId, accountId, ip: address };
+				await audit(statements, { ...by, action: "account.billing_details", detail: { ...saved } });
 				return saved;
 			},
 			{ query, body: details },

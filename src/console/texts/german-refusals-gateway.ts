@@ -6,7 +6,7 @@ export const germanRefusalsGateway: Readonly<Record<string, string>> = {
 		"Die Obergrenze des Projekts dieses Schlüssels deckt die Anfrage nicht.",
 	"The spending cap of this API key does not cover the request.":
 		"Die Obergrenze dieses Schlüssels deckt die Anfrage nicht.",
-	"The cap begins anew at {moment}.": "Die Obergrenze beginnt neu um {moment}.",
+	"The cap begins anew at {moment}.": "Die Obergrenze beginnt am {moment} neu.",
 	"The request may cost up to USD {required}, available is USD {available}.":
 		"Die Anfrage kann bis zu USD {required} kosten, verfügbar sind USD {available}.",
 	"A request with `max_tokens` of {count} would fit.": "Eine Anfrage mit `max_tokens` von {count} würde passen.",
@@ -24,7 +24,7 @@ export const germanRefusalsGateway: Readonly<Record<string, string>> = {
 	"This API key was revoked. Use another key of your account.":
 		"Dieser Schlüssel wurde widerrufen. Verwenden Sie einen anderen Schlüssel Ihres Kontos.",
 	"This API key expired at {moment}. Use another key of your account.":
-		"Dieser Schlüssel ist um {moment} abgelaufen. Verwenden Sie einen anderen Schlüssel Ihres Kontos.",
+		"Dieser Schlüssel ist am {moment} abgelaufen. Verwenden Sie einen anderen Schlüssel Ihres Kontos.",
 	"This account is suspended. Please contact the operator of the service.":
 		"Dieses Konto ist gesperrt. Bitte wenden Sie sich an den Betreiber des Dienstes.",
 	"The project of this API key was archived. Use a key of another project of your account.":

@@ -1,5 +1,6 @@
 import { ENGLISH, type Language } from "../../base/language.ts";
 import { german } from "../web/german/german.ts";
+import { germanMoment } from "./german-moment.ts";
 import { germanRefusals } from "./german-refusals.ts";
 import { germanRefusalsBelow } from "./german-refusals-below.ts";
 import { germanRefusalsGateway } from "./german-refusals-gateway.ts";
@@ -13,7 +14,7 @@ import { germanRefusalsLibrary } from "./german-refusals-library.ts";
 /** Longer ones are no message of ours. */
 const CHARS_MAX = 1_000;
 /** An error of ours is a kilobyte. */
-const BODY_CHARS_MAX = 16_384;
+export const BODY_CHARS_MAX = 16_384;
 
 /** States and the like, which stand in a message as values. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -67,13 +68,14 @@ function found(message: string): string | undefined {
 	for (const { expression, names, german } of PATTERNS) {
 		const values = expression.exec(message)?.slice(1);
 		if (values !== undefined)
-			return german.replace(/\{(\w+)\}/g, (_, name: string) => valueIn(values[names.indexOf(name)] ?? ""));
+			return german.replace(/\{(\w+)\}/g, (_, name: string) => valueIn(name, values[names.indexOf(name)] ?? ""));
 	}
 	return undefined;
 }
 
-/** Roles, rights and states have words of their own. */
-function valueIn(value: string): string {
+/** Roles, rights and states have words of their own; days and moments are written as Germans write them. */
+function valueIn(name: string, value: string): string {
+	if (name === "moment" || name === "day") return germanMoment(value);
 	if (Object.hasOwn(WORDS, value)) return WORDS[value] ?? value;
 	const text: unknown = Object.hasOwn(german, value) ? german[value as keyof typeof german] : undefined;
 	return typeof text === "string" ? text : value;
@@ -89,7 +91,8 @@ export async function answerIn(language: Language, answer: Response): Promise<Re
 	return new Response(textIn(language, text), { status: answer.status, headers });
 }
 
-function textIn(language: Language, text: string): string {
+/** A failure as JSON, with its message in the reader's language; anything else as it is. */
+export function textIn(language: Language, text: string): string {
 	if (text.length > BODY_CHARS_MAX) return text;
 	try {
 		const body = JSON.parse(text) as { message?: unknown; error?: { message?: unknown } };

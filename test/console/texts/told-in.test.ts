@@ -4,12 +4,15 @@ import { join } from "node:path";
 import { BASE_ERROR_CODES } from "better-auth";
 import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
 import { CreditFault } from "../../../src/admission/credit-fault.ts";
+import type { Language } from "../../../src/base/language.ts";
+import { passedBody } from "../../../src/base/passed-body.ts";
 import { RIGHTS, ROLE_LABELS } from "../../../src/console/members/roles.ts";
 import { germanRefusals } from "../../../src/console/texts/german-refusals.ts";
 import { germanRefusalsBelow } from "../../../src/console/texts/german-refusals-below.ts";
 import { germanRefusalsGateway } from "../../../src/console/texts/german-refusals-gateway.ts";
 import { germanRefusalsLibrary } from "../../../src/console/texts/german-refusals-library.ts";
-import { answerIn, toldIn } from "../../../src/console/texts/told-in.ts";
+import { answerIn, BODY_CHARS_MAX, toldIn } from "../../../src/console/texts/told-in.ts";
+import { failuresIn } from "../../../src/console/texts/told-stream.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { faultTexts } from "../../support/fault-texts.ts";
 
@@ -82,6 +85,44 @@ describe("what the console refuses with", () => {
 			}
 	});
 
+	test("days and moments in it are as Germans write them", () => {
+		expect(german("The cap begins anew at 2026-12-01T00:00:00.000Z.")).toBe(
+			"Die Obergrenze beginnt am 01.12.2026 um 00:00 Uhr (UTC) neu.",
+		);
+		expect(german("The model `a-2026-11-22` was retired on 2026-11-22: see GET /v1/models.")).toBe(
+			"Das Modell `a-2026-11-22` wurde am 22.11.2026 abgeschaltet: siehe GET /v1/models.",
+		);
+	});
+
+	test("is German in a stream too, wherever it is cut, and nothing else of it is touched or waits", async () => {
+		const failure = (message: string) => `data: ${JSON.stringify({ error: { message, code: "upstream_error" } })}\n\n`;
+		const before = `: \n\ndata: {"choices":[{"delta":{"content":"Grüße data: {\\"error\\":"}}]}\n\n`;
+		const unknown = `${failure("No text of ours")}data: {"error":null}\n\ndata: {"error":\n\n`;
+		const [english, after] = ["The model server failed to answer.", 'data: {"choices":[]}\n\ndata: [DONE]\n\n'];
+		const whole = before + failure(english) + unknown + after;
+		const wanted = before + failure("Der Modellserver konnte nicht antworten.") + unknown + after;
+		expect(await passedIn("de", whole, [])).toBe(wanted);
+		const length = new TextEncoder().encode(whole).length;
+		for (let cut = 1; cut < length; cut++) expect(await passedIn("de", whole, [cut])).toBe(wanted);
+		expect(
+			await passedIn(
+				"de",
+				whole,
+				Array.from({ length }, (_, at) => at),
+			),
+		).toBe(wanted);
+		expect(await passedIn("en", whole, [7])).toBe(whole);
+		// A stream that ends within such a line, and a line that is longer than any failure.
+		expect(await passedIn("de", 'data: {"err', [3])).toBe('data: {"err');
+		const pass = failuresIn("de");
+		const text = (part: string) => new TextDecoder().decode(pass?.pass(new TextEncoder().encode(part)));
+		expect(text("data: {")).toBe("");
+		expect(text('"choices')).toBe('data: {"choices');
+		expect(text('":[]}\n')).toBe('":[]}\n');
+		expect(text(`data: {"error":${"x".repeat(BODY_CHARS_MAX)}`)).toStartWith('data: {"error":xxx');
+		expect(text("x\n")).toBe("x\n");
+	});
+
 	test("stays English where it is asked for, or where its German is not known", async () => {
 		expect(toldIn("en", "Please sign in.")).toBe("Please sign in.");
 		for (const unknown of ["constructor", "toString", "Please sign in. And more.", "x".repeat(5_000), ""])
@@ -99,5 +140,22 @@ describe("what the console refuses with", () => {
 		expect(await answerIn("de", fine)).toBe(fine);
 	});
 });
+
+/** As it reaches the reader of a body that comes in pieces, cut at these bytes. */
+async function passedIn(language: Language, whole: string, cuts: readonly number[]): Promise<string> {
+	const bytes = new TextEncoder().encode(whole);
+	const pieces = [0, ...cuts].map((from, at) => bytes.slice(from, cuts[at] ?? bytes.length));
+	const source = new ReadableStream<Uint8Array>({
+		pull(controller) {
+			const next = pieces.shift();
+			if (next === undefined) controller.close();
+			else controller.enqueue(next);
+		},
+	});
+	const ends: number[] = [];
+	const text = await new Response(passedBody(source, () => void ends.push(1), failuresIn(language))).text();
+	expect(ends.length).toBe(1);
+	return text;
+}
 
 const JSON_TYPE = { "content-type": "application/json" };

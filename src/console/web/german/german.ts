@@ -1,3 +1,4 @@
+import { audit } from "./audit.ts";
 import { batches } from "./batches.ts";
 import { credit } from "./credit.ts";
 import { docs } from "./docs.ts";
@@ -16,6 +17,7 @@ import { usage } from "./usage.ts";
 
 /** The German of each text, by its English. Rooms are where a text is first used; no text stands in two. */
 export const german = {
+	...audit,
 	...batches,
 	...credit,
 	...docs,

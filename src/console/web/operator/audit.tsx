@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import { Page, Panel } from "../parts/page.tsx";
@@ -10,6 +10,7 @@ import { Link, useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
+import { AUDIT_WORDS, actorText, actText } from "./audit-words.ts";
 import type { AuditRow } from "./views.ts";
 
 export function AuditPage() {
@@ -32,8 +33,8 @@ export function AuditPage() {
 					empty={<Empty title={t("No act matches.")} />}
 					columns={[
 						{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
-						{ label: t("Who"), clip: true, render: (row) => <Clipped text={row.actorEmail ?? row.actor} /> },
-						{ label: t("Act"), render: (row) => <code className="num">{row.action}</code> },
+						{ label: t("Who"), clip: true, render: (row) => <Clipped text={actorText(row)} /> },
+						{ label: t("Act"), render: (row) => <span title={row.action}>{actText(row.action)}</span> },
 						{ label: t("On"), render: (row) => <ShortId value={row.subject} /> },
 						{
 							label: t("Account"),
@@ -58,14 +59,14 @@ function Filter(props: {
 	filter: { subject: string | null; action: string | null };
 	onChange: (changes: Record<string, string | null>) => void;
 }) {
+	const { action } = props.filter;
 	const [subject, setSubject] = useState(props.filter.subject ?? "");
-	const [action, setAction] = useState(props.filter.action ?? "");
 	return (
 		<form
 			className="row"
 			onSubmit={(event) => {
 				event.preventDefault();
-				props.onChange({ subject: subject.trim(), action: action.trim() });
+				props.onChange({ subject: subject.trim() });
 			}}
 		>
 			<TextInput
@@ -76,13 +77,17 @@ function Filter(props: {
 				value={subject}
 				onChange={(event) => setSubject(event.currentTarget.value)}
 			/>
-			<TextInput
+			<Select
 				size="xs"
-				w={130}
+				w={210}
 				aria-label={t("Act")}
-				placeholder="key.revoke"
+				placeholder={t("Any act")}
+				data={actsWith(action)}
 				value={action}
-				onChange={(event) => setAction(event.currentTarget.value)}
+				onChange={(chosen) => props.onChange({ action: chosen })}
+				searchable
+				clearable
+				nothingFoundMessage={t("No such act")}
 			/>
 			<Button type="submit" size="xs" variant="default">
 				{t("Filter")}
@@ -90,6 +95,14 @@ function Filter(props: {
 		</form>
 	);
 }
+
+const ACTS = Object.entries(AUDIT_WORDS)
+	.map(([value, label]) => ({ value, label }))
+	.sort((a, b) => a.label.localeCompare(b.label));
+
+/** One that an address names is among them, whatever it is. */
+const actsWith = (action: string | null) =>
+	action === null || action in AUDIT_WORDS ? ACTS : [{ value: action, label: action }, ...ACTS];
 
 /** Enough of a long id to tell it from others; whole on hover. */
 function ShortId({ value }: { value: string }) {
@@ -107,6 +120,6 @@ function detailText({ detail, ip }: AuditRow): string {
 			? `${name.slice(0, -"NanoUsd".length)}: ${showUsd(nanoUsd(value))}`
 			: `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
 	);
-	if (ip !== null) parts.push(`from ${ip}`);
+	if (ip !== null) parts.push(t("from {address}", { address: ip }));
 	return parts.join(", ");
 }

@@ -8,6 +8,10 @@ import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 
+/** Who is no operator. */
+const STARTERS = { start: t("Start of an instance"), timer: t("Timer") } as const;
+const isStarter = (by: string): by is keyof typeof STARTERS => Object.hasOwn(STARTERS, by);
+
 export function ReconciliationPage() {
 	const runs = useResource("operator-reconciliation", operatorApi.reconciliation);
 	const check = useAction(async () => {
@@ -79,7 +83,7 @@ export function ReconciliationPage() {
 							label: t("Result"),
 							render: (run) => <State value={run.ok ? "ok" : "failed"} label={run.ok ? t("Green") : t("Broken")} />,
 						},
-						{ label: t("By"), render: (run) => run.by },
+						{ label: t("By"), render: (run) => (isStarter(run.by) ? STARTERS[run.by] : run.by) },
 					]}
 				/>
 			</Panel>

@@ -2,7 +2,7 @@ import { Button, Skeleton } from "@mantine/core";
 import type { Rates } from "../../../catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
-import { formatCount, formatDuration } from "../format.ts";
+import { formatCount, formatDay, formatDuration } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { KINDS, ModelState } from "../parts/model-table.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
@@ -75,7 +75,7 @@ function Detail({ item }: { item: ModelDetail }) {
 				<Notice kind="warn">
 					{rich(
 						"This model goes away: from {retiresOn} (UTC) on, requests that name it are refused with 404. <link>All models</link>",
-						{ retiresOn: item.retiresOn, link: (inner) => <Link to="/models">{inner}</Link> },
+						{ retiresOn: formatDay(Date.parse(item.retiresOn)), link: (inner) => <Link to="/models">{inner}</Link> },
 					)}
 				</Notice>
 			)}

@@ -1,5 +1,5 @@
 import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { Language } from "../../../base/language.ts";
 import { may } from "../../members/roles.ts";
 import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
@@ -30,10 +30,9 @@ export default function SettingsPage() {
 	return (
 		<Page title={t("Settings")}>
 			<div className="grid-even">
-				{own && <ProfilePanel />}
+				{own ? <ProfilePanel /> : <LanguagePanel />}
 				{me?.account && <AccountPanel />}
 				{me?.account && <TimeZonePanel />}
-				<LanguagePanel />
 			</div>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
@@ -53,17 +52,25 @@ export default function SettingsPage() {
 	);
 }
 
-/** Of the person: pages and mails are in it wherever he signs in. */
 function LanguagePanel() {
+	return (
+		<Panel title={t("Language")}>
+			<OwnLanguage />
+		</Panel>
+	);
+}
+
+/** Of the person: pages and mails are in it wherever he signs in. */
+function OwnLanguage() {
 	const save = useAction(async (wanted: Language) => {
 		await api.setLanguage(wanted);
 		chooseLanguage(wanted);
 	});
 	return (
-		<Panel title={t("Language")}>
+		<>
 			{save.error && <Problem error={save.error} />}
 			<LanguageSwitch choose={(wanted) => void save.run(wanted)} />
-		</Panel>
+		</>
 	);
 }
 
@@ -83,7 +90,12 @@ function ProfilePanel() {
 				await authApi.updateName(name);
 				await refresh();
 			}}
-		/>
+		>
+			<div className="own-language">
+				<span>{t("Language")}</span>
+				<OwnLanguage />
+			</div>
+		</NamePanel>
 	);
 }
 
@@ -155,6 +167,7 @@ function NamePanel(props: {
 	below: string;
 	disabled?: boolean;
 	save: (name: string) => Promise<void>;
+	children?: ReactNode;
 }) {
 	const [name, setName] = useState(props.name);
 	const save = useAction(() => props.save(name.trim()));
@@ -189,6 +202,7 @@ function NamePanel(props: {
 					</Button>
 				</div>
 			</form>
+			{props.children}
 		</Panel>
 	);
 }

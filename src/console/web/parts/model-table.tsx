@@ -1,5 +1,5 @@
 import type { PicoUsdPerUnit } from "../../../money/nano-usd.ts";
-import { formatCompact } from "../format.ts";
+import { formatCompact, formatDay } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
 import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
@@ -29,7 +29,9 @@ const COLUMNS: readonly Column<ModelView>[] = [
 				<div className="small dim">
 					<code>{model.id}</code>
 				</div>
-				{model.retiresOn && <div className="small">{t("Retires on {date}", { date: model.retiresOn })}</div>}
+				{model.retiresOn && (
+					<div className="small">{t("Retires on {date}", { date: formatDay(Date.parse(model.retiresOn)) })}</div>
+				)}
 			</div>
 		),
 	},

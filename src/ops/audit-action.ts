@@ -1,0 +1,26 @@
+/** What is written down when it is done. Each has words for people (`../console/web/operator/audit-words.ts`). */
+export type AuditAction =
+	| `account.${"adjust" | "alert" | "billing_details" | "create" | "rename" | "suspend" | "time_zone" | "unsuspend"}`
+	| `adjustment.${"ask" | "reject"}`
+	| `auto_topup.${"off" | "save"}`
+	| `batch.${"notices" | "webhook_secret"}`
+	| `card.${"add" | "remove"}`
+	| `company.${"remove" | "set" | "verify"}`
+	| `key.${"create" | "revoke" | "rotate" | "update"}`
+	| "ledger.reconcile"
+	| `management_key.${"create" | "revoke"}`
+	| `member.${"invite" | "join" | "remove" | "role" | "uninvite"}`
+	| "notice.replay"
+	| `operator.${"create" | "revoke"}`
+	| `passkey.${"add" | "remove"}`
+	| "payment.close"
+	| `project.${"archive" | "create" | "member_add" | "member_remove" | "update"}`
+	| `stripe.${StripeEvent}`
+	| `topup.${"cancel" | "confirm" | "create" | "look" | "reject"}`;
+
+/** Of the payment service: the events that may change something here. */
+export type StripeEvent =
+	| `checkout.session.${"async_payment_failed" | "async_payment_succeeded" | "completed" | "expired"}`
+	| `payment_intent.${"canceled" | "payment_failed" | "requires_action" | "succeeded"}`
+	| "charge.refunded"
+	| `charge.dispute.${"closed" | "created" | "funds_reinstated" | "funds_withdrawn" | "updated"}`;

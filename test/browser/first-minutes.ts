@@ -1,0 +1,50 @@
+import type { Page } from "playwright-core";
+import { mailedLink, PASSWORD } from "../console/person.ts";
+import { picture } from "./stage.ts";
+import { countSteps, type Steps } from "./steps.ts";
+
+/**
+ * The way of a newcomer from the landing page to his first streamed answer, and what he did by hand on it. `paid`: his
+ * payment page is open, and he has paid on it as soon as this is done.
+ */
+export async function firstMinutes(
+	newcomer: Page,
+	visit: { home: string; email: string; payUrl: string; paid: () => Promise<void> },
+): Promise<Steps> {
+	const { home, email, payUrl, paid } = visit;
+	const { steps, click, fill, followMail } = countSteps(newcomer, home);
+	const button = (name: string) => newcomer.getByRole("button", { name, exact: true });
+	const link = (name: string) => newcomer.getByRole("link", { name, exact: true });
+	await newcomer.goto("/");
+	await click(newcomer.locator(".hero").getByRole("link", { name: "Sign up" }));
+	await fill(newcomer.getByLabel("Name"), "Ada Example");
+	await fill(newcomer.getByLabel("Email"), email);
+	await fill(newcomer.getByLabel("Password", { exact: true }), PASSWORD);
+	await click(button("Sign up"));
+	await newcomer.getByRole("heading", { name: "Check your mail" }).waitFor();
+	await followMail(await mailedLink({ email }));
+	await click(button("Confirm the address"));
+	await newcomer.waitForURL("**/overview");
+	await click(newcomer.locator(".checklist").getByRole("link", { name: "Top up" }));
+	await click(button("Pay by card"));
+	await newcomer.waitForURL(`${payUrl}**`);
+	await newcomer.getByRole("link", { name: "Pay" }).click();
+	await newcomer.waitForURL("**/credit?topup=*&payment=done");
+	await paid();
+	await newcomer.getByText("The payment is verified: $100.00 is in your credit.").waitFor();
+	await picture(newcomer, "first-minutes-1-paid");
+	await click(link("Create a key"));
+	await fill(newcomer.getByRole("dialog").getByLabel("Name"), "first");
+	await click(button("Create"));
+	await newcomer.getByTestId("secret").waitFor();
+	await picture(newcomer, "first-minutes-2-key");
+	await click(newcomer.getByLabel("I have stored it"));
+	await click(button("Done"));
+	await click(newcomer.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Playground" }));
+	await fill(newcomer.getByLabel("Your message"), "Say hello");
+	await click(button("Send").and(newcomer.locator(":enabled")));
+	await newcomer.getByText("Hello.").waitFor();
+	await newcomer.getByText(/^USD 0\.0/).waitFor();
+	await picture(newcomer, "first-minutes-3-answer");
+	return steps;
+}

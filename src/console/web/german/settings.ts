@@ -104,6 +104,7 @@ export const settings = {
 	Device: "Gerät",
 	" (this one)": " (dieses)",
 	End: "Beenden",
+	"{browser} on {system}": "{browser} auf {system}",
 	"Unknown device": "Unbekanntes Gerät",
 	"Second factor": "Zweiter Faktor",
 	"A code of your authenticator app is asked for when you sign in.":

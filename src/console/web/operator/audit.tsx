@@ -34,7 +34,14 @@ export function AuditPage() {
 					columns={[
 						{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
 						{ label: t("Who"), clip: true, render: (row) => <Clipped text={actorText(row)} /> },
-						{ label: t("Act"), render: (row) => <span title={row.action}>{actText(row.action)}</span> },
+						{
+							label: t("Act"),
+							render: (row) => (
+								<span className="act-words" title={row.action}>
+									{actText(row.action)}
+								</span>
+							),
+						},
 						{ label: t("On"), render: (row) => <ShortId value={row.subject} /> },
 						{
 							label: t("Account"),

@@ -9,18 +9,16 @@ import { roleName } from "../labels.ts";
 import { chooseLanguage } from "../language-choice.ts";
 import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
-import { Ago } from "../parts/text.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
-import type { SessionView } from "../views.ts";
 import { BillingPanel } from "./settings-billing.tsx";
 import { CompanyPanel } from "./settings-company.tsx";
 import { MembersPanel } from "./settings-members.tsx";
 import { NoticesPanel } from "./settings-notices.tsx";
 import { PasskeysPanel } from "./settings-passkeys.tsx";
+import { SessionsPanel } from "./settings-sessions.tsx";
 import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
 export default function SettingsPage() {
@@ -260,78 +258,4 @@ function PasswordPanel() {
 			</form>
 		</Panel>
 	);
-}
-
-function SessionsPanel() {
-	const sessions = useResource("sessions", api.sessions);
-	const end = useAction(async (id: string) => {
-		await api.revokeSession(id);
-		await sessions.reload();
-	});
-	const endOthers = useAction(async () => {
-		await api.revokeOtherSessions();
-		await sessions.reload();
-	});
-	const failure = end.error ?? endOthers.error;
-	return (
-		<Panel
-			title={t("Sessions")}
-			flush
-			aside={
-				sessions.data &&
-				sessions.data.items.length > 1 && (
-					<Button size="xs" variant="default" loading={endOthers.busy} onClick={() => void endOthers.run()}>
-						{t("End all others")}
-					</Button>
-				)
-			}
-		>
-			{failure && <Problem error={failure} />}
-			<DataTable
-				label={t("Sessions")}
-				rows={sessions.data?.items}
-				rowKey={(session) => session.id}
-				error={sessions.error}
-				retry={() => void sessions.reload()}
-				skeletonRows={2}
-				empty={<Empty title={t("No session is open.")} />}
-				columns={[
-					{
-						label: t("Device"),
-						lead: true,
-						render: (session) => `${deviceOf(session)}${session.current ? t(" (this one)") : ""}`,
-					},
-					{ label: t("Address"), render: (session) => session.ip ?? "–" },
-					{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
-					{ label: t("Ends"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
-					{
-						label: t("Action"),
-						act: true,
-						right: true,
-						render: (session) =>
-							session.current ? null : (
-								<button type="button" className="link" onClick={() => void end.run(session.id)}>
-									{t("End")}
-								</button>
-							),
-					},
-				]}
-			/>
-		</Panel>
-	);
-}
-
-/** Enough to know one's own devices by. */
-function deviceOf({ userAgent }: SessionView): string {
-	const agent = userAgent ?? "";
-	const browser = ["Edg", "Firefox", "Chrome", "Safari"].find((name) => agent.includes(name));
-	const system = [
-		["iPhone", "iPhone"],
-		["Android", "Android"],
-		["Windows", "Windows"],
-		["Mac OS", "macOS"],
-		["Linux", "Linux"],
-	].find(([mark]) => mark !== undefined && agent.includes(mark))?.[1];
-	const name = browser === "Edg" ? "Edge" : browser;
-	return [name, system].filter(Boolean).join(" on ") || agent.slice(0, 40) || t("Unknown device");
 }

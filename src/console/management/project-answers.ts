@@ -77,8 +77,8 @@ export function projectAnswers(parts: ConsoleParts) {
 			const place = await placeOf(call, bodyOf(call, "ManagementProjectMemberAdd"));
 			const { projectId, accountId, userId } = place;
 			await addProjectMember(statements, place);
-			const act = { action: "project.member_add", subject: projectId, accountId, detail: { userId } };
-			await noteAct(statements, call, act);
+			const about = { subject: projectId, accountId, detail: { userId } };
+			await noteAct(statements, call, { ...about, action: "project.member_add" });
 			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
 			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
 			return memberView(projectId, member);

@@ -59,6 +59,17 @@ const STATES: Readonly<Record<string, string>> = {
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 
+const ENDPOINTS: Readonly<Record<string, string>> = {
+	chat: t("Chat completions"),
+	completions: t("Completions"),
+	embeddings: t("Embeddings"),
+	transcription: t("Transcriptions"),
+	image: t("Images"),
+	rerank: t("Rerank"),
+};
+
+export const endpointName = (code: string): string => ENDPOINTS[code] ?? code;
+
 const DIALECTS: Readonly<Record<string, string>> = {
 	openai: "OpenAI",
 	vllm: "vLLM",

@@ -91,28 +91,3 @@ function accentVariables(accents: Accents | undefined): Record<string, string> {
 }
 
 export const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
-
-/** Told apart with the common kinds of colour-blindness (after Okabe and Ito), on light and on dark. */
-const SERIES = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
-const OTHER = "#8a939b";
-/** What is no model and no key has its own. */
-const STATUS_COLORS: Readonly<Record<string, string>> = {
-	other: OTHER,
-	ok: "#009e73",
-	failed: "#c04f15",
-	left: "#d98200",
-};
-
-/** The same colour for the same model everywhere: by its place in the catalogue, or else by its name. */
-export function seriesColor(id: string, known: readonly string[]): string {
-	const fixed = STATUS_COLORS[id];
-	if (fixed) return fixed;
-	const place = known.indexOf(id);
-	return SERIES[(place >= 0 ? place : hash(id)) % SERIES.length] ?? OTHER;
-}
-
-function hash(text: string): number {
-	let sum = 0;
-	for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0;
-	return sum;
-}

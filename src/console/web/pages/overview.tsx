@@ -8,12 +8,11 @@ import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
-import { UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
+import { UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { plural, rich, t } from "../texts.tsx";
-import { seriesColor } from "../theme.ts";
 import type { Overview, OverviewLive } from "../views.ts";
 import { FirstSteps } from "./first-steps.tsx";
 
@@ -146,7 +145,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 }
 
 function TopModels({ data }: { data: Overview | undefined }) {
-	const known = useKnownModels();
+	const color = useSeriesColors(data?.chart);
 	return (
 		<Panel title={t("Top models")} flush>
 			<DataTable
@@ -160,7 +159,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 						lead: true,
 						render: (row) => (
 							<span className="named">
-								<span className="swatch" style={{ background: seriesColor(row.model, known) }} />
+								<span className="swatch" style={{ background: color(row.model) }} />
 								<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
 							</span>
 						),

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { maxUsd, subUsd, ZERO_USD } from "../../../money/nano-usd.ts";
 import { formatCount } from "../format.ts";
+import { endpointName } from "../labels.ts";
 import { Facts, Panel, Stat } from "../parts/page.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { Refused } from "../parts/request-table.tsx";
@@ -192,7 +193,7 @@ function factsOf(row: RefusedDetail): [string, ReactNode][] {
 	facts.push(
 		[t("Model"), row.model ?? t("not read so far")],
 		[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-		[t("Endpoint"), row.endpoint],
+		[t("Endpoint"), endpointName(row.endpoint)],
 		[t("Cost"), t("nothing")],
 	);
 	if (row.repeats > 0) {

@@ -1,6 +1,7 @@
 import { Skeleton } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
+import { endpointName } from "../labels.ts";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { RequestEnding } from "../parts/request-table.tsx";
@@ -19,15 +20,6 @@ const STEPS: Readonly<Record<string, string>> = {
 	first_token: t("First token"),
 	ended: t("Ended"),
 	settled: t("Settled"),
-};
-
-const ENDPOINTS: Readonly<Record<string, string>> = {
-	chat: t("Chat completions"),
-	completions: t("Completions"),
-	embeddings: t("Embeddings"),
-	transcription: t("Transcriptions"),
-	image: t("Images"),
-	rerank: t("Rerank"),
 };
 
 const HOW_ENDED: Readonly<Record<string, string>> = {
@@ -134,7 +126,7 @@ function Detail({ row }: { row: RequestDetail }) {
 								</Link>,
 							],
 							[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-							[t("Endpoint"), `${ENDPOINTS[row.endpoint] ?? row.endpoint}${row.streamed ? t(", streamed") : ""}`],
+							[t("Endpoint"), `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`],
 							[t("Ending"), <RequestEnding key="ending" row={row} />],
 							[t("How it ended"), HOW_ENDED[row.ending] ?? row.ending.replaceAll("_", " ")],
 							[t("Basis"), BASES[row.basis] ?? row.basis],

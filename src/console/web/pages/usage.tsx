@@ -11,13 +11,12 @@ import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
 import type { Measure } from "../parts/usage-chart.tsx";
-import { groupLabel, UsageChart, useKnownModels } from "../parts/usage-chart.tsx";
+import { groupLabel, UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import { t } from "../texts.tsx";
-import { seriesColor } from "../theme.ts";
 import type { UsageGroup, UsageSeries } from "../views.ts";
 
 const GROUPS = [
@@ -154,7 +153,7 @@ function Totals({ series }: { series: UsageSeries }) {
 function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Group }) {
 	const group = grouping.value;
 	const [query] = useQueryState();
-	const known = useKnownModels();
+	const color = useSeriesColors(series);
 	const lines = useMemo(() => sparkValues(series), [series]);
 	const columns: Column<UsageGroup>[] = [
 		{
@@ -162,7 +161,7 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 			lead: true,
 			render: (row) => (
 				<span className="named">
-					<span className="swatch" style={{ background: seriesColor(row.id, known) }} />
+					<span className="swatch" style={{ background: color(row.id) }} />
 					{row.id === "other" || row.id === "" ? (
 						groupLabel(row)
 					) : (
@@ -174,7 +173,7 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 		{
 			label: t("Trend"),
 			wide: true,
-			render: (row) => <Sparkline values={lines.get(row.id) ?? []} color={seriesColor(row.id, known)} />,
+			render: (row) => <Sparkline values={lines.get(row.id) ?? []} color={color(row.id)} />,
 		},
 		{ label: t("Requests"), right: true, render: (row) => <span className="num">{formatCount(row.requests)}</span> },
 		{ label: t("Prompt"), right: true, render: (row) => <Tokens value={row.promptTokens} /> },

@@ -5,9 +5,9 @@ import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { lazy } from "../lazy.tsx";
 import { useResource } from "../resource.ts";
+import { SERIES_MAX, seriesColors } from "../series-colors.ts";
 import { showUsd, showUsdShort } from "../shown-money.ts";
 import { locale, t } from "../texts.tsx";
-import { seriesColor } from "../theme.ts";
 import type { UsageSeries } from "../views.ts";
 import type { ChartProps, ChartSeries } from "./chart.tsx";
 
@@ -16,7 +16,6 @@ export type Measure = "cost" | "tokens" | "requests";
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 /** Beyond these the rest is drawn as one. */
-const SERIES_MAX = 8;
 
 /** Usage over time, stacked by group. The buttons below hide and show groups. */
 export function UsageChart(props: {
@@ -27,8 +26,8 @@ export function UsageChart(props: {
 }) {
 	const { series, measure } = props;
 	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
-	const known = useKnownModels();
-	const drawn = useMemo(() => (series ? shape(series, measure, known) : undefined), [series, measure, known]);
+	const color = useSeriesColors(series);
+	const drawn = useMemo(() => (series ? shape(series, measure, color) : undefined), [series, measure, color]);
 	// Beside the figures, not after them.
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
@@ -69,13 +68,16 @@ export function UsageChart(props: {
 	);
 }
 
-/** Ids in the order of the catalogue: it decides the colours. */
-export function useKnownModels(): readonly string[] {
+/** Of each group, by its id: the same in the chart and in what stands beside it. */
+export function useSeriesColors(series: UsageSeries | undefined): (id: string) => string {
 	const models = useResource("models", api.models);
-	return useMemo(() => models.data?.items.map((model) => model.id) ?? [], [models.data]);
+	return useMemo(() => {
+		const drawn = series?.groups.slice(0, SERIES_MAX).map(({ id }) => id) ?? [];
+		return seriesColors(drawn, models.data?.items.map(({ id }) => id) ?? []);
+	}, [series, models.data]);
 }
 
-function shape(series: UsageSeries, measure: Measure, known: readonly string[]) {
+function shape(series: UsageSeries, measure: Measure, color: (id: string) => string) {
 	const shown = series.groups.slice(0, SERIES_MAX);
 	const nameOf = new Map(shown.map((group, index) => [group.id, `g${index}`]));
 	const hasRest = series.groups.length > SERIES_MAX;
@@ -94,9 +96,9 @@ function shape(series: UsageSeries, measure: Measure, known: readonly string[]) 
 	const drawn: ChartSeries[] = shown.map((group) => ({
 		name: nameOf.get(group.id) ?? "rest",
 		label: groupLabel(group),
-		color: seriesColor(group.id, known),
+		color: color(group.id),
 	}));
-	if (hasRest) drawn.push({ name: "rest", label: t("Others"), color: seriesColor("other", known) });
+	if (hasRest) drawn.push({ name: "rest", label: t("Others"), color: color("other") });
 	return { rows: [...rows.values()], series: drawn };
 }
 

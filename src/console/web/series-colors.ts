@@ -1,0 +1,36 @@
+/** Told apart with the common kinds of colour-blindness (after Okabe and Ito), on light and on dark. */
+const SERIES = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
+/** As many are drawn one by one; what is beyond them together. */
+export const SERIES_MAX = SERIES.length;
+const OTHER = "#8a939b";
+/** What is no model and no key has its own. */
+const STATUS_COLORS: Readonly<Record<string, string>> = {
+	other: OTHER,
+	ok: "#009e73",
+	failed: "#c04f15",
+	left: "#d98200",
+};
+
+/**
+ * The colours of what is drawn together, no two alike: a model's by its place in the catalogue, else by its name, and the
+ * next one that is free where another has it. What is not among them is grey.
+ */
+export function seriesColors(ids: readonly string[], known: readonly string[]): (id: string) => string {
+	const colors = new Map<string, string>();
+	const placed = known.filter((id) => ids.includes(id));
+	for (const id of [...placed, ...ids.filter((one) => !placed.includes(one)).sort()]) {
+		if (STATUS_COLORS[id] !== undefined) continue;
+		const place = known.indexOf(id);
+		const wanted = place >= 0 ? place : hash(id);
+		const taken = new Set(colors.values());
+		const free = SERIES.map((_, step) => SERIES[(wanted + step) % SERIES.length] ?? OTHER);
+		colors.set(id, free.find((color) => !taken.has(color)) ?? OTHER);
+	}
+	return (id) => STATUS_COLORS[id] ?? colors.get(id) ?? OTHER;
+}
+
+function hash(text: string): number {
+	let sum = 0;
+	for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) >>> 0;
+	return sum;
+}

@@ -3,21 +3,28 @@ import type { RateStanding } from "../limits/key-limits.ts";
 /** The id of the model that answered, where the request named a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
-/** Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. */
-export function answerHeaders(
-	requestId: string,
-	ignored: readonly string[],
-	contentType: string,
-): Record<string, string> {
-	const headers: Record<string, string> = {
-		"content-type": contentType,
-		"cache-control": "no-store",
-		"x-content-type-options": "nosniff",
-		"x-accel-buffering": "no",
-		"x-request-id": requestId,
-	};
+/** Of answers without `x-ignored-parameters`, by content type, of which the endpoints have few. */
+const PLAIN = new Map<string, Headers>();
+
+/**
+ * Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. They are to be
+ * copied at once, as a Response does: the next answer gets the same ones.
+ */
+export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
+	let plain = PLAIN.get(contentType);
+	if (plain === undefined) {
+		plain = new Headers({
+			"content-type": contentType,
+			"cache-control": "no-store",
+			"x-content-type-options": "nosniff",
+			"x-accel-buffering": "no",
+		});
+		PLAIN.set(contentType, plain);
+	}
 	const names = ignoredHeader(ignored);
-	if (names !== undefined) headers["x-ignored-parameters"] = names;
+	const headers = names === undefined ? plain : new Headers(plain);
+	headers.set("x-request-id", requestId);
+	if (names !== undefined) headers.set("x-ignored-parameters", names);
 	return headers;
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { nextTurn } from "../../src/base/next-turn.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -30,6 +31,31 @@ test("nothing is named where all is honoured", async () => {
 	const response = await post(ask("hi", { temperature: 0.5, max_tokens: 5, seed: 1, top_p: null }));
 	await response.text();
 	expect(response.headers.has("x-ignored-parameters")).toBe(false);
+});
+
+test("requests that run at once keep their headers apart: ids, ignored names and limits are each its own", async () => {
+	const limited = await service.customer({ settings: { requestsPerMinute: 1_000 } });
+	const from = upstream.requests.length;
+	const answers = await Promise.all(
+		Array.from({ length: 24 }, async (_, at) => {
+			const stream = at % 3 === 0;
+			const ignored = at % 4 === 0 ? { [`made_up_${at}`]: 1 } : {};
+			const key = at % 2 === 0 ? secret : limited.secret;
+			const response = await service.post("/v1/chat/completions", key, ask(`hi ${at}`, { stream, ...ignored }));
+			await nextTurn();
+			return { at, headers: response.headers, text: await response.text() };
+		}),
+	);
+	for (const { at, headers, text } of answers) {
+		expect(headers.get("content-type")).toBe(at % 3 === 0 ? "text/event-stream; charset=utf-8" : "application/json");
+		expect(text).toContain((headers.get("x-request-id") as string).replace("req_", "chatcmpl-"));
+		expect(headers.get("x-ignored-parameters")).toBe(at % 4 === 0 ? `made_up_${at}` : null);
+		expect(headers.has("x-ratelimit-limit-requests")).toBe(at % 2 === 1);
+	}
+	const sent = upstream.requests.slice(from).map(({ headers }) => headers.get("x-request-id")?.replaceAll("-", ""));
+	expect(sent.toSorted()).toEqual(
+		answers.map(({ headers }) => (headers.get("x-request-id") as string).replace("req_", "")).toSorted(),
+	);
 });
 
 test("hostile names do not get into the header, many of them become a count", async () => {

@@ -80,6 +80,22 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		},
 	);
 
+	test("what only one request has in its headers, a trace or a changed key, is in no later one", async () => {
+		const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+		const trace = { admitted() {}, answered() {}, call: () => ({ headers: { traceparent }, end() {} }) };
+		const sent = async (nth: number, more?: Parameters<typeof chatCall>[0]) => {
+			await askChat(upstreams, model, chatCall(more));
+			const { headers } = await server.waitForRequest(nth);
+			return [headers.get("traceparent"), headers.get("authorization"), headers.get("accept")];
+		};
+		expect(await sent(1)).toEqual([null, "Bearer upstream-key", "application/json"]);
+		expect(await sent(2, { trace })).toEqual([traceparent, "Bearer upstream-key", "application/json"]);
+		expect(await sent(3)).toEqual([null, "Bearer upstream-key", "application/json"]);
+		model = modelOver([server.spec({ apiKey: "next-key" })]);
+		upstreams.sync(snapshotOf(model));
+		expect(await sent(4)).toEqual([null, "Bearer next-key", "application/json"]);
+	});
+
 	test("the request has one output limit, the replica's model and key, and nothing of ours besides", async () => {
 		const prompt = [{ role: "user", content: "x" }];
 		const fields = {

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
@@ -44,15 +45,13 @@ export function postUpstream(
 	post: UpstreamPost,
 ): Promise<Response> {
 	const spec = replica.spec();
-	const headers: Record<string, string> = {
-		accept: post.accept,
-		"accept-encoding": "identity",
-		"user-agent": "tollgate",
-		"x-request-id": post.requestId,
-	};
-	if (typeof post.body === "string") headers["content-type"] = "application/json";
-	if (post.traceHeaders !== undefined) Object.assign(headers, post.traceHeaders);
-	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+	const common = commonHeaders(spec, post.accept);
+	const isPlain = typeof post.body === "string" && post.traceHeaders === undefined;
+	// The runtime copies them before it returns, so nearly all requests of a replica take the same ones.
+	const headers = isPlain ? common : new Headers(common);
+	headers.set("x-request-id", post.requestId);
+	if (typeof post.body !== "string") headers.delete("content-type");
+	for (const [name, value] of Object.entries(post.traceHeaders ?? {})) headers.set(name, value);
 	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
 		method: "POST",
 		headers,
@@ -66,6 +65,25 @@ export function postUpstream(
 		// What was not asked for packed is not unpacked: some hundred kilobytes can become a gigabyte.
 		decompress: false,
 	});
+}
+
+const COMMON = new WeakMap<UpstreamSpec, Partial<Record<UpstreamPost["accept"], Headers>>>();
+
+/** What all requests of a replica have that send JSON and accept the same. */
+function commonHeaders(spec: UpstreamSpec, accept: UpstreamPost["accept"]): Headers {
+	let known = COMMON.get(spec);
+	if (known === undefined) {
+		known = {};
+		COMMON.set(spec, known);
+	}
+	known[accept] ??= new Headers({
+		accept,
+		"accept-encoding": "identity",
+		"user-agent": "tollgate",
+		"content-type": "application/json",
+		...(spec.apiKey === null ? {} : { authorization: `Bearer ${spec.apiKey}` }),
+	});
+	return known[accept];
 }
 
 /** Whether the replica's address takes a TCP connection within the connect deadline. */

@@ -18,8 +18,9 @@ const STATUS_COLORS: Readonly<Record<string, string>> = {
 export function seriesColors(ids: readonly string[], known: readonly string[]): (id: string) => string {
 	const colors = new Map<string, string>();
 	const placed = known.filter((id) => ids.includes(id));
+	for (const id of ids) if (STATUS_COLORS[id] !== undefined) colors.set(id, STATUS_COLORS[id]);
 	for (const id of [...placed, ...ids.filter((one) => !placed.includes(one)).sort()]) {
-		if (STATUS_COLORS[id] !== undefined) continue;
+		if (colors.has(id)) continue;
 		const place = known.indexOf(id);
 		const wanted = place >= 0 ? place : hash(id);
 		const taken = new Set(colors.values());

@@ -33,7 +33,7 @@ export function AuditPage() {
 					empty={<Empty title={t("No act matches.")} />}
 					columns={[
 						{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
-						{ label: t("Who"), clip: true, render: (row) => <Clipped text={actorText(row)} /> },
+						{ label: t("Who"), clip: true, long: true, render: (row) => <Clipped text={actorText(row)} /> },
 						{
 							label: t("Act"),
 							render: (row) => (
@@ -54,7 +54,7 @@ export function AuditPage() {
 									</Link>
 								),
 						},
-						{ label: t("Detail"), render: (row) => <span className="small">{detailText(row)}</span> },
+						{ label: t("Detail"), long: true, render: (row) => <span className="small">{detailText(row)}</span> },
 					]}
 				/>
 			</Panel>

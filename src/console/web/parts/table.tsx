@@ -25,6 +25,8 @@ export interface Column<T> {
 	readonly act?: boolean;
 	/** A name that gives way where figures need the room. */
 	readonly clip?: boolean;
+	/** The whole line of a card. */
+	readonly long?: boolean;
 	/** Left out of cards. */
 	readonly wide?: boolean;
 }
@@ -147,6 +149,7 @@ function cellClass<T>(column: Column<T>): string | undefined {
 		column.corner && "corner",
 		column.act && "act",
 		column.clip && "clip-cell",
+		column.long && "long",
 		column.wide && "wide",
 	].filter(Boolean);
 	return names.length > 0 ? names.join(" ") : undefined;

@@ -86,6 +86,6 @@ details ul { padding: .25rem 0 0 1.1rem; }
 	.wide { display: none; }
 	.days > li:nth-child(-n+60) { display: none; }
 	.days { gap: 3px; }
-	.scale { gap: .5rem; }
+	.scale { gap: .5rem; font-size: .8rem; }
 }
 `;

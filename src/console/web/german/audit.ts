@@ -59,6 +59,7 @@ export const audit = {
 	"Any act": "Jede Aktion",
 	"No such act": "Keine solche Aktion",
 	"from {address}": "von {address}",
+	"On|what was done": "Betrifft",
 	"Start of an instance": "Start einer Instanz",
 	Timer: "Zeitplan",
 } as const;

@@ -42,7 +42,7 @@ export function AuditPage() {
 								</span>
 							),
 						},
-						{ label: t("On"), render: (row) => <ShortId value={row.subject} /> },
+						{ label: t("On|what was done"), render: (row) => <ShortId value={row.subject} /> },
 						{
 							label: t("Account"),
 							render: (row) =>

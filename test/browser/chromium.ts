@@ -72,6 +72,8 @@ export interface TabOptions {
 	readonly height?: number;
 	readonly scheme?: "light" | "dark";
 	readonly person?: Person;
+	/** As for who wants no motion: what is opened is there at once. */
+	readonly still?: boolean;
 	/** Other origins that its pages may ask. */
 	readonly elsewhere?: readonly string[];
 }
@@ -85,6 +87,7 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 		baseURL: url,
 		viewport: { width: options.width ?? 1440, height: options.height ?? 900 },
 		colorScheme: options.scheme ?? "light",
+		reducedMotion: options.still === true ? "reduce" : "no-preference",
 		locale: "en-US",
 		timezoneId: "Europe/Berlin",
 		permissions: ["clipboard-read", "clipboard-write"],

@@ -110,6 +110,11 @@ const ENGLISH_SENTENCES = [german, germanRefusals, germanRefusalsBelow, germanRe
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
 	.map(([english]) => english)
 	.filter((english) => english !== "search-api production");
+/** Without the page of the interface; in the short form no page twice that is there with longer names and amounts too. */
+const GERMAN_PAGES = PAGES.filter(
+	([name, who]) =>
+		name !== "docs-api" && (WITH_PICTURES || who !== "rich" || !PAGES.some(([other]) => other === `extreme-${name}`)),
+);
 /** Everything but who the viewer is. */
 const FIGURES = /\/api\/console\/(?!me\b|public\/config)/;
 const UNAVAILABLE = {
@@ -130,10 +135,11 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 	/**
 	 * The viewer's window in this size and scheme, on a blank page, with nothing kept from the test before but the session.
 	 * It is one for all tests: a new one starts a process and compiles every script, which takes longer than most pages.
+	 * Nothing moves in it, which is a tenth of the work; where people work in a page (`journey.test.ts` and the others) it does.
 	 */
 	async function windowOf(who: Who, ...view: View): Promise<Tab> {
 		const person = who === "visitor" ? {} : { person: stage[who] };
-		const tab = windows.get(who) ?? (await openAs(person));
+		const tab = windows.get(who) ?? (await openAs({ ...person, still: !WITH_PICTURES }));
 		windows.set(who, tab);
 		if (tab.page.url() !== BLANK) {
 			await tab.page.evaluate("localStorage.clear(), sessionStorage.clear()");
@@ -177,7 +183,7 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		const found: string[] = [];
 		const tab = await windowOf(who, 360, "light");
 		await tab.context.addCookies([{ name: LANGUAGE_COOKIE, value: "de", url: stage.service.url }]);
-		for (const [name, , path] of PAGES.filter((one) => one[1] === who && one[0] !== "docs-api")) {
+		for (const [name, , path] of GERMAN_PAGES.filter((one) => one[1] === who)) {
 			if (tab.page.url() === BLANK) await tab.page.goto(path(stage));
 			else await walk(tab.page, path(stage));
 			await settled(tab.page);

@@ -13,7 +13,7 @@ const FOR_MS = 15_000;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
 test(`four counts agree to the nano-dollar after ${FOR_MS / 1_000} seconds of faults (seed ${SEED})`, async () => {
-	const result = await runChaos({ seed: SEED, forMs: FOR_MS, users: 12, logFolder: LOGS });
+	const result = await runChaos({ seed: SEED, forMs: FOR_MS, users: 8, logFolder: LOGS });
 	const broken = result.findings.filter((finding) => finding.broken.length > 0);
 	expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 	// A run in which nothing happened proves nothing.

@@ -16,7 +16,7 @@ import { startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
-const SAMPLES = Number(process.env.SAMPLES ?? 15);
+const SAMPLES = Number(process.env.SAMPLES ?? 8);
 const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };

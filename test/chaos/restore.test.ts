@@ -23,9 +23,9 @@ import { costOf } from "./verdict.ts";
 
 const RICH = 100_000_000_000;
 /** For a hundred requests or so: it runs dry before the machine is lost, and must stay so. */
-const POOR = 2_000_000;
-const REQUESTS = Number(process.env.REQUESTS ?? 60);
-const USERS = 6;
+const POOR = 1_400_000;
+const REQUESTS = Number(process.env.REQUESTS ?? 40);
+const USERS = 4;
 const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 /** The gateway may let so much out ahead of its journal. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Sent } from "./chat-client.ts";
 import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
@@ -9,7 +10,6 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import type { Fleet } from "./fleet.ts";
 import { GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
-import { withOwnPostgres } from "./own-postgres.ts";
 
 /** `bun test` runs a short form; the figures of more are printed with `REVOKES=300`. */
 const REVOKES = Number(process.env.REVOKES ?? 20);
@@ -19,12 +19,12 @@ const MARGIN_MS = 1_500;
 /** An admission's time is recorded in whole milliseconds. */
 const RECORD_MS = 1;
 
-const postgres = await withOwnPostgres();
+const database = await withDatabase();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
-const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url }));
+const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url }));
 
-/** Asks all instances with the key, as fast as they answer, until it is told to stop. */
-function keepAsking(key: { id: string; secret: string }) {
+/** Asks all instances with the key, as fast as they answer, until it is told to stop; who is refused comes again so soon. */
+function keepAsking(key: { id: string; secret: string }, againMs = 1) {
 	const sent: Sent[] = [];
 	let stopping = false;
 	const users = Array.from({ length: USERS }, async (_, at) => {
@@ -36,7 +36,7 @@ function keepAsking(key: { id: string; secret: string }) {
 				maxTokens: 20,
 			});
 			sent.push(answer);
-			if (answer.status !== 200) await Bun.sleep(1);
+			if (answer.status !== 200) await Bun.sleep(againMs);
 		}
 	});
 	return {
@@ -133,7 +133,7 @@ describe("revocation on three instances under load", () => {
 
 	test("a paused instance delays a revocation by its lease at most, and admits nothing with the key when it goes on", async () => {
 		const key = await fleet.key(await fleet.account());
-		const asking = keepAsking(key);
+		const asking = keepAsking(key, 25);
 		await asking.served();
 		const paused = fleet.members[1] as Fleet["members"][number];
 		paused.process()?.kill("SIGSTOP");

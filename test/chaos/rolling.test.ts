@@ -21,11 +21,11 @@ if ("missing" in taken) console.log(`the former version cannot be run beside thi
 afterAll(() => former?.remove());
 
 const RICH = 100_000_000_000;
-const USERS = 6;
+const USERS = 4;
 const SHORT: Ask = { words: 6, stream: true, maxTokens: 30 };
 const LONG: Ask = { words: 150, stream: true, maxTokens: 200 };
 /** Between two replacements. */
-const ANSWERS = 20;
+const ANSWERS = 12;
 
 /** As a balancer: it knows who is in rotation, asks them in turn, and repeats nothing. */
 function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {

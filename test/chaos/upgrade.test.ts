@@ -32,7 +32,7 @@ const former = "main" in taken ? taken : undefined;
 if ("missing" in taken) console.log(`the former version cannot be run beside this one: ${taken.missing}`);
 afterAll(() => former?.remove());
 
-const PHASE_REQUESTS = 40;
+const PHASE_REQUESTS = 20;
 
 test.skipIf(former === undefined)(
 	`${FORMER_COMMIT.slice(0, 7)} → this, one instance after the other, one of them by kill -9`,
@@ -118,7 +118,7 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		...(main === undefined ? {} : { main }),
 	});
 	try {
-		const load = await startLoad(fleet, createRandom(1), { users: 4, accounts: 6 });
+		const load = await startLoad(fleet, createRandom(1), { users: 3, accounts: 6 });
 		await steps(fleet, load);
 		await load.stop();
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);

@@ -78,16 +78,10 @@ export function createAnswerSpool(
 		}
 	}
 
-	function isGone(batchId: string, run: number): boolean {
-		const lock = existsSync(lockOf(batchId, run)) ? tryFileLock(lockOf(batchId, run)) : undefined;
-		lock?.release();
-		return lock !== undefined;
-	}
-
 	/** Of one run. */
 	async function* leftBy(batchId: string, run: number, places: readonly Place[]): AsyncGenerator<SpooledLine, void> {
 		// Asked before it is read: who is gone then writes no more.
-		let isComplete = isGone(batchId, run);
+		let isComplete = isFree(lockOf(batchId, run));
 		const unsent = new Map<string, Claim>();
 		for (const place of places) {
 			const records = readSpoolSegment<SpoolRecord>(cipher, fileOf(batchId, place), nameOf(batchId, place));
@@ -147,4 +141,11 @@ function bootId(): string | undefined {
 	} catch {
 		return undefined;
 	}
+}
+
+/** Whether it is there and nobody holds it: its process is gone. */
+function isFree(lockPath: string): boolean {
+	const lock = existsSync(lockPath) ? tryFileLock(lockPath) : undefined;
+	lock?.release();
+	return lock !== undefined;
 }

@@ -162,7 +162,7 @@ type Swapped = Pick<CatalogFile, "models" | "routes" | "limits"> & Pick<CatalogS
 
 /** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {
-	const { statements, clock, log } = deps;
+	const { log } = deps;
 	let snapshot: CatalogSnapshot = Object.freeze({
 		revision: 0,
 		models: new Map(),
@@ -172,45 +172,6 @@ function createStore(deps: StoreDeps) {
 	});
 	let limits: ServiceLimits = DEFAULT_LIMITS;
 	const listeners = new Set<CatalogListener>();
-
-	/** Unchanged rates need no database: replacing a dead upstream works while Postgres is away. */
-	async function price(specs: readonly ModelSpec[]): Promise<Model[]> {
-		const before = snapshot.models;
-		const known = new Map<string, RateCard>();
-		const wanted = specs.flatMap(ratesToPin);
-		for (const { id, batch, rateCard } of before.values()) {
-			known.set(id, rateCard);
-			if (batch?.rateCard) known.set(batchCardName(id), batch.rateCard);
-		}
-		const unchanged = ({ id, rates }: { id: string; rates: Rates }) => {
-			const card = known.get(id);
-			return card !== undefined && haveEqualRates(card, rates) ? card : undefined;
-		};
-		const unknown = wanted.filter((each) => unchanged(each) === undefined);
-		const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(statements, unknown);
-		const pinned: Awaited<ReturnType<typeof pinRateCards>> = await withDeadline(
-			clock,
-			pinning,
-			PIN_DEADLINE_MS,
-			() => new Error("the database did not answer in time"),
-		);
-		const cardOf = (each: { id: string; rates: Rates }): { rateCard: RateCard; createdS: number | undefined } => {
-			const same = unchanged(each);
-			if (same !== undefined) return { rateCard: same, createdS: before.get(each.id)?.createdS };
-			const card = pinned.get(each.id);
-			assert(card !== undefined, "every model's rates were stored");
-			const { createdS, ...rateCard } = card;
-			return { rateCard: Object.freeze(rateCard), createdS };
-		};
-		return specs.map((spec) => {
-			const { rates, batch, ...described } = spec;
-			const { rateCard, createdS } = cardOf({ id: spec.id, rates });
-			assert(createdS !== undefined, "a model is as old as its first rates");
-			if (batch === undefined) return Object.freeze({ ...described, rateCard, createdS });
-			const lines = batch.rates === null ? null : cardOf({ id: batchCardName(spec.id), rates: batch.rates }).rateCard;
-			return Object.freeze({ ...described, rateCard, createdS, batch: Object.freeze({ rateCard: lines }) });
-		});
-	}
 
 	let lastSwap: Promise<void> = Promise.resolve();
 
@@ -225,7 +186,7 @@ function createStore(deps: StoreDeps) {
 
 	async function swapNow(file: Swapped): Promise<void> {
 		assertDistinctNames(file.models);
-		const priced = await price(file.models);
+		const priced = await price(deps, file.models, snapshot.models);
 		const models = new Map(priced.map((model) => [model.id, model]));
 		const before = snapshot;
 		snapshot = Object.freeze({
@@ -286,4 +247,46 @@ function describeChange(before: CatalogSnapshot, after: CatalogSnapshot) {
 
 function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error);
+}
+
+/** Unchanged rates need no database: replacing a dead upstream works while Postgres is away. */
+async function price(
+	{ statements, clock }: StoreDeps,
+	specs: readonly ModelSpec[],
+	before: ReadonlyMap<string, Model>,
+): Promise<Model[]> {
+	const known = new Map<string, RateCard>();
+	const wanted = specs.flatMap(ratesToPin);
+	for (const { id, batch, rateCard } of before.values()) {
+		known.set(id, rateCard);
+		if (batch?.rateCard) known.set(batchCardName(id), batch.rateCard);
+	}
+	const unchanged = ({ id, rates }: { id: string; rates: Rates }) => {
+		const card = known.get(id);
+		return card !== undefined && haveEqualRates(card, rates) ? card : undefined;
+	};
+	const unknown = wanted.filter((each) => unchanged(each) === undefined);
+	const pinning = unknown.length === 0 ? Promise.resolve(new Map()) : pinRateCards(statements, unknown);
+	const pinned: Awaited<ReturnType<typeof pinRateCards>> = await withDeadline(
+		clock,
+		pinning,
+		PIN_DEADLINE_MS,
+		() => new Error("the database did not answer in time"),
+	);
+	const cardOf = (each: { id: string; rates: Rates }): { rateCard: RateCard; createdS: number | undefined } => {
+		const same = unchanged(each);
+		if (same !== undefined) return { rateCard: same, createdS: before.get(each.id)?.createdS };
+		const card = pinned.get(each.id);
+		assert(card !== undefined, "every model's rates were stored");
+		const { createdS, ...rateCard } = card;
+		return { rateCard: Object.freeze(rateCard), createdS };
+	};
+	return specs.map((spec) => {
+		const { rates, batch, ...described } = spec;
+		const { rateCard, createdS } = cardOf({ id: spec.id, rates });
+		assert(createdS !== undefined, "a model is as old as its first rates");
+		if (batch === undefined) return Object.freeze({ ...described, rateCard, createdS });
+		const lines = batch.rates === null ? null : cardOf({ id: batchCardName(spec.id), rates: batch.rates }).rateCard;
+		return Object.freeze({ ...described, rateCard, createdS, batch: Object.freeze({ rateCard: lines }) });
+	});
 }

@@ -90,16 +90,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			const value = fieldOf(pair.value, path, line);
 			if (value !== undefined) fields.set(name, value);
 		}
-		return {
-			path: field.path,
-			line: field.line,
-			get: (name) => fields.get(name),
-			require(name) {
-				const value = fields.get(name);
-				if (value === undefined) report(field, `the field ${show(name)} is missing`);
-				return value;
-			},
-		};
+		return mapOf(field, fields, report);
 	}
 
 	function list(field: YamlField, itemsMax: number): YamlField[] | undefined {
@@ -137,6 +128,23 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		map,
 		list,
 		...createScalarReader(report, env),
+	};
+}
+
+function mapOf(
+	{ path, line }: YamlField,
+	fields: ReadonlyMap<string, YamlField>,
+	report: YamlReader["report"],
+): YamlMap {
+	return {
+		path,
+		line,
+		get: (name) => fields.get(name),
+		require(name) {
+			const value = fields.get(name);
+			if (value === undefined) report({ path, line }, `the field ${show(name)} is missing`);
+			return value;
+		},
 	};
 }
 

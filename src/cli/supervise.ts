@@ -1,4 +1,5 @@
 import type { Environment } from "../base/environment-reader.ts";
+import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate } from "../db/migrate.ts";
@@ -79,20 +80,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		Promise.all(posts.map((one) => one.stop())).then(() => end.resolve(exitCode), end.reject);
 	}
 
-	let rolling = false;
-	async function roll(): Promise<void> {
-		if (rolling || stopping) return;
-		rolling = true;
-		try {
-			for (const one of posts) if (!stopping) await one.replace();
-			log.info("all processes were replaced");
-		} catch (error) {
-			log.error("the replacement of the processes was given up", { error });
-		} finally {
-			rolling = false;
-		}
-	}
-
+	const roll = createRoll(log, posts, () => stopping);
 	onEndSignal(() => stop(0));
 	process.on("SIGHUP", () => {
 		for (const gateway of gateways) gateway.signal("SIGHUP");
@@ -200,4 +188,21 @@ function claimPort(hostname: string, port: number): number {
 	const claimed = probe.port;
 	probe.stop(true);
 	return claimed;
+}
+
+/** Replaces all, one after the other, unless that is under way. */
+function createRoll(log: Log, posts: readonly Post[], isStopping: () => boolean): () => Promise<void> {
+	let rolling = false;
+	return async () => {
+		if (rolling || isStopping()) return;
+		rolling = true;
+		try {
+			for (const one of posts) if (!isStopping()) await one.replace();
+			log.info("all processes were replaced");
+		} catch (error) {
+			log.error("the replacement of the processes was given up", { error });
+		} finally {
+			rolling = false;
+		}
+	};
 }

@@ -55,19 +55,9 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 
 	function connect(): void {
 		const hearing: Hearing = {
-			client: postgres(options.url, {
-				max: 1,
-				connect_timeout: CONNECT_MS_MAX / 1_000,
-				idle_timeout: 0,
-				// It has to stay, and what is announced while it is made anew would be heard late.
-				max_lifetime: null,
-				// Types of arrays are not fetched: see `lane.ts`.
-				fetch_types: false,
-				onnotice: () => {},
-				connection: { application_name: options.applicationName },
-				onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
-				// The driver's own `listen` rests on this option; its types do not name it.
-				...{ onnotify: (channel: string, payload: string) => tell(channel, payload) },
+			client: openClient(options, {
+				closed: () => giveUp(hearing, new Error("the listening connection was closed")),
+				notified: tell,
 			}),
 			cancelProbe: () => {},
 		};
@@ -134,4 +124,24 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 			await last?.client.end({ timeout: 1 });
 		},
 	};
+}
+
+function openClient(
+	options: ListenerOptions,
+	on: { closed: () => void; notified: (channel: string, payload: string) => void },
+): postgres.Sql {
+	return postgres(options.url, {
+		max: 1,
+		connect_timeout: CONNECT_MS_MAX / 1_000,
+		idle_timeout: 0,
+		// It has to stay, and what is announced while it is made anew would be heard late.
+		max_lifetime: null,
+		// Types of arrays are not fetched: see `lane.ts`.
+		fetch_types: false,
+		onnotice: () => {},
+		connection: { application_name: options.applicationName },
+		onclose: on.closed,
+		// The driver's own `listen` rests on this option; its types do not name it.
+		...{ onnotify: on.notified },
+	});
 }

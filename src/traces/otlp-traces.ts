@@ -49,22 +49,7 @@ interface Recording {
  * server, whose context goes out with the call. What is not recorded carries its context on unchanged.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
-	const provider = new TracerProvider({
-		resource: resourceFromAttributes({
-			"service.name": options.serviceName,
-			"service.version": VERSION,
-			...options.attributes,
-		}),
-		spanProcessors: [
-			new BatchSpanProcessor({
-				exporter: watched(log, createExporter(options)),
-				maxQueueSize: QUEUE_MAX,
-				maxExportBatchSize: BATCH_MAX,
-				scheduledDelayMillis: options.sendEveryMs,
-				exportTimeoutMillis: SEND_MS_MAX,
-			}),
-		],
-	});
+	const provider = createProvider(log, options);
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
 	/** By the id of the settlement that will end it: as many as there are recorded requests under way. */
@@ -199,4 +184,23 @@ function watched(log: Log, exporter: SpanExporter): SpanExporter {
 		shutdown: () => exporter.shutdown(),
 		forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
 	};
+}
+
+function createProvider(log: Log, options: TraceOptions): TracerProvider {
+	return new TracerProvider({
+		resource: resourceFromAttributes({
+			"service.name": options.serviceName,
+			"service.version": VERSION,
+			...options.attributes,
+		}),
+		spanProcessors: [
+			new BatchSpanProcessor({
+				exporter: watched(log, createExporter(options)),
+				maxQueueSize: QUEUE_MAX,
+				maxExportBatchSize: BATCH_MAX,
+				scheduledDelayMillis: options.sendEveryMs,
+				exportTimeoutMillis: SEND_MS_MAX,
+			}),
+		],
+	});
 }

@@ -70,14 +70,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 
 	/** Where it cannot be asked who may still watch, nobody is told anything. */
 	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
-		const news = new Map<string, string>();
-		for (const topic of topics) {
-			try {
-				news.set(topic.name, eventText(topic.event, await topic.read()));
-			} catch (error) {
-				log.debug("a live reading failed", { topic: topic.name, error });
-			}
-		}
+		const news = await readNews(log, topics);
 		try {
 			const held = await holding(readers.map(({ right }) => right));
 			for (const stream of readers) {
@@ -105,8 +98,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 	return {
 		open(topics, right) {
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
-			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
-				throw new Refusal("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX) throw tooManyPages();
 			const encoder = new TextEncoder();
 			let stream: Stream;
 			const body = new ReadableStream<Uint8Array>(
@@ -147,6 +139,21 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		},
 	};
 }
+
+/** The event of each topic that could be read. */
+async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<ReadonlyMap<string, string>> {
+	const news = new Map<string, string>();
+	for (const topic of topics) {
+		try {
+			news.set(topic.name, eventText(topic.event, await topic.read()));
+		} catch (error) {
+			log.debug("a live reading failed", { topic: topic.name, error });
+		}
+	}
+	return news;
+}
+
+const tooManyPages = () => new Refusal("overloaded", "Too many pages are open.", { retryAfterS: 10 });
 
 function eventText(event: string, data: unknown): string {
 	return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;

@@ -39,20 +39,15 @@ const LINE = "#c8ced3";
 /** Signs are joined by the font alone, over the whole stretch. */
 const OPTIONS: PDFKit.Mixins.TextOptions = { lineBreak: false, baseline: "alphabetic", features: [] };
 
-export function createPaper(
-	own: Parameters<typeof createFaces>[0],
-	info: { title: string; author: string; language: Language },
-): Paper {
+export interface PaperInfo {
+	readonly title: string;
+	readonly author: string;
+	readonly language: Language;
+}
+
+export function createPaper(own: Parameters<typeof createFaces>[0], info: PaperInfo): Paper {
 	const faces: Faces = createFaces(own);
-	const doc = new PDFDocument({
-		size: "A4",
-		margin: 0,
-		bufferPages: true,
-		// Else one is read from a file that is not in the binary.
-		font: "",
-		info: { Title: info.title, Author: info.author },
-		lang: info.language,
-	});
+	const doc = newDocument(info);
 	const chunks: Buffer[] = [];
 	doc.on("data", (chunk: Buffer) => chunks.push(chunk));
 	const ended = new Promise<void>((resolve, reject) => {
@@ -135,4 +130,16 @@ export function createPaper(
 		},
 	};
 	return paper;
+}
+
+function newDocument(info: PaperInfo): PDFKit.PDFDocument {
+	return new PDFDocument({
+		size: "A4",
+		margin: 0,
+		bufferPages: true,
+		// Else one is read from a file that is not in the binary.
+		font: "",
+		info: { Title: info.title, Author: info.author },
+		lang: info.language,
+	});
 }

@@ -100,7 +100,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 		async content({ connection, key, requestId }) {
 			const record = await find(key.accountId, fileIdOf(connection.request.url));
 			const { headers } = connection.request;
-			const etag = `"${record.id}"`;
+			const etag = etagOf(record);
 			// Bytes of a file never change, so that only another file's are not what the client has a part of.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
@@ -118,20 +118,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
 			});
-			return new Response(body, {
-				status: range === null ? 200 : 206,
-				headers: {
-					"content-type": "application/octet-stream",
-					"content-length": String(end - start),
-					"content-disposition": dispositionOf(record.filename),
-					"accept-ranges": "bytes",
-					...(range === null ? {} : { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` }),
-					etag,
-					"cache-control": "no-store",
-					"x-content-type-options": "nosniff",
-					"x-request-id": requestId,
-				},
-			});
+			return contentOf(record, body, { start, end, isPart: range !== null, requestId });
 		},
 	};
 }
@@ -169,4 +156,31 @@ function dispositionOf(filename: string): string {
 		(sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
 	);
 	return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}
+
+/** The bytes from `start` to before `end`, as a whole file or as a part. */
+function contentOf(
+	record: FileRecord,
+	body: ReadableStream<Uint8Array>,
+	part: { start: number; end: number; isPart: boolean; requestId: string },
+): Response {
+	const { start, end, isPart } = part;
+	return new Response(body, {
+		status: isPart ? 206 : 200,
+		headers: {
+			"content-type": "application/octet-stream",
+			"content-length": String(end - start),
+			"content-disposition": dispositionOf(record.filename),
+			"accept-ranges": "bytes",
+			...(isPart ? { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` } : {}),
+			etag: etagOf(record),
+			"cache-control": "no-store",
+			"x-content-type-options": "nosniff",
+			"x-request-id": part.requestId,
+		},
+	});
+}
+
+function etagOf({ id }: FileRecord): string {
+	return `"${id}"`;
 }

@@ -41,7 +41,7 @@ export function createHealthMonitor(
 
 	async function probe(watch: Watch, signal: AbortSignal): Promise<void> {
 		const { replica } = watch;
-		const verdict = answers(replica) ? "up" : await ask(replica, signal);
+		const verdict = answers(replica) ? "up" : await ask(deps.fetch, replica, signal);
 		if (watch.stopped) return;
 		watch.failuresInRow = verdict === "up" ? 0 : watch.failuresInRow + 1;
 		const down = verdict === "refused" || watch.failuresInRow >= FAILURES_TO_BE_DOWN;
@@ -56,31 +56,6 @@ export function createHealthMonitor(
 	function answers(replica: Replica): boolean {
 		const atMs = replica.answeredAtMs();
 		return atMs !== undefined && clock.monotonicMs() - atMs < limits().healthIntervalMs;
-	}
-
-	/**
-	 * Any answer below 500 proves a live server: not every one has the address or the method (501 says so too), and some
-	 * want a key for it.
-	 */
-	async function ask(replica: Replica, signal: AbortSignal): Promise<"up" | "refused" | "failing"> {
-		const spec = replica.spec();
-		const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
-		if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
-		try {
-			const { method, url } = replica.dialect.healthProbe(spec.url);
-			const response = await deps.fetch(url, {
-				method,
-				headers,
-				signal,
-				redirect: "manual",
-				keepalive: false,
-				proxy: false,
-			});
-			await response.body?.cancel();
-			return response.status < 500 || response.status === 501 ? "up" : "failing";
-		} catch (error) {
-			return isRefused(error) ? "refused" : "failing";
-		}
 	}
 
 	function begin(watch: Watch): void {
@@ -128,4 +103,29 @@ export function createHealthMonitor(
 			watches = [];
 		},
 	};
+}
+
+/**
+ * Any answer below 500 proves a live server: not every one has the address or the method (501 says so too), and some
+ * want a key for it.
+ */
+async function ask(fetch: Fetch, replica: Replica, signal: AbortSignal): Promise<"up" | "refused" | "failing"> {
+	const spec = replica.spec();
+	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
+	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+	try {
+		const { method, url } = replica.dialect.healthProbe(spec.url);
+		const response = await fetch(url, {
+			method,
+			headers,
+			signal,
+			redirect: "manual",
+			keepalive: false,
+			proxy: false,
+		});
+		await response.body?.cancel();
+		return response.status < 500 || response.status === 501 ? "up" : "failing";
+	} catch (error) {
+		return isRefused(error) ? "refused" : "failing";
+	}
 }

@@ -125,6 +125,10 @@ test("however long the log is, no page reads half of it", async () => {
 		`/requests?project=${projectId}&model=rare-model`,
 		`/requests?project=${projectId}&status=failed`,
 		`/requests?project=${projectId}&key=${keyIds[3]}&model=model-2`,
+		`/requests?project=none&to=${at(20)}`,
+		`/requests?project=none&model=rare-model`,
+		`/requests?project=none&key=${keyIds[3]}&status=failed`,
+		"/requests?project=none&model=no-such-model",
 		`/usage?from=${at(60)}&group=project`,
 		`/usage?from=${at(60)}&group=model&project=${projectId}`,
 		`/requests/${rows.items[0].id}`,
@@ -184,12 +188,14 @@ test("rare rows are found whole: none is lost by the way they are looked for", a
 		[`project=${projectId}&status=failed`, null, "upstream_failed", null],
 		[`project=${projectId}&model=model-1&status=left`, "model-1", "client_left", null],
 		[`project=${projectId}&status=left&key=${keyIds[7]}`, null, "client_left", keyIds[7]],
+		["project=none&status=failed", null, "upstream_failed", null],
+		[`project=none&model=model-1&status=left&key=${keyIds[7]}`, "model-1", "client_left", keyIds[7]],
 	] as const) {
 		const [within] = await database.sql`
 			select count(*)::int as n from usage_event where admitted_at >= to_timestamp(${from}::float8 / 1000)
 				and admitted_at < to_timestamp(${to}::float8 / 1000) and (${model}::text is null or model = ${model}::text)
 				and (${ending}::text is null or ending = ${ending}::text) and (${key ?? null}::text is null or key_id = ${key ?? null}::text)
-				and (${!query.startsWith("project")} or project_id = ${projectId})`;
+				and (${!query.startsWith("project")} or project_id is not distinct from ${query.startsWith("project=none") ? null : projectId})`;
 		const refused = query.startsWith("model=rare") ? await refusedWithin(from, to) : 0;
 		expect({ query, found: await all(`${query}&from=${from}&to=${to}`, 7) }).toEqual({
 			query,
@@ -218,11 +224,9 @@ test("that there are no such requests is known at once, however long the log is"
 		`project=${projectId}&model=no-such-model`,
 		`project=${projectId}&status=failed&key=${"key_".padEnd(36, "0")}`,
 	]) {
-		// A job of the service that falls into one look falls not into each.
-		let blocks = Number.POSITIVE_INFINITY;
-		for (let look = 0; look < 3 && blocks >= BLOCKS_OF_NONE; look++)
-			blocks = Math.min(blocks, await blocksOf(customer, `/api/console/requests?${query}`));
-		expect([query, blocks < BLOCKS_OF_NONE]).toEqual([query, true]);
+		// A job of the service that falls into one look, or on a busy machine into several, falls not into each.
+		const isKnown = async () => (await blocksOf(customer, `/api/console/requests?${query}`)) < BLOCKS_OF_NONE;
+		await waitFor(isKnown, `few blocks for ${query}`);
 	}
 	// It would be no use if the planner took another way once it has seen the function often.
 	for (let call = 0; call < 8; call++)

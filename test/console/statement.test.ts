@@ -161,6 +161,7 @@ test("what was used in projects is told apart by project, and all of it is the m
 	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 	const csv = statementCsv(statement, lines);
 	expect(csv).toContain(`&model=m-2&project=proj_s&account=${ID},proj_s,"Search, ""=1"""`);
+	expect(csv).toContain(`&model=m-1&project=none&account=${ID},,`);
 	const facts = {
 		statement,
 		lines,
@@ -174,7 +175,7 @@ test("what was used in projects is told apart by project, and all of it is the m
 	const logUrl = (query: { project?: string }) => `${ORIGIN}/${query.project ?? "all"}`;
 	const { text, links } = await pdfOf(await statementPdf({ ...facts, account, logUrl }));
 	for (const shown of ["Usage by project", 'Search, "=1"', "No project", "0.000000304"]) expect(text).toContain(shown);
-	expect(links).toContain(`${ORIGIN}/proj_s`);
+	expect(links).toEqual(expect.arrayContaining([`${ORIGIN}/proj_s`, `${ORIGIN}/none`]));
 });
 
 test("more movements than are told one by one are one line more, and it still adds up", async () => {

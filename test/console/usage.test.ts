@@ -293,6 +293,17 @@ test("what a key used stays in the project where it was used, wherever the key g
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
 	expect(await found(`project=${support}&status=failed`)).toEqual([]);
+	// In none: one of the moved key's, and all that other keys asked for.
+	for (const with_ of ["", "&model=test-model", "&status=ok"])
+		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
+	const [inNone] = await service.db.sql`
+		select (select count(*)::int from usage_event where account_id = ${customer.accountId} and project_id is null)
+			+ (select count(*)::int from refused_request where account_id = ${customer.accountId} and project_id is null) as rows`;
+	expect(await found(`project=none&status=refused${mine}`)).toEqual([]);
+	const noneByKey = (await customer.get("/api/console/usage?project=none&group=key")).body.groups;
+	expect(noneByKey.find(({ id }: { id: string }) => id === mover.key.id)).toMatchObject({ requests: 1 });
+	const noneFile = await (await customer.fetch("/api/console/requests.csv?project=none")).text();
+	expect(noneFile.trimEnd().split("\r\n")).toHaveLength(1 + inNone?.rows);
 	const file = await (await customer.fetch(`/api/console/requests.csv?project=${support}`)).text();
 	expect(file.trimEnd().split("\r\n")).toHaveLength(3);
 	expect(await (await customer.fetch(`/api/console/usage.csv?project=${search}&group=project`)).text()).toContain(

@@ -88,27 +88,31 @@ export async function refusedPage(
 		select e.*, (extract(epoch from e.refused_at) * 1000000)::bigint as refused_micros, k.name as key_name, k.last_four
 		from (
 			(select r.* from refused_request r
-				where ${model}::text is null and ${keyId}::text is null and ${projectId}::text is null and r.account_id = ${accountId}
+				where ${model}::text is null and ${keyId}::text is null and coalesce(${projectId}::text, '') = ''
+					and (${projectId}::text is distinct from '' or r.project_id is null) and r.account_id = ${accountId}
 					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 			union all
 			(select r.* from refused_request r
 				where ${model}::text is null and ${keyId}::text is not null and r.key_id = ${keyId}::text and r.account_id = ${accountId}
-					and (${projectId}::text is null or r.project_id = ${projectId}::text)
+					and (coalesce(${projectId}::text, '') = '' or r.project_id = ${projectId}::text)
+					and (${projectId}::text is distinct from '' or r.project_id is null)
 					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 			union all
 			(select r.* from refused_request r
-				where ${model}::text is null and ${keyId}::text is null and ${projectId}::text is not null
+				where ${model}::text is null and ${keyId}::text is null and ${projectId}::text <> ''
 					and r.project_id = ${projectId}::text and r.account_id = ${accountId} and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 			union all
 			(select r.* from refused_request r
 				where ${model}::text is not null and r.account_id = ${accountId} and r.model = ${model}::text
-					and (${keyId}::text is null or r.key_id = ${keyId}::text) and (${projectId}::text is null or r.project_id = ${projectId}::text)
+					and (${keyId}::text is null or r.key_id = ${keyId}::text)
+					and (coalesce(${projectId}::text, '') = '' or r.project_id = ${projectId}::text)
+					and (${projectId}::text is distinct from '' or r.project_id is null)
 					and r.refused_at >= (select low from bounds)
 					and (r.refused_at, r.request_id) < ((select high from bounds), (select high_id from bounds))
 				order by r.refused_at desc, r.request_id desc limit ${asked})

@@ -2,6 +2,7 @@ import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { Refusal } from "../texts/refusal.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
 import { HOUR_MS } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
@@ -38,7 +39,7 @@ export interface RequestFilter {
 	readonly toMs: number | null;
 	readonly model: string | null;
 	readonly keyId: string | null;
-	/** As of when it was asked. */
+	/** As of when it was asked; "": in none. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 	/** Lines of this batch alone. */
@@ -117,7 +118,11 @@ async function rowsInTime(
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
 	const { projectId } = filter;
-	const narrow = filter.model !== null || filter.status !== null || (projectId !== null && filter.keyId !== null);
+	const narrow =
+		filter.model !== null ||
+		filter.status !== null ||
+		projectId === "" ||
+		(projectId !== null && filter.keyId !== null);
 	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
 	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
@@ -154,7 +159,8 @@ async function rowsOfBatch(
 				< (timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid))
 			and (${filter.model}::text is null or e.model = ${filter.model}::text)
 			and (${filter.keyId}::text is null or e.key_id = ${filter.keyId}::text)
-			and (${filter.projectId}::text is null or e.project_id = ${filter.projectId}::text)
+			and (coalesce(${filter.projectId}::text, '') = '' or e.project_id = ${filter.projectId}::text)
+			and (${filter.projectId}::text is distinct from '' or e.project_id is null)
 			and (${filter.status}::text is null or usage_class(e.ending) = ${filter.status}::text)
 		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
 }
@@ -173,20 +179,7 @@ async function spansWithRows(
 ): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
 	const firstMs = hourOf(whole.a + HOUR_MS - 1);
-	const { projectId, keyId, model, status } = filter;
-	type Hour = { hour: Date; requests: string };
-	const rows =
-		projectId === null
-			? await statements<Hour>`
-				select hour, sum(requests) as requests
-				from usage_hours(${accountId}, ${keyId}::text, ${model}::text, ${status}::text,
-					to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
-				group by 1 order by 1 desc limit ${wanted}::integer`
-			: await statements<Hour>`
-				select hour, sum(requests) as requests
-				from usage_project_hours(${accountId}, ${projectId}::text, ${keyId}::text, ${model}::text, ${status}::text,
-					to_timestamp(${firstMs}::double precision / 1000), to_timestamp(${summedMs}::double precision / 1000), ${wanted}::integer)
-				group by 1 order by 1 desc limit ${wanted}::integer`;
+	const rows = await hoursWithRows(statements, accountId, filter, { a: firstMs, b: summedMs }, wanted);
 	const spans: Span[] = [{ a: Math.max(summedMs, whole.a), b: whole.b }];
 	let found = 0;
 	for (const { hour, requests } of rows) {
@@ -196,6 +189,76 @@ async function spansWithRows(
 	}
 	if (found < wanted) spans.push({ a: whole.a, b: Math.min(firstMs, summedMs) });
 	return spans.filter(({ a, b }) => a < b);
+}
+
+interface Hour {
+	readonly hour: Date;
+	readonly requests: string;
+}
+
+async function hoursWithRows(
+	statements: Statements,
+	accountId: string,
+	filter: RequestFilter,
+	summed: Span,
+	wanted: number,
+): Promise<Hour[]> {
+	const { projectId, keyId, model, status } = filter;
+	if (projectId === "") return hoursInNone(statements, accountId, filter, summed, wanted);
+	const [from, to] = [summed.a, summed.b];
+	if (projectId === null)
+		return statements<Hour>`
+			select hour, sum(requests) as requests
+			from usage_hours(${accountId}, ${keyId}::text, ${model}::text, ${status}::text,
+				to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${wanted}::integer)
+			group by 1 order by 1 desc limit ${wanted}::integer`;
+	return statements<Hour>`
+		select hour, sum(requests) as requests
+		from usage_project_hours(${accountId}, ${projectId}::text, ${keyId}::text, ${model}::text, ${status}::text,
+			to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${wanted}::integer)
+		group by 1 order by 1 desc limit ${wanted}::integer`;
+}
+
+/** What was used in no project is what the sums have beyond the projects', so that is not found by a project's index. */
+const NONE_DAYS_MAX = 400;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * The newest hours with something used in no project, at least `wanted` requests together if there are so many. They are
+ * looked for in two days, then in four, and so on: an account that uses much in none is asked for little. Fault
+ * invalid_request for more days than usage is told of at once.
+ */
+async function hoursInNone(
+	statements: Statements,
+	accountId: string,
+	{ keyId, model, status }: RequestFilter,
+	{ a, b }: Span,
+	wanted: number,
+): Promise<Hour[]> {
+	const [oldest] = await statements<{ hour: Date | null }>`
+		select min(hour) as hour from usage_hour where account_id = ${accountId}`;
+	const fromMs = Math.max(a, oldest?.hour?.getTime() ?? b);
+	if (b - fromMs > NONE_DAYS_MAX * DAY_MS)
+		throw new Refusal("invalid_request", "What was used in no project is told for at most 400 days at once.", {
+			param: "from",
+		});
+	const hours: Hour[] = [];
+	let found = 0;
+	let endMs = b;
+	for (let days = 2; endMs > fromMs && found < wanted; days *= 2) {
+		const beginMs = Math.max(fromMs, endMs - days * DAY_MS);
+		const rows = await statements<Hour>`
+			select hour, sum(requests) as requests
+			from usage_split(${accountId}, to_timestamp(${beginMs}::double precision / 1000),
+				to_timestamp(${endMs}::double precision / 1000), true, '') h
+			where (${keyId}::text is null or h.key_id = ${keyId}::text) and (${model}::text is null or h.model = ${model}::text)
+				and (${status}::text is null or h.class = ${status}::text)
+			group by 1 having sum(requests) > 0 order by 1 desc limit ${wanted}::integer`;
+		hours.push(...rows);
+		found += rows.reduce((sum, { requests }) => sum + Number(requests), 0);
+		endMs = beginMs;
+	}
+	return hours;
 }
 
 const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;

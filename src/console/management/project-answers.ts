@@ -40,7 +40,7 @@ export function projectAnswers(parts: ConsoleParts) {
 			const { name, client_token: _, ...given } = bodyOf(call, "ManagementProjectCreate");
 			const settings = { ...limitsOf(given), name };
 			checkSettings(settings);
-			const { id: accountId } = await accountOf(statements, call.id);
+			const { id: accountId } = call;
 			const { id } = await createProject(statements, accountId, settings, await claimed(parts, call, newId("proj")));
 			const detail = detailOf(call);
 			await noteCreation(statements, call, { action: "project.create", subject: id, accountId, detail });

@@ -38,6 +38,7 @@ export function statementLines(
 			? page(`/api/console/credit/receipts/${entry.sourceRef.slice("topup:".length)}`)
 			: page("/credit"),
 	}));
+	const isTold = statement.usage.some(({ projectId }) => projectId !== "");
 	for (const used of statement.usage) {
 		const from = Date.parse(`${used.day}T00:00:00Z`);
 		lines.push({
@@ -54,7 +55,7 @@ export function statementLines(
 				from: String(from),
 				to: String(from + DAY_MS),
 				model: used.model,
-				...(used.projectId === "" ? {} : { project: used.projectId }),
+				...(isTold ? { project: used.projectId || "none" } : {}),
 			}),
 		});
 	}

@@ -147,7 +147,7 @@ function usageTables(paper: Paper, { statement, language, logUrl }: StatementPap
 		const byProject = summed(statement, ({ projectId }) => projectId).sort((a, b) => (a.amount > b.amount ? -1 : 1));
 		const projects = byProject.slice(0, ROWS_MAX).map((sums) => {
 			const name = sums.name === "" ? texts.noProject : (names.get(sums.name) ?? sums.name);
-			return row({ ...sums, name }, { from: fromMs, to: toMs, ...(sums.name === "" ? {} : { project: sums.name }) });
+			return row({ ...sums, name }, { from: fromMs, to: toMs, project: sums.name || "none" });
 		});
 		table(paper, texts, texts.byProject, projects, [200, 90]);
 		rest(paper, texts, byProject.length - projects.length);

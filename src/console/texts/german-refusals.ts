@@ -128,6 +128,8 @@ export const germanRefusals = {
 	"You are not a member of any account.": "Sie sind in keinem Konto Mitglied.",
 	"You belong to this account, or did: another operator decides about it.":
 		"Sie gehören oder gehörten zu diesem Konto: Über es entscheidet ein anderer Betreiber.",
+	"What was used in no project is told for at most 400 days at once.":
+		"Was in keinem Projekt verbraucht wurde, wird für höchstens 400 Tage auf einmal gezeigt.",
 	"You work in projects: a key of yours belongs to one of them.":
 		"Sie arbeiten in Projekten: Ihre Schlüssel gehören zu einem davon.",
 	"Your company's sign-in does not answer as it should. Try again later.":

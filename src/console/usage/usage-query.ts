@@ -14,7 +14,7 @@ export interface UsageFilter {
 	readonly group: UsageGroup;
 	readonly model: string | null;
 	readonly keyId: string | null;
-	/** As of when it was used. */
+	/** As of when it was used; "": in none. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 }

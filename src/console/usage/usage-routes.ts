@@ -57,7 +57,7 @@ export function usageRoutes(parts: ConsoleParts) {
 			group: query.group ?? "model",
 			model: query.model ?? null,
 			keyId: query.key ?? null,
-			projectId: query.project ?? null,
+			projectId: projectOf(query),
 			status: query.status ?? null,
 		};
 	};
@@ -109,13 +109,16 @@ export function usageRoutes(parts: ConsoleParts) {
 		);
 }
 
+/** As `/v1/usage` has it: `none` is what was used in no project. */
+const projectOf = ({ project }: FilterQuery): string | null => (project === "none" ? "" : (project ?? null));
+
 function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }): LogFilter {
 	return {
 		fromMs: query.from ?? null,
 		toMs: query.to ?? null,
 		model: query.model ?? null,
 		keyId: query.key ?? null,
-		projectId: query.project ?? null,
+		projectId: projectOf(query),
 		status: query.status ?? null,
 		batchId: query.batch ?? null,
 	};

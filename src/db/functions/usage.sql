@@ -135,7 +135,8 @@ language sql stable as $$
       and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
 $$;
 
--- An account's settled requests of a stretch of time, newest first, from behind (p_at, p_id) on: at most p_limit.
+-- An account's settled requests of a stretch of time, newest first, from behind (p_at, p_id) on: at most p_limit. Null: any;
+-- p_project '': in none.
 -- enable_sort, enable_bitmapscan = off: the stretch is a parameter, so it is taken for a short one and all of it would be
 -- read and sorted; an index has it in order, and a page is its first rows.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
@@ -146,12 +147,12 @@ begin
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
         -- By the key's index, not by the project's: of a key there are fewer.
-        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from p_project)
+        and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from nullif(p_project, ''))
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
     return;
   end if;
-  if p_project is not null then
+  if p_project <> '' then
     return query select u.* from usage_event u
       where u.project_id = p_project and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
         and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id))
@@ -160,7 +161,7 @@ begin
     return;
   end if;
   return query select u.* from usage_event u
-    where u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
+    where u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to and (p_project is null or u.project_id is null)
       and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id))
       and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
     order by u.admitted_at desc, u.request_id desc limit p_limit;

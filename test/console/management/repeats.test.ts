@@ -64,6 +64,10 @@ test("racing creations of a project with one token make one with one budget; rep
 	const id = one(answers.map((answer) => answer.body.id));
 	expect(await sql`select id from project where name = 'raced'`).toHaveLength(1);
 	expect(await sql`select 1 from budget where id = ${id} and limit_nano_usd = 10500000000`).toHaveLength(1);
+	// What cannot be made takes no token.
+	const wrong = await script.send("POST", path, { name: "\n", client_token: "wrong-first" });
+	const right = await script.send("POST", path, { name: "right", client_token: "wrong-first" });
+	expect([wrong.status, right.status]).toEqual([400, 200]);
 	await script.send("PATCH", `/projects/${id}`, { name: "renamed" });
 	expect((await script.send("POST", path, body)).body).toMatchObject({ id, name: "renamed", cap_usd: "10.50" });
 	const elsewhere = `/accounts/${(await service.customer()).accountId}/projects`;

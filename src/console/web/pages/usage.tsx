@@ -162,10 +162,10 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 			render: (row) => (
 				<span className="named">
 					<span className="swatch" style={{ background: color(row.id) }} />
-					{row.id === "other" || row.id === "" ? (
+					{row.id === "other" ? (
 						groupLabel(row)
 					) : (
-						<Link to={requestsLink(query, group, row.id)}>{row.label}</Link>
+						<Link to={requestsLink(query, group, row.id || "none")}>{groupLabel(row)}</Link>
 					)}
 				</span>
 			),

@@ -10,7 +10,8 @@ const PIECES = /[^\n]*\n|[^\n]+$/g;
 
 /**
  * What fails in a chat after its first byte comes as an event, whose message is put into the reader's language; all else
- * passes as it is. A line is held back only while it may still be such an event, and no longer than one is.
+ * passes as it is. A line is held back only while it may still be such an event, and no longer than one is. What begins
+ * like one in the middle of a line would be no JSON: its quotes would be escaped.
  */
 export function failuresIn(language: Language): Passing | undefined {
 	if (language === ENGLISH) return undefined;
@@ -18,16 +19,14 @@ export function failuresIn(language: Language): Passing | undefined {
 	const encoder = new TextEncoder();
 	/** The beginning of a line that may be a failure. */
 	let held = "";
-	let isInside = false;
 
 	function told(text: string): string {
 		let out = "";
 		for (const piece of text.match(PIECES) ?? []) {
-			const line = isInside ? piece : held + piece;
+			const line = held + piece;
 			const isWhole = line.endsWith("\n");
-			const mayFail = !isInside && (line.startsWith(FAILURE) || (!isWhole && FAILURE.startsWith(line)));
+			const mayFail = line.startsWith(FAILURE) || FAILURE.startsWith(line);
 			held = mayFail && !isWhole && line.length <= BODY_CHARS_MAX ? line : "";
-			isInside = !isWhole && held === "";
 			if (held === "") out += mayFail && isWhole ? `${DATA}${textIn(language, line.slice(DATA.length, -1))}\n` : line;
 		}
 		return out;

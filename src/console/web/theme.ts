@@ -66,6 +66,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
 		"--mantine-color-placeholder": "#8d969e",
 		"--mantine-color-error": "#ff8f87",
 		"--mantine-color-anchor": "#7bb9d0",
+		"--mantine-color-accent-light-color": "#7bb9d0",
 		"--mantine-color-default": "#1c2024",
 		"--mantine-color-default-hover": "#23282d",
 		"--mantine-color-default-border": "#363d44",

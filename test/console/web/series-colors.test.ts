@@ -18,6 +18,12 @@ test("no two lines of a chart have the same colour; a model has that of its plac
 	const alone = (id: string) => seriesColors([id], known)(id);
 	expect(seriesColors(known.slice(0, 8), known)("model-3")).toBe(alone("model-3"));
 	expect(seriesColors(["key_1", "model-3"], known)("model-3")).toBe(alone("model-3"));
+	// One that has left the catalogue takes no colour from one that is in it.
+	const gone = ids
+		.concat("a", "b", "c", "d", "e", "f", "g", "h")
+		.filter((id) => alone(id) === alone("model-3") && id < "m");
+	expect(gone).not.toEqual([]);
+	for (const id of gone) expect(seriesColors([id, "model-3"], known)("model-3")).toBe(alone("model-3"));
 	expect(alone("model-3")).toBe(alone("model-11"));
 	expect(seriesColors(ids, known)("key_100")).toBe(seriesColors([], [])("other"));
 });

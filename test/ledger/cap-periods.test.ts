@@ -110,6 +110,25 @@ test("of a period that is over, not yet there, or not the cap's nothing is grant
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
 
+test("a cap that is renamed leaves the former period's budget its limit, for who has not heard, and makes no more of them", async () => {
+	const { key, today, periodAt } = await cappedKey(100, "day");
+	const unused = await cappedKey(100, "day");
+	await goLive(db, "not-heard");
+	const grant = async (budget: string, amount: number) => (await storeOf("not-heard").grant([wish(budget, amount)]))[0];
+	expect(await grant(today, 60)).toMatchObject({ amount: 60 });
+	for (const id of [key, unused.key])
+		await updateKey(db.statements, { id }, { capPeriod: "week", capNanoUsd: usd(30) });
+	expect(await grant(today, 40)).toMatchObject({ amount: 40, untimely: false });
+	expect(await grant(today, 1)).toMatchObject({ amount: 0, available: 0 });
+	expect(await grant(unused.today, 1)).toMatchObject({ amount: 0, untimely: true });
+	const week = await periodAt("0", "week");
+	expect(await grant(week, 31)).toMatchObject({ amount: 0, available: 30 });
+	expect(await grant(week, 30)).toMatchObject({ amount: 30 });
+	// Named so again within the day, it is the former budget, with what was drawn from it.
+	await updateKey(db.statements, { id: key }, { capPeriod: "day", capNanoUsd: usd(110) });
+	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
+});
+
 test("a minute before it begins and until an hour behind its end a period is granted from", async () => {
 	const ahead = await cappedKey(1_000, "day", DAY_S - 30);
 	const early = await cappedKey(1_000, "day", DAY_S - 120);

@@ -12,6 +12,7 @@ import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts"
 import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { checkShortage, coverage, hadHeldRows, isCalm } from "./invariants.ts";
+import { checkLowered } from "./lowered.ts";
 import { budgetsOf } from "./model-store.ts";
 import type { SimProcess } from "./process.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
@@ -84,6 +85,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			if (world.revokedForSure.has(record.key))
 				throw new Broken(`${process.name} admitted key ${record.key} after its revocation had returned`);
 			checkLimits(world, record.key);
+			checkLowered(world, process, ledger, record, hold);
 			return hold;
 		},
 		draw: (drawing, amount) => drawWatched(world, process, ledger, drawing, amount),

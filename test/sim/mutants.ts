@@ -1,5 +1,6 @@
 import { sleep } from "../../src/base/clock.ts";
 import type { Gate } from "../../src/cluster/gate.ts";
+import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
 import type { JournalHome } from "../../src/ledger/journal-home.ts";
@@ -28,12 +29,15 @@ export interface Mutant {
 	readonly flaws?: ServerFlaws;
 	/** Only a world with projects can show it. */
 	readonly projects?: true;
+	/** Only one in which limits are lowered. */
+	readonly cuts?: true;
 	/** Instances take each key for its account's own. */
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
 	store?(store: LedgerStore, process: SimProcess): LedgerStore;
 	home?(home: JournalHome): JournalHome;
+	heartbeats?(store: HeartbeatStore): HeartbeatStore;
 }
 
 export const mutants: readonly Mutant[] = [
@@ -196,6 +200,17 @@ export const mutants: readonly Mutant[] = [
 					if (bytes[KIND_AT] !== RecordKind.settle) file.append(bytes);
 				},
 			})),
+	},
+	{
+		name: "an instance hears of a lowered limit as of any other",
+		cuts: true,
+		heartbeats: (store) => ({
+			...store,
+			async readAfter(seq) {
+				const entries = await store.readAfter(seq);
+				return entries.map((entry) => ({ ...entry, payload: { ...entry.payload, lowered: false } }));
+			},
+		}),
 	},
 	{ name: "settlements are acknowledged before they are flushed", seed: 3, store: acknowledgesEarly },
 	{

@@ -11,6 +11,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
 import { createSimAdmission, type SimAdmission } from "./admission.ts";
 import type { Appended } from "./disk.ts";
+import { type Lowered, noteLowered } from "./lowered.ts";
 import type { Statement } from "./server.ts";
 import { EPOCH_MS, LEASE_TTL_MS } from "./terms.ts";
 import type { Host, SimKey, World } from "./world.ts";
@@ -31,6 +32,8 @@ export interface SimProcess extends SimAdmission {
 	instanceLease: InstanceLease | undefined;
 	/** Ledgers of its epochs that requests have used. */
 	readonly ledgers: Set<Ledger>;
+	/** Budgets whose limits it knows to have been lowered. */
+	readonly lowered: Map<string, Lowered>;
 	call<T>(label: string, statement: Statement<T>): Promise<T>;
 	start(): Promise<void>;
 	/** The control log may have grown, or the connection is there again. */
@@ -204,6 +207,7 @@ export function createSimProcess(
 		keyring,
 		instanceLease: undefined,
 		ledgers: new Set(),
+		lowered: new Map(),
 		hear: () => {},
 		hearRecalls: () => {},
 		call,
@@ -216,7 +220,7 @@ export function createSimProcess(
 					log,
 					newUuid: random.uuid,
 					gate: world.mutant?.gate?.(gate) ?? gate,
-					heartbeats: database.heartbeats(call),
+					heartbeats: world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call),
 					witness: database.fence(call),
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
@@ -228,7 +232,10 @@ export function createSimProcess(
 						process.hearRecalls = heard("recall", onRecall);
 						world.recallListeners.add(() => process.hearRecalls());
 					},
-					apply: (entry) => keyring.apply(entry),
+					apply(entry) {
+						keyring.apply(entry);
+						noteLowered(world, process, entry);
+					},
 					reset: () => keyring.clear(),
 					onDiskFailed: () => {},
 				},

@@ -97,7 +97,7 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 	const { ledger } = hold;
 	let ending: Outcome["ending"] = "finished";
 	const chunks = random.int(0, 5);
-	const slow = random.chance(0.05) ? 3_000 : 300;
+	const slow = random.chance(world.hasCuts ? 0.4 : 0.05) ? 3_000 : 300;
 	for (let chunk = 1; chunk <= chunks; chunk++) {
 		await sleep(process.clock, random.fraction() * slow);
 		if (random.chance(0.05)) {

@@ -5,6 +5,7 @@
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
  *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that the short form does not find
  *   … --projects                                  three levels of budgets instead of two
+ *   … --cuts                                       limits are lowered all the time, beside slow answers
  *   … --sql [--seeds N] [--seed S]                 the same world on a real Postgres, with the real functions
  *   … --sql --mutants [WORD] [--seeds N]           which broken lines of the functions do so many seeds find?
  */
@@ -25,12 +26,13 @@ const { values, positionals } = parseArgs({
 		log: { type: "boolean", default: false },
 		rare: { type: "boolean", default: false },
 		projects: { type: "boolean", default: false },
+		cuts: { type: "boolean", default: false },
 		sql: { type: "boolean", default: false },
 		mutants: { type: "boolean", default: false },
 	},
 });
 const log = values.log ? console.log : undefined;
-const { projects } = values;
+const { projects, cuts } = values;
 
 process.exitCode = await run(Number(values.from), Number(values.seeds));
 
@@ -38,13 +40,13 @@ async function run(from: number, count: number): Promise<number> {
 	if (values.rare) return findRare(from, count);
 	if (!values.sql)
 		return values.seed === undefined
-			? runMany(from, count, (seed) => simulate(seed, { projects }))
-			: show(simulate(Number(values.seed), { log, projects }));
+			? runMany(from, count, (seed) => simulate(seed, { projects, cuts }))
+			: show(simulate(Number(values.seed), { log, projects, cuts }));
 	await testPostgres();
 	try {
 		if (values.mutants) return await findBrokenFunctions(from, count);
-		if (values.seed !== undefined) return show(await simulateSql(Number(values.seed), { log, projects }));
-		return await runMany(from, count, (seed) => simulateSql(seed, { projects }));
+		if (values.seed !== undefined) return show(await simulateSql(Number(values.seed), { log, projects, cuts }));
+		return await runMany(from, count, (seed) => simulateSql(seed, { projects, cuts }));
 	} finally {
 		await stopTestPostgres();
 	}
@@ -98,7 +100,7 @@ async function runMany(
 		for (const [name, value] of Object.entries(stats)) totals.set(name, (totals.get(name) ?? 0) + value);
 		if (failure) {
 			console.log(
-				`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts${values.sql ? " --sql" : ""}${projects ? " --projects" : ""} --seed ${seed}`,
+				`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts${values.sql ? " --sql" : ""}${projects ? " --projects" : ""}${cuts ? " --cuts" : ""} --seed ${seed}`,
 			);
 			return 1;
 		}

@@ -4,7 +4,7 @@ import type { StatementValue } from "../../src/db/lane.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { hasProjects, type SimOptions, type SimResult, simulateBeside } from "./simulate.ts";
+import { type SimOptions, type SimResult, simulateBeside, variant } from "./simulate.ts";
 import { createSqlDatabase } from "./sql-database.ts";
 import { createSqlMirror } from "./sql-mirror.ts";
 import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
@@ -12,7 +12,7 @@ import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
 /** Less than the model's world takes: here each statement is a round trip. */
-const TERMS = { trafficMs: 20_000, restMs: 45_000, isLimited: true, hasProjects: false };
+const TERMS = { trafficMs: 20_000, restMs: 45_000, isLimited: true, hasProjects: false, hasCuts: false };
 /** How often the product's own check looks at the books. */
 const CHECK_MS = 5_000;
 
@@ -31,7 +31,7 @@ export async function simulateSql(
 		return createSqlDatabase(unfinished, server, mirror);
 	};
 	try {
-		const world = createWorld(seed, options.mutant, options.log, make, { ...TERMS, hasProjects: hasProjects(options) });
+		const world = createWorld(seed, options.mutant, options.log, make, { ...TERMS, ...variant(options) });
 		let checkedMs = 0;
 		const atRest = async () => {
 			await server?.atRest();

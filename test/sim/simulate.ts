@@ -6,6 +6,7 @@ import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { holdRows } from "./holds.ts";
 import { checkAtRest, checkEnd, checkStep, hadHeldRows, isCalm } from "./invariants.ts";
+import { lowerLimits } from "./lowered.ts";
 import type { Mutant } from "./mutants.ts";
 import { type Caller, callServer, createSimClock, type SimProcess } from "./process.ts";
 import { runRequest } from "./request.ts";
@@ -37,9 +38,14 @@ export interface SimOptions {
 	log?: ((line: string) => void) | undefined;
 	/** Three levels of budgets instead of two: it changes what each seed does. */
 	projects?: boolean | undefined;
+	/** Limits are lowered all the time, beside slow answers; it changes that too. */
+	cuts?: boolean | undefined;
 }
 
-export const hasProjects = ({ projects, mutant }: SimOptions): boolean => projects ?? mutant?.projects ?? false;
+export const variant = ({ projects, cuts, mutant }: SimOptions): Pick<World, "hasProjects" | "hasCuts"> => ({
+	hasProjects: projects ?? mutant?.projects ?? false,
+	hasCuts: cuts ?? mutant?.cuts ?? false,
+});
 
 const STEPS_MAX = 400_000;
 /** By the number of the key. */
@@ -57,7 +63,7 @@ const TRIALS_MS = [
 
 /** Runs one seed to its end, or to the first broken invariant. The same seed takes the same steps. */
 export function simulate(seed: number, options: SimOptions = {}): SimResult {
-	const terms = { ...MODEL_TERMS, hasProjects: hasProjects(options) };
+	const terms = { ...MODEL_TERMS, ...variant(options) };
 	const run = createRun(createWorld(seed, options.mutant, options.log, undefined, terms));
 	try {
 		for (const _ of run.script());
@@ -109,6 +115,7 @@ function createRun(world: World) {
 		yield* runUntil(3_000);
 		const calmOnly = world.mutant?.world?.delicate === undefined && world.random.chance(0.2);
 		startTraffic(world, failLater);
+		if (world.hasCuts) lowerLimits(world, timeline.nowMs() + world.trafficMs);
 		if (!calmOnly) startStorm(world, faults);
 		if (world.random.chance(0.6)) holdRows(world, timeline.nowMs() + world.trafficMs);
 		yield* runUntil(timeline.nowMs() + world.trafficMs);

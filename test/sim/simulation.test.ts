@@ -7,6 +7,7 @@ import { simulate } from "./simulate.ts";
 const SEEDS = 30;
 const SEEDS_A_TEST = 15;
 const SEEDS_OF_PROJECTS = 8;
+const SEEDS_OF_CUTS = 8;
 const MUTANT_SEEDS_MAX = 600;
 const DEADLINE_MS = 300_000;
 
@@ -48,6 +49,20 @@ test(
 		}
 		const expected = ["admitted on proj_acc1", "admitted on proj_acc2"];
 		expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+	},
+	DEADLINE_MS,
+);
+
+test(
+	"nobody is admitted by credit of a limit that was lowered, however often and beside whatever runs",
+	() => {
+		let behind = 0;
+		for (let seed = 1; seed <= SEEDS_OF_CUTS; seed++) {
+			const { failure, stats } = simulate(seed, { cuts: true });
+			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --cuts --seed ${seed}`);
+			behind += stats["admitted behind a lowered limit"] ?? 0;
+		}
+		expect(behind).toBeGreaterThan(0);
 	},
 	DEADLINE_MS,
 );

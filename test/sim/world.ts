@@ -3,6 +3,7 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
+import { watchLowerings } from "./lowered.ts";
 import { createModelDatabase } from "./model-database.ts";
 import { budgetsOf, createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";
@@ -98,6 +99,8 @@ export interface World {
 	readonly pendingCharges: Map<string, number>;
 	/** The most that a budget may ever have drawn. */
 	readonly ceilings: Map<string, number>;
+	/** What had been granted of a budget when its limit was lowered, by lease; by the number of the entry that says so. */
+	readonly lowerings: ReturnType<typeof watchLowerings>;
 	/** Draws under way, with the least that could have covered them so far. */
 	readonly draws: Set<PendingDraw>;
 	readonly mutant: Mutant | undefined;
@@ -129,6 +132,8 @@ export interface World {
 	readonly isLimited: boolean;
 	/** A part of each account's keys has a third budget. */
 	readonly hasProjects: boolean;
+	/** Limits are lowered all the time, beside slow answers. */
+	readonly hasCuts: boolean;
 	/** True while faults are injected. */
 	stormy: boolean;
 	lastFaultMs: number;
@@ -153,9 +158,15 @@ export interface PendingDraw {
 	readonly least: Map<string, number>;
 }
 
-export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects">;
+export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects" | "hasCuts">;
 
-export const MODEL_TERMS: WorldTerms = { trafficMs: 45_000, restMs: 90_000, isLimited: false, hasProjects: false };
+export const MODEL_TERMS: WorldTerms = {
+	trafficMs: 45_000,
+	restMs: 90_000,
+	isLimited: false,
+	hasProjects: false,
+	hasCuts: false,
+};
 
 export function createWorld(
 	seed: number,
@@ -184,6 +195,7 @@ export function createWorld(
 		revoking: 0,
 		pendingCharges: new Map(),
 		ceilings: new Map(),
+		lowerings: watchLowerings(model),
 		draws: new Set(),
 		mutant,
 		listeners,

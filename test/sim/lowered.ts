@@ -1,0 +1,93 @@
+import type { ControlEntry } from "../../src/cluster/control-log.ts";
+import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
+import { hadHeldRows } from "./invariants.ts";
+import { budgetsOf, leaseKey, type ModelStore } from "./model-store.ts";
+import type { SimProcess } from "./process.ts";
+import { Broken, type RequestRecord, type World } from "./world.ts";
+
+const CUTS_MEAN_MS = 500;
+
+/** What the leases of a budget had been granted, ever, when its limit was lowered; by lease. */
+type GrantedBefore = ReadonlyMap<string, number>;
+
+/** The newest lowering of a limit that a process has applied, and what it reserved since. */
+export interface Lowered {
+	readonly grantedBefore: GrantedBefore;
+	readonly reserved: { readonly hold: Hold; readonly record: RequestRecord }[];
+}
+
+/** Notes, by the store's own order of events, what had been granted when a limit was lowered; by the entry's number. */
+export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMap<number, GrantedBefore> {
+	const lowerings = new Map<number, GrantedBefore>();
+	const limits = new Map<string, number | null>();
+	const push = log.push.bind(log);
+	log.push = (...entries) => {
+		for (const { kind, subject, seq, payload } of entries) {
+			if (kind !== "budget") continue;
+			const before = limits.get(subject) ?? Number.POSITIVE_INFINITY;
+			const limit = budgets.get(subject)?.limit ?? null;
+			// Whatever the entry says of it.
+			if (payload.lowered === true || (limits.has(subject) && limit !== null && limit < before)) {
+				const own = [...leases].filter(([, { budget }]) => budget === subject);
+				lowerings.set(seq, new Map(own.map(([key, { granted }]) => [key, granted])));
+			}
+			limits.set(subject, limit);
+		}
+		return push(...entries);
+	};
+	return lowerings;
+}
+
+/** In a world of cuts: lowers one limit after the other by a little, so that there is credit behind it, and raises some. */
+export function lowerLimits(world: World, untilMs: number): void {
+	const { random, timeline, model, database } = world;
+	const cut = (): void => {
+		if (timeline.nowMs() >= untilMs) return;
+		timeline.after(-Math.log(1 - random.fraction()) * CUTS_MEAN_MS, "operator: cut", cut);
+		const budget = random.pick([...model.budgets.values()].filter(({ id }) => !id.includes(":")));
+		const by = random.chance(0.3) ? random.int(100, 400) : -random.int(1, 30);
+		if (!database.up || hadHeldRows(world, budget.account, timeline.nowMs())) return;
+		const moved = () => world.count("money moved");
+		const present = () => model.budgets.get(budget.id)?.limit ?? model.daysOf(budget.id)[0]?.limit ?? 500;
+		if (budget.kind === "account") database.adjust(budget.id, () => by, moved);
+		else database.setCap(budget.id, () => Math.max(0, present() + by), moved);
+	};
+	cut();
+}
+
+/** A process applies an entry. */
+export function noteLowered(world: World, process: SimProcess, { kind, subject, seq }: ControlEntry): void {
+	const grantedBefore = kind === "budget" ? world.lowerings.get(seq) : undefined;
+	if (!grantedBefore) return;
+	world.count("lowered");
+	process.lowered.set(subject, { grantedBefore, reserved: [] });
+}
+
+/** What is reserved behind a lowering that was applied was granted behind it, of each budget: nobody is admitted by what was before. */
+export function checkLowered(
+	world: World,
+	process: SimProcess,
+	ledger: Ledger,
+	record: RequestRecord,
+	hold: Hold,
+): void {
+	// Grants of a server that is gone are not those of this one.
+	if (world.failovers > 0) return;
+	for (const budget of budgetsOf(record)) {
+		const lowered = process.lowered.get(budget);
+		if (!lowered) continue;
+		world.count("admitted behind a lowered limit");
+		lowered.reserved.push({ hold, record });
+		const key = leaseKey(budget, process.host.id, ledger.epoch);
+		const granted = (world.model.leases.get(key)?.granted ?? 0) - (lowered.grantedBefore.get(key) ?? 0);
+		let reserved = 0;
+		for (const one of lowered.reserved) {
+			if (one.record.epoch === ledger.epoch) reserved += one.record.settled?.charged ?? one.hold.reserved;
+		}
+		if (reserved > granted) {
+			throw new Broken(
+				`${process.name} has reserved ${reserved} of ${budget} since its limit was lowered, of which it was granted ${granted}`,
+			);
+		}
+	}
+}

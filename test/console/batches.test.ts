@@ -82,8 +82,10 @@ describe("a batch in the console", () => {
 			`batch=${first?.id}&status=failed`,
 			`batch=${first?.id}&to=1`,
 			`batch=${first?.id}&status=refused`,
+			`batch=${first?.id}&project=proj_none`,
 		])
 			expect(await list(none)).toEqual([]);
+		expect(await list(`batch=${first?.id}&project=none`)).toEqual([line]);
 		const csv = (await (await ann.fetch(`/api/console/requests.csv?batch=${second?.id}`)).text()).trim().split("\r\n");
 		expect(csv.map((row) => row.split(",").at(-1))).toEqual(["batch_id", second?.id ?? ""]);
 		expect((await bob.get(`/api/console/requests?batch=${first?.id}`)).body.items).toEqual([]);

@@ -5,7 +5,7 @@ import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
 import { testDatabaseAt } from "../support/database.ts";
 import { FAST } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -15,11 +15,14 @@ import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts"
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
 const ROWS = 200_000;
+const TIDY_ROWS = 30_000;
 const REFUSALS = 100_000;
 /** Blocks of 8 KB that a page may read: the log has twice as many. */
 const BLOCKS_MAX = 4_500;
 /** Where nothing is found, the service's own jobs among them. */
 const BLOCKS_OF_NONE = 250;
+/** Where hours are looked through for what they have beyond a project's. */
+const BLOCKS_OF_SUMS = 800;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
@@ -47,9 +50,9 @@ const sums = createStatements(
 	{ clock: systemClock, log: silentLog },
 	{ url: database.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 },
 );
+atEnd(() => sums.end());
 // Rows are summed once no transaction is open that began before them.
 await waitFor(async () => (await rebuildUsage(sums)) === ROWS, "all rows to be summed", 60_000);
-await sums.end();
 // Packed, for summed twice or thrice the table would be full of what was there before; and in the order of time in which a
 // running service writes it: strewn, each row that an index leads to would count as a block of its own.
 await database.sql`cluster usage_hour using usage_hour_account_id_hour_key_id_model_class_pk`;
@@ -256,4 +259,27 @@ test("the whole log leaves as a file while it is read", async () => {
 	}
 	console.log(`5 MB of the file in ${Math.round(performance.now() - startedMs)} ms`);
 	expect(bytes).toBeGreaterThan(5_000_000);
+}, 60_000);
+
+test("what was used in no project is found behind however much that was used in one", async () => {
+	const tidy = await signedUp(service);
+	await topUp(tidy, boss);
+	const keyIds = [(await tidy.send("POST", "/api/console/keys", { name: "all" })).body.key.id];
+	const { id } = (await tidy.send("POST", "/api/console/projects", { name: "all" })).body;
+	const of = { accountId: tidy.accountId, keyIds, projectId: id, allInProject: true };
+	await writeUsage(database, { ...of, rows: TIDY_ROWS, days: 60, models: 1 });
+	await waitFor(async () => (await rebuildUsage(sums)) === ROWS + TIDY_ROWS, "all rows to be summed", 60_000);
+	await database.sql`analyze`;
+	const path = "/api/console/requests?project=none";
+	expect((await tidy.get(`${path}&limit=200`)).body.items).toHaveLength(50);
+	let fewest = Number.POSITIVE_INFINITY;
+	const isBounded = async () => {
+		fewest = Math.min(fewest, await blocksOf(tidy, path));
+		return fewest < BLOCKS_OF_SUMS;
+	};
+	const [log] = await database.sql`
+		select count(distinct (ctid::text::point)[0])::int as blocks from usage_event where account_id = ${tidy.accountId}`;
+	await waitFor(isBounded, "few blocks", 5_000).catch(() => {});
+	console.log(`${String(fewest).padStart(6)} blocks  behind all that was used in a project, of ${log?.blocks}`);
+	expect(fewest).toBeLessThan(BLOCKS_OF_SUMS);
 }, 60_000);

@@ -9,8 +9,9 @@ export async function writeUsage(
 		rows: number;
 		days: number;
 		models: number;
-		/** In which each seventh was used, by whatever key. */
+		/** In which each seventh was used, by whatever key; or all but the oldest 50. */
 		projectId?: string;
+		allInProject?: boolean;
 	},
 ): Promise<void> {
 	const perStatement = 100_000;
@@ -27,7 +28,7 @@ export async function writeUsage(
 				case when n % 997 = 0 then 'upstream_failed' when n % 101 = 0 then 'client_left' else 'finished' end,
 				case when n % 997 = 0 then 502 else 200 end, 100 + n % 50, n % 20, 50 + n % 100, 0,
 				at, case when n % 997 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second',
-				case when n % 7 = 0 then ${of.projectId ?? null}::text end
+				case when case when ${of.allInProject === true} then n < ${of.rows - 50}::int else n % 7 = 0 end then ${of.projectId ?? null}::text end
 			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
 	};

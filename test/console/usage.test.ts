@@ -300,10 +300,21 @@ test("what a key used stays in the project where it was used, wherever the key g
 		select (select count(*)::int from usage_event where account_id = ${customer.accountId} and project_id is null)
 			+ (select count(*)::int from refused_request where account_id = ${customer.accountId} and project_id is null) as rows`;
 	expect(await found(`project=none&status=refused${mine}`)).toEqual([]);
+	expect(await found("project=none&model=no-such-model")).not.toContain("refused");
 	const noneByKey = (await customer.get("/api/console/usage?project=none&group=key")).body.groups;
 	expect(noneByKey.find(({ id }: { id: string }) => id === mover.key.id)).toMatchObject({ requests: 1 });
 	const noneFile = await (await customer.fetch("/api/console/requests.csv?project=none")).text();
 	expect(noneFile.trimEnd().split("\r\n")).toHaveLength(1 + inNone?.rows);
+	// More days at once than usage is told of.
+	await service.db.sql`
+		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
+			reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
+		values (${customer.accountId}, date_trunc('hour', now() - interval '401 days'), ${mover.key.id}, 'm', 'ok', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`;
+	const ago = (days: number) => `/api/console/requests?project=none&from=${Date.now() - days * 86_400_000}`;
+	const statuses = ["/api/console/requests?project=none", ago(402), ago(399)].map(
+		async (path) => (await customer.get(path)).status,
+	);
+	expect(await Promise.all(statuses)).toEqual([400, 400, 200]);
 	const file = await (await customer.fetch(`/api/console/requests.csv?project=${support}`)).text();
 	expect(file.trimEnd().split("\r\n")).toHaveLength(3);
 	expect(await (await customer.fetch(`/api/console/usage.csv?project=${search}&group=project`)).text()).toContain(

@@ -7,13 +7,12 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn, ZERO_USD } from "../money/nano-usd.ts";
-import { type CapPeriod, spanAt } from "./cap-period.ts";
+import { ZERO_USD } from "../money/nano-usd.ts";
 import type { Digest } from "./digest.ts";
 import { derivedHex } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
+import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 import type { Secret } from "./secret.ts";
 import { derivedSecret, newSecret, shownParts } from "./secret.ts";
 
@@ -52,26 +51,14 @@ export interface CreatedKey {
 }
 
 /** A key as its owner may see it. */
-export interface KeyRecord {
+export interface KeyRecord extends LimitedRecord {
 	readonly id: string;
 	readonly accountId: string;
 	readonly name: string;
 	readonly prefix: string;
 	readonly lastFour: string;
 	readonly state: "active" | "revoked";
-	readonly capNanoUsd: NanoUsd | null;
-	readonly capPeriod: CapPeriod;
-	/** What counts against the cap: what it has spent in the present period; where the cap never begins anew, ever. */
-	readonly capSpentNanoUsd: NanoUsd;
-	/** When the cap begins anew by the account's time zone; null: never. */
-	readonly capRenewsAtMs: number | null;
-	/** What it has ever spent, as far as Postgres knows; running requests come on top. */
-	readonly spentNanoUsd: NanoUsd;
-	/** Empty: all. */
-	readonly models: readonly string[];
 	readonly expiresAtMs: number | null;
-	readonly requestsPerMinute: number | null;
-	readonly concurrencyMax: number | null;
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
@@ -238,23 +225,14 @@ export async function listKeys(
 	return listed(rows.map(recordOf), shown);
 }
 
-interface KeyRow {
+interface KeyRow extends LimitedRow {
 	id: string;
 	account_id: string;
 	name: string;
 	prefix: string;
 	last_four: string;
 	state: "active" | "revoked";
-	cap_nano_usd: string | null;
-	cap_period: CapPeriod;
-	cap_spent: string;
-	spent: string;
-	time_zone: string;
-	now: Date;
-	models: readonly string[];
 	expires_at: Date | null;
-	requests_per_minute: number | null;
-	concurrency_max: number | null;
 	reads_only: boolean;
 	project_id: string | null;
 	project_name: string | null;
@@ -273,16 +251,8 @@ function recordOf(row: KeyRow): KeyRecord {
 		prefix: row.prefix,
 		lastFour: row.last_four,
 		state: row.state,
-		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
-		capPeriod: row.cap_period,
-		capSpentNanoUsd: sumOfColumn(row.cap_spent),
-		capRenewsAtMs:
-			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
-		spentNanoUsd: sumOfColumn(row.spent),
-		models: row.models,
+		...limitedOf(row),
 		expiresAtMs: row.expires_at?.getTime() ?? null,
-		requestsPerMinute: row.requests_per_minute,
-		concurrencyMax: row.concurrency_max,
 		readsOnly: row.reads_only,
 		projectId: row.project_id,
 		projectName: row.project_name,

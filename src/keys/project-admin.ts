@@ -7,11 +7,9 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
-import { type CapPeriod, spanAt } from "./cap-period.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
+import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 
 /** What may be decided about a project; as of keys. */
 export type ProjectSettings = Pick<
@@ -26,24 +24,11 @@ export interface ProjectRef {
 }
 
 /** A project as its account may see it. */
-export interface ProjectRecord {
+export interface ProjectRecord extends LimitedRecord {
 	readonly id: string;
 	readonly accountId: string;
 	readonly name: string;
 	readonly state: "active" | "archived";
-	readonly capNanoUsd: NanoUsd | null;
-	readonly capPeriod: CapPeriod;
-	/** What counts against the cap: spent in the present period; where the cap never begins anew, ever. */
-	readonly capSpentNanoUsd: NanoUsd;
-	/** When the cap begins anew by the account's time zone; null: never. */
-	readonly capRenewsAtMs: number | null;
-	/** What its keys have spent while they were its own, as far as Postgres knows; running requests come on top. */
-	readonly spentNanoUsd: NanoUsd;
-	/** Empty: all. */
-	readonly models: readonly string[];
-	/** Of all its keys together. */
-	readonly requestsPerMinute: number | null;
-	readonly concurrencyMax: number | null;
 	/** Keys in use. */
 	readonly keys: number;
 	readonly createdAtMs: number;
@@ -148,20 +133,11 @@ export async function listProjects(
 	return listed(rows.map(recordOf), shown);
 }
 
-interface ProjectRow {
+interface ProjectRow extends LimitedRow {
 	id: string;
 	account_id: string;
 	name: string;
 	state: "active" | "archived";
-	cap_nano_usd: string | null;
-	cap_period: CapPeriod;
-	cap_spent: string;
-	spent: string;
-	time_zone: string;
-	now: Date;
-	models: readonly string[];
-	requests_per_minute: number | null;
-	concurrency_max: number | null;
 	keys: string;
 	created_at: Date;
 	archived_at: Date | null;
@@ -174,15 +150,7 @@ function recordOf(row: ProjectRow): ProjectRecord {
 		accountId: row.account_id,
 		name: row.name,
 		state: row.state,
-		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
-		capPeriod: row.cap_period,
-		capSpentNanoUsd: sumOfColumn(row.cap_spent),
-		capRenewsAtMs:
-			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
-		spentNanoUsd: sumOfColumn(row.spent),
-		models: row.models,
-		requestsPerMinute: row.requests_per_minute,
-		concurrencyMax: row.concurrency_max,
+		...limitedOf(row),
 		keys: Number(row.keys),
 		createdAtMs: row.created_at.getTime(),
 		archivedAtMs: row.archived_at?.getTime() ?? null,

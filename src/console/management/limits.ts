@@ -1,5 +1,5 @@
-import type { KeyRecord } from "../../keys/key-admin.ts";
-import type { ProjectRecord, ProjectSettings } from "../../keys/project-admin.ts";
+import type { LimitedRecord } from "../../keys/limited-record.ts";
+import type { ProjectSettings } from "../../keys/project-admin.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { amountOf } from "../page-query.ts";
 import type { RequestOf } from "./management-call.ts";
@@ -18,7 +18,7 @@ export function limitsOf(given: Omit<RequestOf<"ManagementProjectUpdate">, "name
 }
 
 /** The same as it is, with what was spent. */
-export function limitsView(of: KeyRecord | ProjectRecord) {
+export function limitsView(of: LimitedRecord) {
 	return {
 		cap_usd: of.capNanoUsd === null ? null : formatUsd(of.capNanoUsd),
 		cap_period: of.capPeriod,

@@ -39,7 +39,7 @@ const NOWHERE = "http://127.0.0.1:9";
 
 let base: string;
 let tree: string;
-let running: Subprocess | undefined;
+let running: Subprocess[] = [];
 
 beforeAll(() => {
 	base = mkdtempSync(join(tmpdir(), "tollgate-places-"));
@@ -53,8 +53,9 @@ beforeAll(() => {
 }, TEST_DEADLINE_MS);
 
 afterEach(async () => {
-	if (running !== undefined && running.exitCode === null) process.kill(-running.pid, "SIGKILL");
-	await running?.exited;
+	for (const child of running) if (child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+	await Promise.all(running.map(({ exited }) => exited));
+	running = [];
 	const left = findPostmaster(cluster());
 	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
 	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
@@ -127,9 +128,8 @@ async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{
 
 /** `run start` until its model has answered and its console has let somebody in, then Ctrl-C. */
 async function startAndAsk(place: Place): Promise<void> {
-	moveTo(place);
 	const server = spawnThere(place, ["run", "start"], { PORT: "0" });
-	running = server;
+	running.push(server);
 	const { text, curl } = await bannerOf(server);
 	const shell = Bun.spawn(["sh", "-c", `${curl} -sS`], { stdout: "pipe", stderr: "inherit" });
 	expect(await new Response(shell.stdout).json()).toMatchObject({ object: "chat.completion" });
@@ -155,7 +155,7 @@ async function runTest(place: Place): Promise<void> {
 	const child = spawnThere(place, ["test", "--timeout", "30000", "test/billing/top-ups.test.ts"], {
 		TMPDIR: temporary,
 	});
-	running = child;
+	running.push(child);
 	const [, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
 	expect(errors).toContain(" 0 fail");
 	expect(await child.exited).toBe(0);
@@ -170,8 +170,8 @@ const USERS_HOME: Place = { path: "user/tollgate", mode: 0o700, as: "user" };
 test.if(IS_ROOT)(
 	"both commands work for root in a home folder that nobody else may enter",
 	async () => {
-		await startAndAsk(ROOTS_HOME);
-		await runTest(ROOTS_HOME);
+		moveTo(ROOTS_HOME);
+		await Promise.all([startAndAsk(ROOTS_HOME), runTest(ROOTS_HOME)]);
 	},
 	TEST_DEADLINE_MS,
 );
@@ -179,8 +179,8 @@ test.if(IS_ROOT)(
 test(
 	"both commands work for an ordinary user in a home folder that nobody else may enter",
 	async () => {
-		await startAndAsk(USERS_HOME);
-		await runTest(USERS_HOME);
+		moveTo(USERS_HOME);
+		await Promise.all([startAndAsk(USERS_HOME), runTest(USERS_HOME)]);
 	},
 	TEST_DEADLINE_MS,
 );
@@ -191,6 +191,7 @@ test(
 		const name = "a long name ".repeat(20).slice(0, 200 - base.length - "//toll gate".length - 1);
 		const place: Place = { path: `${name}-/toll gate`, mode: 0o755, as: "user" };
 		expect(join(base, place.path)).toHaveLength(200);
+		moveTo(place);
 		return startAndAsk(place);
 	},
 	TEST_DEADLINE_MS,

@@ -117,7 +117,7 @@ export async function dialectMatrix(limits: string): Promise<Matrix> {
 					CHAT_DIALECTS.forEach((dialect, at) => void cells.set(dialect, ends[at] as (typeof ends)[number]));
 					await service.settled();
 					broken = (await service.reconciled()).filter(({ ok }) => !ok);
-				}, 20_000);
+				}, 60_000);
 				test.each(CHAT_DIALECTS)("%s", (dialect) => {
 					const end = cells.get(dialect);
 					if (end?.status !== "fulfilled") throw end?.reason;

@@ -60,7 +60,7 @@ export interface UpstreamServer {
 	stop(): Promise<void>;
 }
 
-const WAIT_MS = 5_000;
+const WAIT_MS = 20_000;
 const FLUSH_TURNS = 10;
 const FLUSH_MS = 20;
 /** For the other end to read it, on a busy machine. A listening socket, or a reader that is stalled, may take all of it. */

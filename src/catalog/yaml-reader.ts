@@ -49,10 +49,9 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	const found: Problem[] = [];
 	const odd: Problem[] = [];
 
-	const noteIn = (problems: Problem[]) => (line: number, message: string) => {
-		if (problems.length < PROBLEMS_MAX) problems.push({ line, message });
+	const note = (line: number, message: string) => {
+		if (found.length < PROBLEMS_MAX) found.push({ line, message });
 	};
-	const [note, noteOdd] = [noteIn(found), noteIn(odd)];
 	const report: YamlReader["report"] = (at, message) => note(at.line, `${at.path}: ${message}`);
 	const lineOf = (node: Node, otherwise: number) =>
 		node.range ? Math.max(1, counter.linePos(node.range[0]).line) : otherwise;
@@ -121,9 +120,11 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 	return {
 		root,
 		report,
-		warn: (at, message) => noteOdd(at.line, `${at.path}: ${message}`),
-		problems: () => byLine(found),
-		warnings: () => byLine(odd),
+		warn(at, message) {
+			if (odd.length < PROBLEMS_MAX) odd.push({ line: at.line, message: `${at.path}: ${message}` });
+		},
+		problems: () => found.toSorted((a, b) => a.line - b.line),
+		warnings: () => odd.toSorted((a, b) => a.line - b.line),
 		map,
 		list,
 		...createScalarReader(report, env),
@@ -145,10 +146,6 @@ function mapOf(
 			return value;
 		},
 	};
-}
-
-function byLine(problems: readonly Problem[]): Problem[] {
-	return problems.toSorted((a, b) => a.line - b.line);
 }
 
 /** Notes what YAML itself found, once a line: one slip makes a chain of errors. */

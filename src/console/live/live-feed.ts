@@ -54,8 +54,6 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		if (cancelTick === undefined && !stopped && streams.size > 0) cancelTick = clock.after(READ_MS, () => void tick());
 	}
 
-	const isWatched = (name: string) => [...streams].some((stream) => stream.topics.has(name));
-
 	async function tick(): Promise<void> {
 		const nowMs = clock.monotonicMs();
 		for (const stream of [...streams]) if (nowMs - stream.sinceMs >= LIFE_MS) stream.end();
@@ -63,7 +61,8 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 			commentedMs = nowMs;
 			for (const stream of streams) stream.send(": \n\n");
 		}
-		for (const name of watched.keys()) if (!isWatched(name)) watched.delete(name);
+		for (const name of watched.keys())
+			if (![...streams].some((stream) => stream.topics.has(name))) watched.delete(name);
 		await refresh([...watched.values()], [...streams]);
 		cancelTick = undefined;
 		wake();

@@ -184,7 +184,7 @@ $$;
 
 -- Seals leases of epochs that have ended, whose rows are all sealed: at most p_limit. Returns how many.
 create or replace function books_seal_leases(p_limit integer) returns integer
-language sql set enable_seqscan = off as $$
+language sql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
   with found as materialized (
     select l.budget_id, l.instance_id, l.epoch, l.settled_nano_usd
       from lease l join instance_now i on i.id = l.instance_id and i.epoch = l.epoch and i.state = 'left'

@@ -221,7 +221,7 @@ $$;
 -- p_keep: budgets on whose leases something is still to be settled, as late, but out of them: those are left as they are.
 create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   r record;
   v_keep text[] := array(select k.budget from json_array_elements_text(p_keep) as k(budget));

@@ -116,7 +116,7 @@ end $$;
 
 -- Removes sealed leases of epochs that ended more than p_days ago, at most p_limit: what they came to is in sealed_budget.
 create or replace function removal_leases(p_days integer, p_limit integer) returns bigint
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_removed bigint;
 begin

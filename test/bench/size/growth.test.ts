@@ -11,9 +11,10 @@ import { openBenchDatabase } from "../product.ts";
 import { consoleSteps } from "./console-steps.ts";
 import type { Cost } from "./counted.ts";
 import { createCounter } from "./counted.ts";
+import type { Size } from "./fill.ts";
 import { fill, HEAVY } from "./fill.ts";
 
-/** The same days and customers with a tenth of the history; `bun run bench:size` takes 60 million requests. */
+/** The same days and customers with a tenth of the history; `bun run bench:size` takes a hundred million requests. */
 const ROWS_PER_DAY = 200;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 200;
@@ -37,22 +38,25 @@ const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 
-async function costsAfter(days: number): Promise<Map<string, Cost>> {
-	const name = `days_${days}`;
+async function filledDatabase(name: string, size: Size) {
 	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
 	await admin.unsafe(`create database ${name}`);
 	await admin.end();
 	const address = server.url.replace(/\/tollgate$/, `/${name}`);
 	const { url } = await migrate({ log: silentLog }, address);
 	const filler = postgres(url, { max: 1, onnotice: () => {} });
-	const size = { usageRows: days * ROWS_PER_DAY, rowsPerDay: ROWS_PER_DAY, accounts: ACCOUNTS };
 	const filled = await fill(filler, size, () => {});
 	await filler.end();
 	const database = await openBenchDatabase(address);
 	untilEnd({ stop: () => database.close() });
 	const watcher = postgres(address, { max: 1, onnotice: () => {} });
 	untilEnd({ stop: () => watcher.end() });
-	const counter = await createCounter(watcher);
+	return { filled, database, counter: await createCounter(watcher) };
+}
+
+async function costsAfter(days: number): Promise<Map<string, Cost>> {
+	const size = { usageRows: days * ROWS_PER_DAY, rowsPerDay: ROWS_PER_DAY, accounts: ACCOUNTS };
+	const { filled, database, counter } = await filledDatabase(`days_${days}`, size);
 	const costs = new Map<string, Cost>();
 	const add = (step: string, cost: Cost) => void costs.set(step, cost);
 	await consoleSteps({
@@ -93,4 +97,29 @@ test("no page of the console and no job of the books reads more the longer the h
 	expect(grown).toEqual([]);
 	for (const [step, pagesMax] of Object.entries(BY_PLAN)) expect(long.get(step)?.pages).toBeLessThan(pagesMax);
 	for (const step of Object.keys(BOUNDED)) expect([step, long.has(step)]).toEqual([step, true]);
+}, 60_000);
+
+test("an epoch of many leases is closed, sealed and removed in steps of which the last reads no more than the first", async () => {
+	const { database, counter } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: 3_000 });
+	const work = {
+		"closing them": (limit: number) => `select closed::int as n from lease_close('gateway-1', 1, false, ${limit})`,
+		"sealing them": (limit: number) => `select books_seal_leases(${limit}) as n`,
+		"removing them": (limit: number) => `select removal_leases(0, ${limit})::int as n`,
+	};
+	for (const [name, text] of Object.entries(work)) {
+		let done = 0;
+		const step = async (limit: number) => {
+			const [row] = await database.sql.unsafe<{ n: number }[]>(text(limit));
+			done += row?.n ?? 0;
+			return row?.n === limit;
+		};
+		// The first of them plans, too.
+		await step(50);
+		const first = await counter.cost(() => step(50));
+		while (done < 4_000 && (await step(500)));
+		const last = await counter.cost(() => step(50));
+		expect([name, done]).toEqual([name, 4_150]);
+		expect([name, last.pages]).toEqual([name, Math.min(last.pages, first.pages * FACTOR_MAX + PAGES_MORE)]);
+		while (await step(500));
+	}
 }, 60_000);

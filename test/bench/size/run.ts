@@ -2,7 +2,7 @@
  * What things cost in years of books: each beside the same at 1 % of the size, in time and in counts that another load
  * on the machine cannot change (statements, pages of 8 KB, bytes of log).
  *
- *     bun run bench:size                                  60 million settled requests, a million accounts: hours, 45 GB
+ *     bun run bench:size                                  a hundred million settled requests, a million accounts: an hour, 60 GB
  *     bun run bench:size -- --rows 6000000 --accounts 100000
  *     … --folder FOLDER          fills and measures in this folder, and keeps it: a size that is filled there is not
  *                                filled again, so that filling (--fill) and measuring may be done apart
@@ -24,7 +24,7 @@ import { sizeTable } from "./table.ts";
 
 const { values: flags } = parseArgs({
 	options: {
-		rows: { type: "string", default: "60000000" },
+		rows: { type: "string", default: "100000000" },
 		accounts: { type: "string", default: "1000000" },
 		folder: { type: "string" },
 		only: { type: "string" },

@@ -11,7 +11,7 @@ import type { GatewayClient } from "../console/gateway-client.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
-import type { Connection } from "../gateway/connection.ts";
+import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { notFound } from "../gateway/routes.ts";
 import { createDigest } from "../keys/digest.ts";
@@ -20,6 +20,9 @@ import { reconcile } from "../ledger/reconcile.ts";
 import { createReconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import type { Secrets } from "../secrets.ts";
+
+/** Run from its source, a service bundles its pages when the first one is asked for: seconds, and more on a busy machine. */
+const BUNDLE_S = 90;
 
 /** What serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. Admits nothing. */
 export interface ConsolePlane {
@@ -104,7 +107,12 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 			const { request } = connection;
 			const { pathname } = new URL(request.url);
 			if (pathname.startsWith("/api/") || pathname.startsWith(MANAGEMENT_PREFIX)) return people.handle(connection);
-			return (await pages.respond(request)) ?? notFound(request);
+			connection.setIdleTimeout(BUNDLE_S);
+			try {
+				return (await pages.respond(request)) ?? notFound(request);
+			} finally {
+				connection.setIdleTimeout(IDLE_TIMEOUT_S);
+			}
 		},
 		health: () => people.health(),
 		figures,

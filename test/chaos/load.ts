@@ -30,7 +30,7 @@ export interface NewKey {
 
 /**
  * From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. `isCap`: it
- * was the end of a project's cap, and only what had been reserved by then may have been spent.
+ * was the end of a project's cap.
  */
 export interface Closed {
 	readonly subject: string;

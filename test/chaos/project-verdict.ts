@@ -82,25 +82,16 @@ function overspent(budget: string, steps: readonly CapStep[], rows: readonly Usa
 	return undefined;
 }
 
-/**
- * What was reserved when a cap ended stays so: a request that had been promised credit by then gets it, and what others leave
- * of theirs may go to who waits at the same instance. More is not spent.
- */
-function ofCuts({ closed, sent }: Judged, rows: readonly UsageRow[]): Finding {
-	const asked = new Map(sent.map((one) => [one.uuid, one.sentAtMs]));
+/** Less than any request reserves was left of the cap: whoever is admitted behind that was admitted by what was before. */
+function ofCuts({ closed }: Judged, rows: readonly UsageRow[]): Finding {
 	const cuts = closed.filter(({ isCap }) => isCap);
-	return finding("when the end of a cap has returned, only what had been reserved by then is spent", cuts, (cut) => {
-		const late = lateRows(rows, cut).filter((row) => (asked.get(row.request_id) ?? cut.fromMs) >= cut.fromMs);
-		const began = cut.fromMs - cut.tookMs;
-		const running = rows.filter(
-			(row) =>
-				row.project_id === cut.subject && row.admitted_ms <= cut.fromMs && row.admitted_ms + row.duration_ms >= began,
-		);
-		const left = running.reduce((sum, { reserved, charged }) => sum + reserved - charged, 0);
+	return finding("nobody was admitted under a cap whose end had returned", cuts, (cut) => {
+		const late = lateRows(rows, cut);
 		const spent = late.reduce((sum, { charged }) => sum + charged, 0);
-		return spent <= left && late.every(({ reserved }) => reserved <= left)
-			? undefined
-			: `${cut.subject}: ${spent} in ${late.length} requests, ${left} were left of ${running.length} that ran`;
+		const [first] = late;
+		return first
+			? `${cut.subject}: ${(first.admitted_ms - cut.fromMs).toFixed(1)} ms later, ${first.request_id}; ${spent} in ${late.length} requests`
+			: undefined;
 	});
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
@@ -104,29 +105,40 @@ export function giving(budget: string, amount: number, more: Partial<ReturnReque
 	return { op: newUuid(), budget, amount: usd(amount), recall: null, ...more };
 }
 
-/** The store as its callers use it: what another statement holds for a moment is asked for again. */
+/** Undefined if no answer came in time, as on a busy machine; it may be carried out all the same. */
+async function unlessLate<T>(asked: Promise<T>): Promise<T | undefined> {
+	try {
+		return await asked;
+	} catch (error) {
+		if (error instanceof DatabaseTimeout) return undefined;
+		throw error;
+	}
+}
+
+/** The store as its callers use it: what another statement holds for a moment, or is not answered, is asked for again. */
 export function patient(store: LedgerStore): LedgerStore {
 	return {
 		...store,
 		async grant(requests) {
 			const replies = new Map<string, GrantReply>();
 			for (let left = requests; left.length > 0; ) {
-				for (const reply of await store.grant(left)) if (!reply.busy) replies.set(reply.op, reply);
-				left = left.filter(({ op }) => !replies.has(op));
+				const answered = await unlessLate(store.grant(left));
+				for (const reply of answered ?? []) if (!reply.busy) replies.set(reply.op, reply);
+				left = left.filter(({ op }) => !replies.has(op)).map((one) => (answered ? one : { ...one, again: true }));
 			}
 			return requests.map(({ op }) => replies.get(op) as GrantReply);
 		},
 		async giveBack(requests) {
 			for (let left = requests; left.length > 0; ) {
-				const busy = await store.giveBack(left);
-				left = left.filter(({ op }) => busy.has(op));
+				const busy = await unlessLate(store.giveBack(left));
+				if (busy) left = left.filter(({ op }) => busy.has(op));
 			}
 			return new Set();
 		},
 		async flush(settled, openJson) {
 			for (;;) {
-				const flushed = await store.flush(settled, openJson);
-				if (flushed.busy.size === 0) return flushed;
+				const flushed = await unlessLate(store.flush(settled, openJson));
+				if (flushed?.busy.size === 0) return flushed;
 			}
 		},
 		async close() {

@@ -356,6 +356,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 		await both((store) => store.budget(`k-${account}`, "key", account, account === "a1" ? 300 : null));
 	}
 	const past: ((store: ContractStore) => Promise<unknown>)[] = [];
+	const recalling = new Set<(store: ContractStore) => Promise<unknown>>();
 	let nextId = 1;
 	let tickets = 0;
 	const epochs = new Map(ids.map((id) => [id, 0]));
@@ -365,7 +366,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 		const latest = epochs.get(id) ?? 0;
 		if (latest === 0 || random.chance(0.03)) {
 			epochs.set(id, latest + 1);
-			await both((store) => live(store, id));
+			await both((store) => live(store, id, 600_000));
 		}
 		const epoch = Math.max(1, (epochs.get(id) ?? 0) - (random.chance(0.1) ? 1 : 0));
 		const account = random.pick(accounts);
@@ -376,7 +377,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 		const again = random.chance(0.3);
 		const { seq } = (await both((store) => store.heartbeats.position())) as { seq: number };
 		const applied = Math.max(0, seq - (random.chance(0.8) ? 0 : 1));
-		const ttlMs = random.chance(0.15) ? 5_000 : 60_000;
+		const ttlMs = random.chance(0.15) ? 500_000 : 600_000;
 		const reserved = usd(amount + random.int(-1, 20));
 		const basis = random.chance(0.2) ? ("recovered" as const) : ("exact" as const);
 		const event = settledEvent(account, `k-${account}`, amount, { id: request, reserved, basis });
@@ -402,6 +403,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 				await resultOf(() => flush(store)),
 			]);
 		const recall: Call = (store) => store.ledger(id, epoch).recall([budget]);
+		recalling.add(recall);
 		const calls: Call[] = [
 			...times(8, grant),
 			...times(4, giveBack),
@@ -429,6 +431,7 @@ async function compare(seed: number, steps: number): Promise<void> {
 		past.push(call);
 		if (call === recall) tickets += 1;
 		await both(call);
+		if (recalling.has(call)) await both((store) => store.keepRecalls());
 		if (step % 20 === 19) expect(canonical(await stores[1]?.dump())).toEqual(canonical(await stores[0]?.dump()));
 	}
 	expect(canonical(await stores[1]?.dump())).toEqual(canonical(await stores[0]?.dump()));

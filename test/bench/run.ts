@@ -83,7 +83,8 @@ const PRESETS: Readonly<Record<BenchMode["preset"], Preset>> = {
 	"": { scenarios: ALL, windowS: 6, warmUpMs: 4_000 },
 	quick: { scenarios: QUICK, windowS: 0.6, warmUpMs: 700 },
 	goals: { scenarios: GOALS, windowS: 1.5, warmUpMs: 1_500 },
-	floors: { scenarios: FLOORS, windowS: 1, warmUpMs: 1_000 },
+	// Shorter, and the first windows measure the compiler at work.
+	floors: { scenarios: FLOORS, windowS: 1, warmUpMs: 2_500 },
 	users: { scenarios: ["open", "day", "tokens"], windowS: 2, warmUpMs: 2_000 },
 };
 
